@@ -1,0 +1,95 @@
+# Every target works as the first command on a clean clone.
+#
+#   make demo     a broker, two consumer groups, two kills, nothing lost; needs only Python
+#   make run      the broker in the foreground, on 127.0.0.1:4777, data in ./quinque-data
+#   make test     lint, then all tests; installs redis-server and Node.js when they are missing
+#   make lint     ruff, mypy --strict, import-linter
+#   make format   let ruff rewrite what `make lint` complains of, where it can
+#   make bench    beside a real redis-server, in the same run
+#   make compiled the same sources as extension modules (mypyc), in build/compiled; needs a C compiler
+#   make clean    back to a clean clone, except ./quinque-data
+#
+# To choose the Python: make PYTHON=python3.13 test. For some tests: make TESTS=tests/wire test.
+
+SHELL = /bin/sh
+BIN = .venv/bin
+TESTS =
+SPREAD = --numprocesses=logical --maxprocesses=4 --dist=worksteal
+IOREDIS = .tools/node/node_modules/ioredis/package.json
+
+.PHONY: demo run test lint format bench compiled clean programs compiler
+
+demo: .venv/demo
+	$(BIN)/python demo/demo.py
+
+run: .venv/package
+	$(BIN)/quinque serve
+
+# worksteal: the tests of tests/faults take many times longer than the others.
+# Then what clients and users see once more, on the compiled build; the other tests reach into what
+# only Python shows.
+test: lint programs $(IOREDIS) build/compiled/made
+	$(BIN)/python -m pytest $(SPREAD) $(TESTS)
+	[ -n "$(TESTS)" ] || PYTHONPATH=build/compiled $(BIN)/python -m pytest $(SPREAD) \
+	    tests/conformance tests/engine tests/transcripts tests/server tests/clients
+
+lint: .venv/develop
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: .venv/develop
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/develop programs build/compiled/made
+	$(BIN)/python -m bench
+
+compiled: build/compiled/made
+
+# ./quinque-data may hold somebody's messages.
+clean:
+	rm -rf .venv .tools build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	    .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# Empty files that say what .venv holds. They are made last, so an interrupted set-up starts again.
+
+.venv/made:
+	tools/setup venv
+	touch $@
+
+.venv/package: .venv/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/demo: .venv/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	touch .venv/package $@
+
+.venv/develop: .venv/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint,bench,demo]'
+	touch .venv/package .venv/demo $@
+
+programs:
+	tools/setup programs
+
+compiler:
+	tools/setup compiler
+
+# Built from a copy: the extension modules must not lie beside the sources, where they would be
+# imported instead of them.
+build/compiled/made: pyproject.toml $(shell find src -name '*.py') | .venv/made compiler
+	rm -rf build/source build/compiled
+	mkdir -p build/source
+	cp -R pyproject.toml README.md LICENSE src build/source/
+	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip install --quiet --no-deps \
+	    --target build/compiled build/source
+	touch $@
+
+$(IOREDIS): tests/clients/node/package.json | programs
+	mkdir -p .tools/node
+	cp tests/clients/node/package.json .tools/node/
+	npm install --prefix .tools/node --no-package-lock --no-audit --no-fund --loglevel=error
+	touch $@

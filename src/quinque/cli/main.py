@@ -1,0 +1,99 @@
+"""The command `quinque`: what it is asked, and with which code it ends.
+
+Called by   the shell (`quinque`, `python -m quinque`).
+Calls       cli/options.py to read the settings; cli/serve.py and cli/check.py do the work, and
+            are imported when asked for, so that help and errors are there at once.
+
+    0  done          1  it was tried and failed          2  it was asked wrongly
+
+Not here: the settings (server/config.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from quinque import __version__
+from quinque.cli.options import config_of, setting_options
+from quinque.errors import BadSetting, QuinqueError
+from quinque.server.config_text import example, listing
+
+FAILED, ASKED_WRONGLY = 1, 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="quinque")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """One broker, five reliable-queue systems, spoken over the Redis protocol."""
+    # https://no-color.org: set, to whatever but the empty text, is no colour.
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+
+
+@main.command()
+@setting_options
+@click.option("--example", "shows_example", is_flag=True, help="Print a config file and exit.")
+@click.option("--check-config", "only_checks", is_flag=True, help="Check the settings and exit.")
+@click.option("--print-config", "only_prints", is_flag=True, help="Print the settings and exit.")
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    /,
+    shows_example: bool,
+    only_checks: bool,
+    only_prints: bool,
+    **options: Any,
+) -> None:
+    """Run a broker in the foreground, until SIGTERM or SIGINT.
+
+    The command line wins over the environment, which wins over the config file. Sizes are
+    bytes, or a number with kb, mb, gb or tb. Times are in the setting's own unit, or a number
+    with us, ms, s, m, h or d.
+    """
+    if shows_example:
+        click.echo(example(), nl=False)
+        return
+
+    def run_broker() -> int:
+        config = config_of(options, os.environ)
+        if only_prints:
+            click.echo(listing(config), nl=False)
+        elif only_checks:
+            click.echo("the settings are good")
+        else:
+            from quinque.cli.serve import run
+
+            return run(config)
+        return 0
+
+    ctx.exit(_code_of(run_broker))
+
+
+@main.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--repair", is_flag=True, help="Do what can safely be done, after saying what.")
+@click.pass_context
+def check(ctx: click.Context, folder: str, repair: bool) -> None:
+    """Verify the data folder DIR, and say what is wrong and where."""
+
+    def run_check() -> int:
+        from quinque.cli.check import run
+
+        return run(folder, repair)
+
+    ctx.exit(_code_of(run_check))
+
+
+def _code_of(work: Callable[[], int]) -> int:
+    """The exit code of the work; what it raises on purpose goes to stderr, a line each."""
+    try:
+        return work()
+    except QuinqueError as exc:
+        for line in str(exc).splitlines():
+            click.secho(f"quinque: {line}", fg="red", err=True)
+        return ASKED_WRONGLY if isinstance(exc, BadSetting) else FAILED

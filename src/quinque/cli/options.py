@@ -1,0 +1,83 @@
+"""The flags of `quinque serve`, made from the table of settings.
+
+Called by   cli/main.py.
+Calls       server/config.py for the table, server/config_sources.py and server/users.py to read
+            what the flags, the environment and the files say.
+
+click sees every value as text. What a value may be is checked in one place for flags,
+environment and file alike, so that one start reports everything that is wrong.
+
+Not here: what the commands do (cli/main.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from quinque.errors import BadSetting
+from quinque.server.config import SETTINGS, Config, Setting
+from quinque.server.config_sources import read
+from quinque.server.setting_kinds import Flag, size_text
+from quinque.server.users import Users
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with one option for each setting, in the order of the table."""
+    # click lists options in the order of decorators, and those apply from the last to the first.
+    for setting in reversed(SETTINGS.values()):
+        command = _option(setting)(command)
+    return command
+
+
+def config_of(options: Mapping[str, Any], environ: Mapping[str, str]) -> Config:
+    """The settings of this start; `options` is what click made of the flags.
+
+    Raises BadSetting with one line for each thing that is wrong, in settings and users.
+    """
+    config, problems = read(_given(options), environ)
+    _, more = Users.read(config)
+    if problems or more:
+        raise BadSetting("\n".join([*problems, *more]))
+    return config
+
+
+def _option(setting: Setting) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    kind = setting.kind
+    if isinstance(kind, Flag):
+        flags = f"{setting.flag}/--no-{setting.name}"
+        return click.option(flags, setting.attribute, default=None, help=_help(setting))
+    return click.option(
+        setting.flag,
+        setting.attribute,
+        metavar=kind.metavar,
+        multiple=kind.is_repeatable,
+        default=None,
+        help=_help(setting),
+    )
+
+
+def _help(setting: Setting) -> str:
+    kind = setting.kind
+    shown = size_text(setting.default) if kind.unit == "bytes" else kind.text(setting.default)
+    facts = [f"{kind.unit}, {kind.shape}" if kind.unit else kind.shape]
+    if kind.is_repeatable:
+        facts.append("repeatable")
+    facts += [f"default: {shown or 'none'}", f"env: {setting.variable}"]
+    return f"{setting.meaning}  [{'; '.join(facts)}]"
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    """The flags that were given, by the setting's name, as text."""
+    given: dict[str, str | list[str]] = {}
+    for name, setting in SETTINGS.items():
+        value = options.get(setting.attribute)
+        if value is None or value == ():
+            continue
+        if isinstance(value, bool):
+            given[name] = setting.kind.text(value)
+        else:
+            given[name] = value if isinstance(value, str) else list(value)
+    return given

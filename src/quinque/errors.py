@@ -1,0 +1,192 @@
+"""Every error the package raises on purpose: one tree, one class per condition.
+
+Called by   everything.
+Calls       nothing.
+
+    QuinqueError              ERR          base; catch this to catch all of them
+    ├── BadRequest            ERR          the words of the request are wrong
+    │   ├── UnknownCommand    ERR
+    │   ├── WrongArity        ERR
+    │   ├── BadArgument       ERR
+    │   └── NoSuchProtocol    NOPROTO      HELLO asked for neither 2 nor 3
+    ├── ProtocolBroken        ERR          the bytes are not a request; the connection closes
+    ├── WrongType             WRONGTYPE    the queue belongs to another family
+    ├── Duplicate             ERR          the caller's id is already in the queue
+    ├── Refused
+    │   ├── NoAuth            NOAUTH       not authenticated yet
+    │   ├── WrongPass         WRONGPASS    no such user, or not that password
+    │   ├── NoPermission      NOPERM       the user lacks a right
+    │   ├── LimitReached      ERR          a limit of the server, named
+    │   └── Busy              ERR          the background pool is full
+    ├── DiskFull              DISKFULL     nothing changed; free some room and repeat
+    ├── StoreUnavailable      UNAVAILABLE  the effect of the request is unknown
+    ├── Unblocked             UNBLOCKED    CLIENT UNBLOCK … ERROR
+    ├── FolderLocked          LOCKED       another process uses the data folder
+    ├── JournalDamaged        DAMAGED      a checksum does not match what was acknowledged
+    └── BadSetting            ERR          a setting is unknown or has a wrong value
+
+`code` is the first word on the wire. `retry` says whether the same request may succeed
+later, unchanged. `closes` says that the connection ends after the reply.
+
+Not here: a family's own wording of an error (the ERRORS table of its dialect).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class QuinqueError(Exception):
+    """Base class. Catch this to catch everything the package raises on purpose."""
+
+    code: ClassVar[str] = "ERR"
+    retry: ClassVar[bool] = False
+    closes: ClassVar[bool] = False
+
+
+class BadRequest(QuinqueError):
+    """The request cannot mean anything, whatever the state of the queues."""
+
+
+class UnknownCommand(BadRequest):
+    """No command has that name."""
+
+    def __init__(self, name: bytes, args: list[bytes]) -> None:
+        # Redis quotes the name and the first arguments, each cut at 128 bytes, with no line breaks.
+        text = printable(name[:128])
+        began = " ".join(f"'{printable(arg[:128])}'" for arg in args[:20])
+        super().__init__(f"unknown command '{text}', with args beginning with: {began}".rstrip())
+
+
+class WrongArity(BadRequest):
+    """The command exists and takes another number of arguments."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"wrong number of arguments for '{name.lower()}' command")
+
+
+class BadArgument(BadRequest):
+    """One argument is not what the command takes; the text names it."""
+
+
+class NoSuchProtocol(BadRequest):
+    """HELLO asked for a version of the protocol that is not spoken here."""
+
+    code = "NOPROTO"
+
+    def __init__(self) -> None:
+        super().__init__("unsupported protocol version")
+
+
+class ProtocolBroken(QuinqueError):
+    """The bytes received are not a request, and nothing after them can be trusted."""
+
+    closes = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"Protocol error: {what}")
+
+
+class WrongType(QuinqueError):
+    """The queue belongs to another family."""
+
+    code = "WRONGTYPE"
+
+    def __init__(self) -> None:
+        super().__init__("Operation against a key holding the wrong kind of value")
+
+
+class Duplicate(QuinqueError):
+    """The id the caller chose is already in the queue."""
+
+    def __init__(self, message_id: bytes) -> None:
+        super().__init__(f"duplicate event {printable(message_id)}")
+        self.message_id = message_id
+
+
+class Refused(QuinqueError):
+    """The server will not do this for this client now."""
+
+
+class NoAuth(Refused):
+    """The client must authenticate first."""
+
+    code = "NOAUTH"
+
+    def __init__(self, text: str = "Authentication required.") -> None:
+        super().__init__(text)
+
+
+class WrongPass(Refused):
+    """No such user, or not that user's password."""
+
+    code = "WRONGPASS"
+
+    def __init__(self) -> None:
+        super().__init__("invalid username-password pair or user is disabled.")
+
+
+class NoPermission(Refused):
+    """The user may not do this."""
+
+    code = "NOPERM"
+
+
+class LimitReached(Refused):
+    """A limit of the server; the text names it and its value."""
+
+    retry = True
+
+
+class Busy(Refused):
+    """The pool of background additions is full."""
+
+    retry = True
+
+
+class DiskFull(QuinqueError):
+    """The disk has no room for the request; nothing changed and all that was accepted stays."""
+
+    code = "DISKFULL"
+    retry = True
+
+
+class StoreUnavailable(QuinqueError):
+    """The store failed while the request was under way: its effect is unknown."""
+
+    code = "UNAVAILABLE"
+    retry = True
+
+
+class Unblocked(QuinqueError):
+    """CLIENT UNBLOCK id ERROR ended the wait."""
+
+    code = "UNBLOCKED"
+
+    def __init__(self) -> None:
+        super().__init__("client unblocked via CLIENT UNBLOCK")
+
+
+class FolderLocked(QuinqueError):
+    """Another process holds the data folder."""
+
+    code = "LOCKED"
+    retry = True
+
+
+class JournalDamaged(QuinqueError):
+    """The journal does not hold what it once acknowledged; the text says where."""
+
+    code = "DAMAGED"
+
+
+class BadSetting(QuinqueError):
+    """A setting is unknown or has a value it cannot have; the text names it."""
+
+
+def printable(text: bytes) -> str:
+    """Bytes from a client as text that cannot break a reply line or a log line."""
+    return text.decode("utf-8", "backslashreplace").translate(_NO_BREAKS)
+
+
+_NO_BREAKS = {ord("\r"): " ", ord("\n"): " ", 0: "\\0"}
