@@ -1,0 +1,239 @@
+"""Carry out events. The only code that changes an index.
+
+Called by   stores/embedded/operations.py after journaling, and recover.py for each record.
+Calls       Queue and Group.
+
+While a journal is read back (`queue.in_order` is False) an event about a message that is not there
+is passed over: in a compacted journal, the records between a message's first one (gone) and its
+Kept one still stand. Kept and GroupKept events are applied only then.
+
+Not here: whether an event is right (decide.py, due.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from quinque.engine.queue import Queue
+from quinque.model.events import (
+    ACKED,
+    EXPIRED,
+    FLUSHED,
+    GROUP_KEPT,
+    KEPT,
+    LAPSED,
+    LEASED,
+    RELEASED,
+    REMOVED,
+    STORED,
+    Acked,
+    Expired,
+    Flushed,
+    GroupKept,
+    Kept,
+    Lapsed,
+    Leased,
+    Released,
+    Removed,
+    Stored,
+)
+from quinque.model.message import Lease, Message
+
+
+def apply_stored(queue: Queue, event: Stored, home: int) -> list[Message]:
+    """The messages are in the queue, at their places. `home` is where the store keeps the first
+    one's body; the others follow it."""
+    _, _, _, place, expires_ms, is_single, to_front, ids, bodies = event
+    if ids is None:
+        ids = [b"%d" % number for number in range(place, place + len(bodies))]
+    else:
+        queue.has_chosen_ids = True
+    known = queue.messages
+    messages: list[Message] = []
+    before = queue.tail if queue.in_order and to_front is None else None
+    for id, body in zip(ids, bodies, strict=True):
+        message = Message(id, place, expires_ms, is_single, body, home)
+        known[id] = message
+        messages.append(message)
+        if before is not None:
+            message.before = before
+            before.after = message
+        before = message
+        place += 1
+        home += 1
+    if to_front is not None:
+        _put_before_all(queue, messages[0], to_front)
+    elif queue.in_order:
+        if queue.head is None:
+            queue.head = messages[0]
+        queue.tail = before
+    if expires_ms:
+        queue.expiries.add_all(expires_ms, ids)
+        if expires_ms < queue.soonest_ms:
+            queue.soonest_ms = expires_ms
+    return messages
+
+
+def _put_before_all(queue: Queue, message: Message, past: Sequence[bytes]) -> None:
+    _mark_past(queue, message.place, past)
+    for name in past:
+        # The group is past the front: it gets the message as one to be had again.
+        group = queue.groups[name]
+        group.passed += 1
+        group.fresh += 1
+        group.give_again(Lease(message, 0, 0))
+        if group.at is None:
+            group.at = message
+    if queue.in_order:
+        queue.link_first(message)
+
+
+def _mark_past(queue: Queue, place: int, past: Sequence[bytes]) -> None:
+    """These groups have come as far as `place`, and no others have.
+
+    That is so already, but while a journal is read: there a group's cursor may not be known yet, or
+    be that of one of the same name that has ended.
+    """
+    queue.has_front = True
+    for name in past:
+        group = queue.group(name)
+        group.cursor = max(group.cursor, place)
+    for group in queue.groups.values():
+        if group.cursor >= place and group.name not in past:
+            group.cursor = place - 1
+
+
+def apply_leased(queue: Queue, event: Leased) -> list[int]:
+    """The group has the messages until the deadline; how often each was delivered by now."""
+    _, _, group_name, deadline_ms, cursor, ids = event
+    group = queue.groups.get(group_name) or queue.group(group_name)
+    counts: list[int] = []
+    for id in ids:
+        message = queue.messages.get(id)
+        lease = group.take_again(id) if group.again else None
+        held = group.held.pop(id, None)
+        if held is not None:
+            if held.message is message:
+                lease = held
+            else:
+                # Held since before a flush; this is another message with the same id.
+                group.detached -= 1
+        deliveries = 1
+        if lease is not None:
+            deliveries = lease.deliveries + 1
+        elif message is not None and queue.in_order:
+            group.pass_by(message, queue.head)
+        counts.append(deliveries)
+        # A message that is not there: its first record is gone; if it lives, its Kept one comes.
+        if deadline_ms and message is not None:
+            group.held[id] = Lease(message, deadline_ms, deliveries)
+    if cursor > group.cursor:
+        group.cursor = cursor
+    if deadline_ms:
+        group.deadlines.add_all(deadline_ms, ids)
+        if deadline_ms < queue.soonest_ms:
+            queue.soonest_ms = deadline_ms
+    return counts
+
+
+def apply_acked(queue: Queue, event: Acked) -> None:
+    """The group is done with the messages."""
+    group = queue.groups.get(event.group)
+    if group is None:
+        return
+    for id in event.ids:
+        lease = group.held.pop(id, None)
+        if lease is None:
+            group.take_again(id)
+        elif group.detached and lease.message is not queue.messages.get(id):
+            group.detached -= 1
+    group.trim_deadlines()
+    if group.is_over and queue.in_order:
+        del queue.groups[group.name]
+
+
+def apply_given_back(queue: Queue, event: Released | Lapsed) -> None:
+    """The group may have the messages again."""
+    group = queue.groups.get(event.group)
+    if group is None:
+        return
+    for id in event.ids:
+        lease = group.held.pop(id, None)
+        if lease is None:
+            continue
+        if lease.message is queue.messages.get(id):
+            group.give_again(lease)
+        else:
+            group.detached -= 1
+    if group.is_over and queue.in_order:
+        del queue.groups[group.name]
+
+
+def apply_removed(queue: Queue, event: Removed | Expired) -> list[Message]:
+    """The messages are gone for everyone; those that were there."""
+    gone: list[Message] = []
+    for id in event.ids:
+        message = queue.messages.get(id)
+        if message is not None:
+            queue.remove(message)
+            gone.append(message)
+    return gone
+
+
+def apply_flushed(queue: Queue, event: Flushed) -> list[Message]:
+    """Every message is gone; those that were there."""
+    gone = list(queue.messages.values())
+    queue.clear()
+    return gone
+
+
+def apply_kept(queue: Queue, event: Kept, home: int) -> list[Message]:
+    """The message is in the queue, its groups hold what the record says; none if it was there."""
+    _, _, _, id, place, expires_ms, is_single, past, holds, body = event
+    message = queue.messages.get(id)
+    if message is not None:
+        # Its first record is still there, so all is known already, but where its body is.
+        return []
+    message = Message(id, place, expires_ms, is_single, body, home)
+    queue.messages[id] = message
+    if id != b"%d" % place:
+        queue.has_chosen_ids = True
+    if expires_ms:
+        queue.expiries.add(expires_ms, id)
+    if past is not None:
+        _mark_past(queue, place, past)
+    for group_name, deadline_ms, deliveries in holds:
+        group = queue.group(group_name)
+        # How far the group has come may be on record only after this; it has come this far.
+        group.cursor = max(group.cursor, place)
+        lease = Lease(message, deadline_ms, deliveries)
+        if deadline_ms:
+            group.held[id] = lease
+            group.deadlines.add(deadline_ms, id)
+        else:
+            group.fresh += deliveries == 0
+            group.give_again(lease)
+    return [message]
+
+
+def apply_group_kept(queue: Queue, event: GroupKept) -> None:
+    """The group has come at least this far."""
+    group = queue.group(event.group)
+    group.cursor = max(group.cursor, event.cursor)
+
+
+APPLY: Final[dict[int, Callable[[Queue, Any], Any]]] = {
+    LEASED: apply_leased,
+    ACKED: apply_acked,
+    RELEASED: apply_given_back,
+    LAPSED: apply_given_back,
+    EXPIRED: apply_removed,
+    REMOVED: apply_removed,
+    FLUSHED: apply_flushed,
+    GROUP_KEPT: apply_group_kept,
+}
+APPLY_WITH_BODY: Final[dict[int, Callable[[Queue, Any, int], list[Message]]]] = {
+    STORED: apply_stored,
+    KEPT: apply_kept,
+}

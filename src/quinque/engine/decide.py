@@ -1,0 +1,205 @@
+"""Decide what an operation does to a queue. No I/O, no clock, no mutation.
+
+Called by   stores/embedded/operations.py, once per operation.
+Calls       nothing; it reads the Queue it is handed.
+
+Every function takes the queue, the operation and now_ms, and returns the events that make the
+operation true. The store journals those events, then hands them to apply().
+Recovery applies the same events, so a rule written here is written only once.
+
+Time may have made more due than the store has settled yet (a million leases may lapse in one
+millisecond), so everything read here is checked against now_ms.
+
+Not here: argument checking (dialects/args.py), waking readers (server/waiters.py).
+"""
+
+from __future__ import annotations
+
+from quinque.engine.groups import Group
+from quinque.engine.queue import Queue
+from quinque.errors import Duplicate, WrongType
+from quinque.model.events import (
+    ACKED,
+    EXPIRED,
+    FLUSHED,
+    LEASED,
+    RELEASED,
+    REMOVED,
+    STORED,
+    Acked,
+    Event,
+    Expired,
+    Flushed,
+    Leased,
+    Released,
+    Removed,
+    Stored,
+)
+from quinque.model.message import Message
+from quinque.model.ops import Ack, Flush, GroupCount, Peek, Put, QueueCount, Release, Reserve
+
+
+def free_stamp(queue: Queue, op: Put, stamp_us: int) -> int:
+    """The first stamp from `stamp_us` on that makes ids which nobody has chosen in this queue."""
+    if op.message_id is None and queue.has_chosen_ids:
+        while any(b"%d" % (stamp_us + at) in queue.messages for at in range(len(op.bodies))):
+            stamp_us += 1
+    return stamp_us
+
+
+def put(queue: Queue, op: Put, now_ms: int, stamp_us: int) -> Stored:
+    """Store the messages. `stamp_us` is a new stamp: the first one's place, and its id unless the
+    caller chose.
+
+    Raises Duplicate when the caller's id is in the queue, WrongType.
+    """
+    if queue.family is not op.family:
+        raise WrongType
+    id = op.message_id
+    if id is not None and id in queue.messages:
+        raise Duplicate(id)
+    place = stamp_us
+    past: list[bytes] | None = None
+    if op.to_front:
+        if queue.head is not None:
+            place = queue.head.place - 1
+        past = [group.name for group in queue.groups.values() if place <= group.cursor]
+        id = id or b"%d" % stamp_us
+    return Stored(
+        STORED,
+        queue.name,
+        op.family.code,
+        place,
+        now_ms + op.ttl_ms if op.ttl_ms else 0,
+        op.is_single,
+        past,
+        None if id is None else [id],
+        op.bodies,
+    )
+
+
+def reserve(queue: Queue, op: Reserve, now_ms: int, most: int) -> Leased | Expired | None:
+    """Lease the next messages: what the group may have again before what it has not seen.
+
+    At most `most` come. An Expired answer means: apply this and ask again. None means there is
+    nothing.
+    """
+    deadline_ms = now_ms + op.lease_ms if op.lease_ms else 0
+    group = queue.groups.get(op.group)
+    if group is not None and group.again:
+        back = group.some_again(most)
+        if 0 < back[0].expires_ms <= now_ms:
+            return Expired(EXPIRED, queue.name, [back[0].id])
+        ids = [message.id for message in back if not 0 < message.expires_ms <= now_ms]
+        return Leased(LEASED, queue.name, op.group, deadline_ms, group.cursor, ids)
+    message = queue.next_for(group, now_ms)
+    if message is None:
+        return None
+    ids = [message.id]
+    cursor = message.place
+    while len(ids) < most and (message := message.after) is not None:
+        if 0 < message.expires_ms <= now_ms:
+            break
+        ids.append(message.id)
+        cursor = message.place
+    return Leased(LEASED, queue.name, op.group, deadline_ms, cursor, ids)
+
+
+def ack(queue: Queue, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
+    """Finish what the group holds; a single message is then gone for everyone."""
+    group = queue.groups.get(op.group)
+    done: list[bytes] = []
+    gone: list[bytes] = []
+    results: list[bool] = []
+    seen: set[bytes] = set()
+    for id in op.message_ids:
+        message = _held(group, id, now_ms)
+        if message is None and not op.held_only:
+            message = queue.messages.get(id)
+            if message is not None and not message.is_single:
+                message = None
+        if message is None or id in seen:
+            results.append(False)
+            continue
+        results.append(True)
+        seen.add(id)
+        # One that was flushed while it was held has only its lease left to end.
+        is_here = message.is_single and queue.messages.get(id) is message
+        (gone if is_here else done).append(id)
+    events: list[Event] = []
+    if done:
+        events.append(Acked(ACKED, queue.name, op.group, done))
+    if gone:
+        events.append(Removed(REMOVED, queue.name, gone))
+    return events, results
+
+
+def release(queue: Queue, op: Release, now_ms: int) -> tuple[list[Event], list[bool]]:
+    """Give back what the group holds."""
+    group = queue.groups.get(op.group)
+    back: dict[bytes, None] = {}
+    results: list[bool] = []
+    for id in op.message_ids:
+        is_held = id not in back and _held(group, id, now_ms) is not None
+        results.append(is_held)
+        if is_held:
+            back[id] = None
+    events: list[Event] = [Released(RELEASED, queue.name, op.group, list(back))] if back else []
+    return events, results
+
+
+def flush(queue: Queue, op: Flush) -> Flushed:
+    """Forget every message."""
+    return Flushed(FLUSHED, queue.name)
+
+
+def peek(queue: Queue, op: Peek, now_ms: int) -> Message | None:
+    """What reserve() would give the group next, or last of all."""
+    group = queue.groups.get(op.group)
+    if not op.last:
+        message = group.first_again(now_ms) if group is not None else None
+        return message or queue.next_for(group, now_ms)
+    message = queue.tail
+    while message is not None and 0 < message.expires_ms <= now_ms:
+        message = message.before
+    if message is not None and (group is None or message.place > group.cursor):
+        return message
+    return group.last_again(now_ms) if group is not None else None
+
+
+def has_work(queue: Queue, group_name: bytes, now_ms: int) -> bool:
+    """Whether reserve() would give the group something."""
+    group = queue.groups.get(group_name)
+    if group is not None and group.first_again(now_ms) is not None:
+        return True
+    return queue.next_for(group, now_ms) is not None
+
+
+def count(queue: Queue) -> QueueCount:
+    """How many messages stand where, for every group there is."""
+    total = len(queue.messages)
+    groups = [count_group(queue, group) for group in queue.groups.values() if group.passed]
+    return QueueCount(queue.name, total, groups)
+
+
+def count_group(queue: Queue, group: Group) -> GroupCount:
+    """One group's view."""
+    total = len(queue.messages)
+    leased = len(group.held) - group.detached
+    return GroupCount(
+        group.name,
+        total,
+        leased,
+        redo=len(group.again) - group.fresh,
+        done=group.passed - leased - len(group.again),
+        available=total - group.passed + group.fresh,
+    )
+
+
+def _held(group: Group | None, id: bytes, now_ms: int) -> Message | None:
+    """The message, if the group holds it and its lease has not run out."""
+    lease = group.held.get(id) if group is not None else None
+    if lease is None or lease.deadline_ms <= now_ms:
+        return None
+    message = lease.message
+    return None if 0 < message.expires_ms <= now_ms else message

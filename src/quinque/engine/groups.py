@@ -1,0 +1,175 @@
+"""One group's view of a queue: how far it has come, what it holds, what it may have again.
+
+Called by   engine/apply.py (writes), engine/decide.py and engine/due.py (read).
+Calls       nothing.
+
+        passed by the group                     not yet
+    [ done  held  done  again  held | next  …  …  … ]
+                                  at ^
+
+`at` is the last live message the group has passed. Everything passed is done, held or waiting to
+be had again, so `done` needs no record of its own: it is what is left. A group that has passed no
+live message and holds nothing is the same as one that never was, and is dropped.
+
+Not here: the order of messages (engine/queue.py).
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from quinque.engine.due import Calendar
+from quinque.model.message import Lease, Message
+
+
+class Group:
+    __slots__ = (
+        "again",
+        "at",
+        "cursor",
+        "deadlines",
+        "detached",
+        "fresh",
+        "held",
+        "name",
+        "passed",
+        "segment",
+        "_by_place",
+        "_from_last",
+    )
+
+    def __init__(self, name: bytes) -> None:
+        self.name = name
+        self.cursor = -(1 << 62)  # place of the newest message handed to the group
+        self.at: Message | None = None
+        self.passed = 0  # live messages at or before the cursor
+        self.held: dict[bytes, Lease] = {}
+        self.detached = 0  # of the held, those whose message was flushed
+        self.again: dict[bytes, Lease] = {}
+        self.fresh = 0  # of those to be had again, the ones never delivered: pushed to the front
+        self._by_place: list[tuple[int, bytes]] = []
+        # The same from the other end, made when somebody looks there (QLPEEK).
+        self._from_last: list[tuple[int, bytes]] | None = None
+        self.deadlines = Calendar()
+        self.segment = 0  # the journal segment that last recorded the cursor
+
+    def next_again(self) -> Message | None:
+        """The first message to be had again: the one with the lowest place."""
+        return self.again[self._by_place[0][1]].message if self.again else None
+
+    def some_again(self, most: int) -> list[Message]:
+        """The first messages to be had again, at most `most`, the lowest place first."""
+        order = self._by_place
+        found: dict[bytes, Message] = {}
+        # Down the heap, a parent before its children: O(most · log most), and nothing is moved.
+        ahead = [(order[0], 0)] if order else []
+        while ahead and len(found) < most:
+            (place, id), at = heappop(ahead)
+            for child in range(2 * at + 1, min(2 * at + 3, len(order))):
+                heappush(ahead, (order[child], child))
+            if self._is_again(place, id):
+                found[id] = self.again[id].message
+        return list(found.values())
+
+    def first_again(self, now_ms: int) -> Message | None:
+        """The first message to be had again that has not expired."""
+        message = self.next_again()
+        if message is None or not 0 < message.expires_ms <= now_ms:
+            return message
+        return min(self._living_again(now_ms), key=lambda message: message.place, default=None)
+
+    def last_again(self, now_ms: int) -> Message | None:
+        """The last message to be had again that has not expired."""
+        if not self.again:
+            return None
+        if self._from_last is None:
+            self._from_last = [(-lease.message.place, id) for id, lease in self.again.items()]
+            heapify(self._from_last)
+        while not self._is_again(-self._from_last[0][0], self._from_last[0][1]):
+            heappop(self._from_last)
+        message = self.again[self._from_last[0][1]].message
+        if not 0 < message.expires_ms <= now_ms:
+            return message
+        return max(self._living_again(now_ms), key=lambda message: message.place, default=None)
+
+    def give_again(self, lease: Lease) -> None:
+        """The message of this lease is to be had again, at its old place."""
+        lease.deadline_ms = 0
+        self.again[lease.message.id] = lease
+        heappush(self._by_place, (lease.message.place, lease.message.id))
+        if self._from_last is not None:
+            heappush(self._from_last, (-lease.message.place, lease.message.id))
+            if len(self._from_last) > 2 * len(self.again) + 1024:
+                self._from_last = None  # nobody looks any more
+
+    def take_again(self, id: bytes) -> Lease | None:
+        """The message is no longer to be had again; its lease, if it was."""
+        lease = self.again.pop(id, None)
+        if lease is not None:
+            if lease.deliveries == 0:
+                self.fresh -= 1
+            # Keep the head of the heap true; what lies deeper is checked when it gets there.
+            order = self._by_place
+            while order and not self._is_again(order[0][0], order[0][1]):
+                heappop(order)
+        return lease
+
+    def _is_again(self, place: int, id: bytes) -> bool:
+        """Whether that message is to be had again; another may have its id by now."""
+        lease = self.again.get(id)
+        return lease is not None and lease.message.place == place
+
+    def _living_again(self, now_ms: int) -> list[Message]:
+        return [
+            lease.message
+            for lease in self.again.values()
+            if not 0 < lease.message.expires_ms <= now_ms
+        ]
+
+    def pass_by(self, message: Message, head: Message | None) -> None:
+        """Move on to `message`; what is skipped (expired, not yet removed) is passed too."""
+        step = self.at.after if self.at is not None else head
+        self.passed += 1
+        while step is not message:
+            assert step is not None, "a group moves forward only"
+            self.passed += 1
+            step = step.after
+        self.at = message
+        self.cursor = message.place
+
+    def forget(self, message: Message) -> None:
+        """The message is gone for everyone."""
+        id = message.id
+        if message.place <= self.cursor:
+            self.passed -= 1
+            if self.at is message:
+                self.at = message.before
+            held = self.held.get(id)
+            if held is not None and held.message is message:
+                del self.held[id]
+                self.trim_deadlines()
+            elif id in self.again:
+                self.take_again(id)
+
+    def clear(self) -> None:
+        """No message is left to the group but those it holds, and they will not come back."""
+        self.passed = self.fresh = 0
+        self.at = None
+        self.again = {}
+        self._by_place = []
+        self._from_last = None
+        self.detached = len(self.held)
+
+    def trim_deadlines(self) -> None:
+        """Drop the reminders of leases that ended early once they outnumber the leases.
+
+        The work is paid for by the acks since the last time: 4,096 keeps it rare in small groups.
+        """
+        if self.deadlines.size > 2 * len(self.held) + 4096:
+            self.deadlines = Calendar()
+            for id, lease in self.held.items():
+                self.deadlines.add(lease.deadline_ms, id)
+
+    @property
+    def is_over(self) -> bool:
+        return self.passed == 0 and not self.held

@@ -1,0 +1,158 @@
+"""What the journal holds: one event per fact, one record per event.
+
+Called by   engine/decide.py (makes them), engine/apply.py (carries them out), the journal.
+Calls       nothing.
+
+An event is a tuple whose first field is its kind, so that it is also the record: the journal
+packs it as it is. Kinds and the order of fields never change. An event may be about many messages:
+those that were asked for together are recorded together.
+
+Not here: record framing (stores/embedded/records.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+OPENED: Final = 0
+STORED: Final = 1
+LEASED: Final = 2
+ACKED: Final = 3
+RELEASED: Final = 4
+LAPSED: Final = 5
+EXPIRED: Final = 6
+REMOVED: Final = 7
+FLUSHED: Final = 8
+KEPT: Final = 9
+GROUP_KEPT: Final = 10
+LOST: Final = 11
+
+
+class Opened(NamedTuple):
+    """First record of a segment. `stamp_us` is the newest place handed out before it, and
+    `previous_bytes` how long the segment before it is: so that none of it goes unnoticed."""
+
+    kind: int
+    version: int
+    segment: int
+    stamp_us: int
+    previous_bytes: int
+
+
+class Stored(NamedTuple):
+    """Messages were accepted, at places that follow each other from `place`. Without `ids` their
+    ids are their places. `to_front` puts a message before all others, and names the groups that
+    have come further: they may have it again, though they never had it."""
+
+    kind: int
+    queue: bytes
+    family: int
+    place: int
+    expires_ms: int
+    is_single: bool
+    to_front: Sequence[bytes] | None
+    ids: Sequence[bytes] | None
+    bodies: Sequence[bytes]
+
+
+class Leased(NamedTuple):
+    """A group was handed messages, and has then come as far as `cursor`; deadline 0 = no ack is
+    needed, they are done."""
+
+    kind: int
+    queue: bytes
+    group: bytes
+    deadline_ms: int
+    cursor: int
+    ids: Sequence[bytes]
+
+
+class Acked(NamedTuple):
+    """A group finished messages."""
+
+    kind: int
+    queue: bytes
+    group: bytes
+    ids: Sequence[bytes]
+
+
+class Released(NamedTuple):
+    """A consumer gave messages back."""
+
+    kind: int
+    queue: bytes
+    group: bytes
+    ids: Sequence[bytes]
+
+
+class Lapsed(NamedTuple):
+    """Leases ended without an ack; the messages are available again."""
+
+    kind: int
+    queue: bytes
+    group: bytes
+    ids: Sequence[bytes]
+
+
+class Expired(NamedTuple):
+    """Messages reached the end of their life."""
+
+    kind: int
+    queue: bytes
+    ids: Sequence[bytes]
+
+
+class Removed(NamedTuple):
+    """Messages are gone for every group."""
+
+    kind: int
+    queue: bytes
+    ids: Sequence[bytes]
+
+
+class Flushed(NamedTuple):
+    """Every message of the queue is gone; running leases may still be acked."""
+
+    kind: int
+    queue: bytes
+
+
+class Kept(NamedTuple):
+    """Compaction wrote a message again: all that is known of it, so that its older records may go.
+
+    `holds` has a row (group, deadline_ms, deliveries) for each group that holds it (deadline > 0)
+    or may have it again (deadline 0). In a queue that has had messages at its front, `past` names
+    the groups that have come as far as this one: their cursors alone do not tell.
+    """
+
+    kind: int
+    queue: bytes
+    family: int
+    id: bytes
+    place: int
+    expires_ms: int
+    is_single: bool
+    past: Sequence[bytes] | None
+    holds: Sequence[tuple[bytes, int, int]]
+    body: bytes
+
+
+class GroupKept(NamedTuple):
+    """Compaction wrote a group's position again."""
+
+    kind: int
+    queue: bytes
+    family: int
+    group: bytes
+    cursor: int
+
+
+class Lost(NamedTuple):
+    """A repair put aside what stood here; the room is filled, so that all else stays in place."""
+
+    kind: int
+    room: bytes
+
+
+Event = Stored | Leased | Acked | Released | Lapsed | Expired | Removed | Flushed | Kept | GroupKept

@@ -1,0 +1,42 @@
+"""Sizes, name rules and defaults, each with its unit and its reason.
+
+Called by   dialects/args.py (checks), the engine and the stores (bounds of one slice of work).
+Calls       nothing.
+
+Not here: limits an operator may set (server/config.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# A name is written into every record of its queue, so a long one is paid for on each message.
+NAME_MOST_BYTES: Final = 1024
+
+# 100 years: far enough to mean "never" and small enough that now + span stays an exact 53-bit
+# number in every client (Lua and JavaScript keep integers in doubles).
+SPAN_MOST_S: Final = 100 * 365 * 86_400
+SPAN_MOST_MS: Final = SPAN_MOST_S * 1000
+
+# What QGET and QRPOP give a consumer that names no lease time.
+LEASE_DEFAULT_MS: Final = 30_000
+
+# An instant no clock reaches; "has no deadline" compares like any other instant.
+NEVER_MS: Final = 1 << 62
+
+# How many messages that time has made due one operation settles before it looks at the queue:
+# 500 cost about 0.3 ms, so that a million due at once delay nobody; the ticker does the rest.
+SETTLE_MOST: Final = 500
+# A look at the counts settles more first, to be exact in all but mass expiries.
+SETTLE_MOST_COUNTING: Final = 10_000
+# In a queue where that was not enough, operations leave it to the ticker, and settle these few in
+# each millisecond: a fortieth of it.
+SETTLE_MOST_FLOODED: Final = 32
+
+# One operation hands out at most this much in bodies, plus one message: a client that asks for many
+# large ones at once gets them in several turns.
+RESERVE_MOST_BYTES: Final = 1 << 20
+# Requests that are alike travel together up to this many messages and bytes: enough to spread the
+# cost of a record, little enough to read back whole when one body of it is wanted.
+TOGETHER_MOST: Final = 256
+TOGETHER_MOST_BYTES: Final = 64 << 10

@@ -1,0 +1,141 @@
+"""The operations, and the result of each. A dialect makes one; a store carries it out.
+
+Called by   dialects (make operations, read results), stores (carry them out).
+Calls       nothing.
+
+Those on the hot path take many messages at once, so that requests of one turn that are alike travel
+together.
+
+Not here: what an operation does (engine/decide.py), how long to wait for one (dialects/command.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quinque.model.families import Family
+
+
+class Op:
+    """An operation. What each is answered with: stores/base.py."""
+
+    __slots__ = ()
+
+
+@dataclass
+class Delivery:
+    """One message handed to one consumer."""
+
+    queue: bytes
+    message_id: bytes
+    body: bytes
+    deliveries: int
+
+
+@dataclass
+class GroupCount:
+    """A group's view of one queue; `total` is the queue's own."""
+
+    group: bytes
+    total: int
+    leased: int
+    redo: int
+    done: int
+    available: int
+
+
+@dataclass
+class QueueCount:
+    queue: bytes
+    total: int
+    groups: list[GroupCount]
+
+
+@dataclass
+class Put(Op):
+    """Store messages at the back of the queue, or one at its front; the result is their ids.
+
+    Without `message_id` the store makes ids, each larger than every earlier one. With it there is
+    one message.
+    """
+
+    family: Family
+    queue: bytes
+    bodies: Sequence[bytes]
+    ttl_ms: int = 0  # 0 = never expires
+    message_id: bytes | None = None
+    to_front: bool = False
+    is_single: bool = False
+
+
+@dataclass
+class Reserve(Op):
+    """Lease up to `count` messages to a group. `lease_ms` 0 = acknowledged at once.
+
+    Fewer come when there are no more, or when their bodies are large; none only when there is none.
+    """
+
+    family: Family
+    queue: bytes
+    group: bytes
+    lease_ms: int
+    count: int = 1
+
+
+@dataclass
+class Ack(Op):
+    """Finish leased messages; the result says of each whether it was so. `held_only` False also
+    takes single messages that nobody holds."""
+
+    family: Family
+    queue: bytes
+    group: bytes
+    message_ids: Sequence[bytes]
+    held_only: bool = True
+
+
+@dataclass
+class Release(Op):
+    """Give leased messages back at once; the result says of each whether it was so."""
+
+    family: Family
+    queue: bytes
+    group: bytes
+    message_ids: Sequence[bytes]
+
+
+@dataclass
+class Flush(Op):
+    """Forget every message of the queue. Leases still running may be acked, nothing comes back."""
+
+    family: Family
+    queue: bytes
+
+
+@dataclass
+class Peek(Op):
+    """The message a group would get next, or the one it would get last. Changes nothing."""
+
+    family: Family
+    queue: bytes
+    group: bytes
+    last: bool = False
+
+
+@dataclass
+class FindReady(Op):
+    """The first of `queues` that has something for the group. Changes nothing."""
+
+    family: Family
+    group: bytes
+    queues: Sequence[bytes]
+
+
+@dataclass
+class Count(Op):
+    """How many messages stand where. No `queues` = all of the family that exist."""
+
+    family: Family
+    queues: Sequence[bytes] = ()
+    groups: Sequence[bytes] | None = None

@@ -1,0 +1,83 @@
+"""What is true of a queue between any two events, whatever happened before.
+
+Called by   tests/model after every step, tests/engine and tests/store where indexes are at stake.
+Calls       nothing; it looks into the indexes of engine/queue.py, engine/groups.py, engine/due.py.
+"""
+
+from __future__ import annotations
+
+from quinque.engine.due import Calendar
+from quinque.engine.groups import Group
+from quinque.engine.queue import Queue
+from quinque.model.limits import NEVER_MS
+from quinque.model.message import Message
+
+
+def check_invariants(queue: Queue, now_ms: int = 0) -> None:
+    """Every index of the queue says the same as every other."""
+    ordered = _check_list(queue)
+    _check_calendar(queue.expiries)
+    for message in ordered:
+        if message.expires_ms:
+            assert message.id in queue.expiries._days[message.expires_ms], "expiry has no reminder"
+    assert queue.soonest_ms <= queue.expiries.next_ms, "a message may expire unnoticed"
+    if queue.dead_until is not None:
+        dead = ordered[: ordered.index(queue.dead_until) + 1]
+        assert all(0 < message.expires_ms <= now_ms for message in dead), "not all of them expired"
+    for name, group in queue.groups.items():
+        assert group.name == name
+        assert not group.is_over, "a group that is over is dropped"
+        _check_group(queue, group, ordered)
+        assert queue.soonest_ms <= group.deadlines.next_ms, "a lease may lapse unnoticed"
+
+
+def _check_list(queue: Queue) -> list[Message]:
+    """The messages in order; the list, read both ways, holds those of the dict."""
+    assert queue.in_order
+    ordered: list[Message] = []
+    before = None
+    step = queue.head
+    while step is not None:
+        assert step.before is before, "the list is not the same both ways"
+        assert queue.messages.get(step.id) is step, "a message is in the list and not in the dict"
+        ordered.append(step)
+        before, step = step, step.after
+    assert queue.tail is before
+    assert len(ordered) == len(queue.messages)
+    places = [message.place for message in ordered]
+    assert places == sorted(set(places)), "places grow"
+    return ordered
+
+
+def _check_group(queue: Queue, group: Group, ordered: list[Message]) -> None:
+    passed = [message for message in ordered if message.place <= group.cursor]
+    assert group.passed == len(passed)
+    assert group.at is (passed[-1] if passed else None)
+    detached = set()
+    for id, lease in group.held.items():
+        assert lease.message.id == id
+        assert lease.deadline_ms > 0
+        assert lease.deliveries > 0
+        assert id in group.deadlines._days[lease.deadline_ms], "a lease has no reminder"
+        if lease.message is queue.messages.get(id):
+            assert lease.message in passed
+        else:
+            detached.add(id)
+    assert group.detached == len(detached)
+    assert not (group.held.keys() - detached) & group.again.keys(), "held, and to be had again"
+    for id, lease in group.again.items():
+        assert lease.message is queue.messages.get(id), "what is gone cannot be had again"
+        assert lease.message in passed
+        assert lease.deadline_ms == 0
+    assert group.fresh == sum(lease.deliveries == 0 for lease in group.again.values())
+    lowest = min((lease.message.place for lease in group.again.values()), default=None)
+    following = group.next_again()
+    assert lowest == (following.place if following is not None else None)
+    _check_calendar(group.deadlines)
+
+
+def _check_calendar(calendar: Calendar) -> None:
+    assert sorted(calendar._order) == sorted(calendar._days)
+    assert all(calendar._days.values()), "a day without reminders"
+    assert calendar.next_ms == min(calendar._days, default=NEVER_MS)
+    assert calendar.size == sum(map(len, calendar._days.values()))

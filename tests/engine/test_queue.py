@@ -1,0 +1,262 @@
+"""One queue: the list of its messages, the hint about dead ones, and putting it in order."""
+
+from __future__ import annotations
+
+import pytest
+
+from quinque.engine import decide
+from quinque.engine.apply import apply_group_kept, apply_kept, apply_leased, apply_stored
+from quinque.engine.queue import Queue
+from quinque.errors import Duplicate, WrongType
+from quinque.model.events import (
+    GROUP_KEPT,
+    KEPT,
+    LEASED,
+    STORED,
+    GroupKept,
+    Kept,
+    Leased,
+    Stored,
+)
+from quinque.model.families import EVENTS, Family
+from quinque.model.message import Message
+from quinque.model.ops import Put
+from tests.engine.invariants import check_invariants
+from tests.engine.steps import NOW_MS, expire, flush, lease, pass_time, put, remove
+
+
+def ids(queue: Queue) -> list[bytes]:
+    """Read from both ends."""
+    forward, backward = [], []
+    step = queue.head
+    while step is not None:
+        forward.append(step.id)
+        step = step.after
+    step = queue.tail
+    while step is not None:
+        backward.append(step.id)
+        step = step.before
+    assert forward == backward[::-1]
+    return forward
+
+
+@pytest.mark.parametrize("gone", [b"a", b"b", b"c"])
+def test_a_message_may_go_from_any_place(queue: Queue, gone: bytes) -> None:
+    put(queue, b"a", b"b", b"c")
+
+    remove(queue, gone)
+
+    assert ids(queue) == [id for id in (b"a", b"b", b"c") if id != gone]
+    check_invariants(queue)
+
+
+def test_a_message_that_is_gone_holds_on_to_no_other(queue: Queue) -> None:
+    """Else a lease on it would keep all that came after it in memory."""
+    put(queue, b"a", b"b", b"c")
+    middle = queue.messages[b"b"]
+
+    remove(queue, b"b")
+
+    assert (middle.before, middle.after) == (None, None)
+
+
+def test_messages_of_a_flushed_queue_hold_on_to_no_others(queue: Queue) -> None:
+    put(queue, b"a", b"b", b"c")
+    messages = list(queue.messages.values())
+
+    flush(queue)
+
+    assert all(it.before is None and it.after is None for it in messages)
+    assert (queue.head, queue.tail, queue.is_empty) == (None, None, True)
+
+
+def test_each_message_before_all_stands_one_place_before_the_last_such(queue: Queue) -> None:
+    put(queue, b"a")
+    put(queue, b"b", b"c", to_front=True)
+
+    assert ids(queue) == [b"c", b"b", b"a"]
+    assert [queue.messages[id].place for id in ids(queue)] == [998, 999, 1_000]
+    check_invariants(queue)
+
+
+def test_messages_that_come_together_have_places_that_follow_each_other(queue: Queue) -> None:
+    op = Put(EVENTS, b"q", [b"1", b"2", b"3"])
+
+    messages = apply_stored(queue, decide.put(queue, op, NOW_MS, 5_000), home=70)
+
+    assert [(it.id, it.place, it.home) for it in messages] == [
+        (b"5000", 5_000, 70),
+        (b"5001", 5_001, 71),
+        (b"5002", 5_002, 72),
+    ]
+    check_invariants(queue)
+
+
+def test_a_taken_id_and_another_family_are_refused(queue: Queue) -> None:
+    put(queue, b"a")
+
+    with pytest.raises(Duplicate):
+        put(queue, b"a")
+    with pytest.raises(WrongType):
+        decide.put(queue, Put(Family("other", 9, ""), b"q", [b""]), NOW_MS, 5_000)
+
+
+def test_dead_messages_are_stepped_over_once_and_then_known(queue: Queue) -> None:
+    put(queue, *(b"%d" % number for number in range(50)), ttl_ms=10)
+    put(queue, b"lives")
+
+    found = queue.next_for(None, NOW_MS + 10)
+
+    assert found is queue.messages[b"lives"]
+    assert queue.dead_until is queue.messages[b"49"]
+    check_invariants(queue, NOW_MS + 10)
+
+
+def test_a_group_in_the_middle_of_the_dead_goes_on_after_them(queue: Queue) -> None:
+    put(queue, b"a", b"b", b"c", ttl_ms=10)
+    put(queue, b"d")
+    lease(queue)
+    assert queue.next_for(None, NOW_MS + 10) is queue.messages[b"d"]
+
+    assert lease(queue, now_ms=NOW_MS + 10) == [b"d"]
+
+    check_invariants(queue, NOW_MS + 10)
+
+
+def test_what_a_group_finds_dead_in_the_middle_is_not_taken_for_the_start(queue: Queue) -> None:
+    """It lives for groups that are not as far: only a row of dead ones from the head is known."""
+    put(queue, b"lives")
+    put(queue, b"dies", ttl_ms=10)
+    put(queue, b"last")
+    lease(queue)
+
+    assert lease(queue, now_ms=NOW_MS + 10) == [b"last"]
+
+    assert queue.dead_until is None
+    assert lease(queue, group=b"h", now_ms=NOW_MS + 10) == [b"lives"]
+
+
+def test_what_is_known_of_the_dead_follows_them_as_they_go(queue: Queue) -> None:
+    put(queue, b"a", b"b", ttl_ms=10)
+    put(queue, b"c")
+    queue.next_for(None, NOW_MS + 10)
+
+    expire(queue, b"b")
+    assert queue.dead_until is queue.head
+    expire(queue, b"a")
+
+    check_invariants(queue, NOW_MS + 10)
+    assert queue.next_for(None, NOW_MS + 10) is queue.messages[b"c"]
+
+
+def test_a_message_before_all_is_seen_though_all_behind_it_is_dead(queue: Queue) -> None:
+    put(queue, b"a", ttl_ms=10)
+    put(queue, b"b")
+    queue.next_for(None, NOW_MS + 10)
+
+    put(queue, b"front", to_front=True, now_ms=NOW_MS + 10)
+
+    assert lease(queue, 2, now_ms=NOW_MS + 10) == [b"front", b"b"]
+    check_invariants(queue, NOW_MS + 10)
+
+
+def test_messages_read_back_in_any_order_are_put_in_order() -> None:
+    queue = Queue(b"q", EVENTS, in_order=False)
+    for place in (5, 2, 9, 1):
+        apply_kept(queue, kept(b"%d" % place, place, holds=[]), 0)
+    apply_group_kept(queue, GroupKept(GROUP_KEPT, b"q", EVENTS.code, b"g", 5))
+
+    queue.relink()
+
+    assert ids(queue) == [b"1", b"2", b"5", b"9"]
+    assert (queue.groups[b"g"].passed, queue.groups[b"g"].at) == (3, queue.messages[b"5"])
+    check_invariants(queue)
+
+
+def test_a_group_that_came_to_nothing_is_dropped_when_all_is_read() -> None:
+    queue = Queue(b"q", EVENTS, in_order=False)
+    apply_kept(queue, kept(b"7", 7, holds=[]), 0)
+    apply_group_kept(queue, GroupKept(GROUP_KEPT, b"q", EVENTS.code, b"g", 6))
+
+    queue.relink()
+
+    assert queue.groups == {}
+
+
+def test_what_groups_held_is_read_back_from_the_message_itself() -> None:
+    queue = Queue(b"q", EVENTS, in_order=False)
+    holds = [(b"held", 5_000, 3), (b"again", 0, 2), (b"fresh", 0, 0)]
+    apply_kept(queue, kept(b"7", 7, holds), 0)
+
+    queue.relink()
+
+    assert queue.soonest_ms == 5_000
+    rows = {it.group: (it.leased, it.redo, it.available) for it in decide.count(queue).groups}
+    assert rows == {b"held": (1, 0, 0), b"again": (0, 1, 0), b"fresh": (0, 0, 1)}
+    check_invariants(queue)
+
+
+def test_a_message_that_goes_before_it_is_known_how_far_its_group_came_leaves_nothing() -> None:
+    queue = Queue(b"q", EVENTS, in_order=False)
+    apply_kept(queue, kept(b"7", 7, [(b"g", 5_000, 1), (b"h", 0, 1)]), 0)
+    apply_kept(queue, kept(b"8", 8, []), 0)
+    remove(queue, b"7")
+    apply_group_kept(queue, GroupKept(GROUP_KEPT, b"q", EVENTS.code, b"g", 8))
+
+    queue.relink()
+
+    assert (queue.groups[b"g"].held, set(queue.groups)) == ({}, {b"g"})
+    check_invariants(queue)
+
+
+def test_a_lease_of_a_message_that_is_not_there_moves_its_group_on() -> None:
+    queue = Queue(b"q", EVENTS, in_order=False)
+    apply_leased(queue, Leased(LEASED, b"q", b"g", 5_000, 7, [b"7"]))
+    apply_kept(queue, kept(b"7", 7, holds=[]), 0)
+    apply_kept(queue, kept(b"8", 8, holds=[]), 0)
+
+    queue.relink()
+
+    assert lease(queue, 5) == [b"8"]
+
+
+def test_a_message_before_all_names_the_groups_that_have_come_further(queue: Queue) -> None:
+    put(queue, b"a")
+    lease(queue)
+    op = Put(EVENTS, b"q", [b""], message_id=b"front", to_front=True)
+
+    event = decide.put(queue, op, NOW_MS, 5_000)
+
+    assert event.to_front == [b"g"]
+
+
+def test_a_message_before_all_is_read_back_though_its_group_is_not_known_yet() -> None:
+    queue = Queue(b"q", EVENTS, in_order=False)
+    stored = Stored(STORED, b"q", EVENTS.code, 7, 0, False, [b"g"], [b"front"], [b""])
+    apply_stored(queue, stored, 0)
+    apply_kept(queue, kept(b"8", 8, holds=[]), 0)
+    apply_group_kept(queue, GroupKept(GROUP_KEPT, b"q", EVENTS.code, b"g", 8))
+
+    queue.relink()
+
+    assert lease(queue, 5) == [b"front"]
+    check_invariants(queue)
+
+
+def test_reminders_of_messages_that_went_early_do_not_pile_up(queue: Queue) -> None:
+    put(queue, b"stays", ttl_ms=100)
+    for number in range(10_000):
+        put(queue, b"%d" % number, ttl_ms=number + 1)
+        remove(queue, b"%d" % number)
+
+    assert queue.expiries.size < 5_000
+    pass_time(queue, NOW_MS + 100)
+    assert queue.messages == {}
+
+
+def kept(id: bytes, place: int, holds: list[tuple[bytes, int, int]]) -> Kept:
+    return Kept(KEPT, b"q", EVENTS.code, id, place, 0, False, None, holds, b"")
+
+
+def test_a_message_is_small() -> None:
+    assert not hasattr(Message(b"", 0, 0, False, b"", 0), "__dict__")
