@@ -1,0 +1,130 @@
+"""Verify a data folder: say what is wrong and where, and repair what can be repaired safely.
+
+Called by   cli/main.py.
+Calls       stores/embedded/survey.py, which reads, and repair.py, which does what was announced.
+
+Not here: what damage looks like (records.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from quinque.errors import JournalDamaged
+from quinque.stores.embedded.journal import SUFFIX
+from quinque.stores.embedded.lock import FolderLock
+from quinque.stores.embedded.repair import carry_out, plan
+from quinque.stores.embedded.survey import Problem, State, Survey, segment_path, survey
+
+SOUND, DAMAGED, UNUSABLE = 0, 1, 2
+
+_COLOURS: Final[dict[State, str]] = {
+    "sound": "green",
+    "empty": "green",
+    "torn end": "yellow",
+    "damaged": "red",
+    "missing": "red",
+}
+
+
+def run(folder: str, repair: bool) -> int:
+    """The exit code: 0 sound, 1 damaged, 2 unusable. Raises FolderLocked."""
+    path = Path(folder)
+    if not path.is_dir():
+        click.echo(f"{folder} is not a folder", err=True)
+        return UNUSABLE
+    if not any(path.glob("*" + SUFFIX)):
+        click.echo(f"{folder}: there is no journal in it", err=True)
+        return UNUSABLE
+    try:
+        lock = FolderLock(path)
+        try:
+            return _check(path, repair)
+        finally:
+            lock.release()
+    except OSError as exc:
+        click.echo(f"{exc.filename or folder}: {exc.strerror or exc}", err=True)
+        return UNUSABLE
+
+
+def _check(folder: Path, repair: bool) -> int:
+    found = survey(folder)
+    _show(found)
+    if found.unusable:
+        return UNUSABLE
+    if not found.damaged:
+        return SOUND
+    if not repair:
+        click.echo(
+            "\nA broker does not start on it. What is intact can be saved with:"
+            f"\n    quinque check --repair {folder}"
+        )
+        return DAMAGED
+    return _repair(found)
+
+
+def _repair(found: Survey) -> int:
+    try:
+        steps = plan(found)
+    except JournalDamaged as exc:
+        click.echo(f"\nIt cannot be repaired: {exc}", err=True)
+        return DAMAGED
+    click.echo("\nTo repair it, this will")
+    for step in steps:
+        click.echo(f"    {step}")
+    for step in steps:
+        carry_out(step)
+    click.echo("\nDone. Now it is:\n")
+    found = survey(found.folder)
+    _show(found)
+    return DAMAGED if found.damaged or found.unusable else SOUND
+
+
+def _show(found: Survey) -> None:
+    if found.unusable:
+        click.echo(found.unusable, err=True)
+        return
+    head = ["segment", "bytes", "batches", "records", "state"]
+    rows = [
+        [it.path.name, f"{it.file_bytes:,}", f"{it.batches:,}", f"{it.records:,}", it.state]
+        for it in found.segments
+    ]
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    for row, segment in zip([head, *rows], [None, *found.segments], strict=True):
+        name, *numbers, state = row
+        cells = [name.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=False)]
+        cells.append(state if segment is None else click.style(state, fg=_COLOURS[segment.state]))
+        click.echo("  ".join(cells))
+    holds = found.holds
+    click.echo(
+        f"\n{_many(len(holds.queues), 'queue')}, {_many(holds.messages, 'message')}, "
+        f"{_many(found.leases, 'lease')}" + (", as far as it can be read" if found.damaged else "")
+    )
+    for problem in found.problems:
+        click.echo("\n" + _meaning(found, problem))
+
+
+def _meaning(found: Survey, problem: Problem) -> str:
+    """Where it is, what it is, and what it means."""
+    where = f"{segment_path(found.folder, problem.segment)} at byte {problem.at}: {problem.why}."
+    if problem.is_torn:
+        return (
+            f"{where}\n    A crash left {_many(problem.end - problem.at, 'byte')} there that were"
+            " never acknowledged. Harmless: they are cut at the next start."
+        )
+    lost = "All that it said is lost."
+    if problem.end > problem.at:
+        lost = f"What {_many(problem.end - problem.at, 'byte')} said is lost."
+    kept = "Nothing is left after it in this segment."
+    if problem.batches_after:
+        batches = _many(problem.batches_after, "batch", "es")
+        kept = f"Intact after it: {batches}, with {_many(problem.records_after, 'record')}."
+    return f"{where}\n    {lost} {kept}"
+
+
+def _many(number: int, word: str, plural: str = "s") -> str:
+    return f"{number:,} {word}{'' if number == 1 else plural}"

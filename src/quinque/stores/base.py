@@ -1,0 +1,93 @@
+"""What a store promises, as numbered obligations. tests/conformance holds each of them.
+
+Called by   server/ (everything a client asks for), cli/serve.py (opens and closes one).
+Calls       nothing.
+
+A turn is what the server does between two waits for the network. A store gathers what the
+operations of a turn changed, and `commit` makes all of it durable at once.
+
+Not here: waiting for messages (server/waiters.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, overload
+
+from quinque.model.ops import (
+    Ack,
+    Count,
+    Delivery,
+    FindReady,
+    Flush,
+    Op,
+    Peek,
+    Put,
+    QueueCount,
+    Release,
+    Reserve,
+)
+
+Fsync = Literal["always", "everysec", "no"]
+
+
+class Store(Protocol):
+    ready: set[bytes]
+    """Queues that got something to deliver since the caller last emptied this set."""
+
+    @overload
+    def run(self, op: Put) -> list[bytes]: ...
+    @overload
+    def run(self, op: Reserve) -> list[Delivery]: ...
+    @overload
+    def run(self, op: Ack | Release) -> list[bool]: ...
+    @overload
+    def run(self, op: Flush) -> None: ...
+    @overload
+    def run(self, op: Peek) -> Delivery | None: ...
+    @overload
+    def run(self, op: FindReady) -> bytes | None: ...
+    @overload
+    def run(self, op: Count) -> list[QueueCount]: ...
+    @overload
+    def run(self, op: Op) -> Any: ...
+    def run(self, op: Op) -> Any:
+        """Carry out one operation, entirely or not at all.
+
+        1. The effect is seen by every later operation at once, and survives whatever `durability`
+           promises when the next `commit` has returned.
+        2. When this raises a QuinqueError other than StoreUnavailable, nothing changed.
+        3. When it raises StoreUnavailable, the effect is unknown: the caller may repeat the same
+           operation, and a repeat of one that took effect does no harm.
+        4. Operations take effect in the order they were started.
+        5. A message is leased to one consumer of a group at a time, until acked, released or
+           its deadline has passed; an acked message is not given to that group again.
+        6. What time makes due is true for every operation from that millisecond on.
+        7. Ids the store makes grow strictly, across restarts and clock changes.
+        """
+
+    def commit(self) -> None:
+        """8. What the turn changed is durable when this returns.
+
+        Raises StoreUnavailable when it is not: then nothing of the turn may be acknowledged.
+        """
+
+    def tick(self) -> None:
+        """9. Carry out a slice of what time has made due, a millisecond's work or so."""
+
+    def next_due_ms(self) -> int:
+        """When tick() next has something to do; NEVER_MS if never."""
+
+    def now_ms(self) -> int:
+        """The store's clock."""
+
+    def info(self) -> dict[str, int | str]:
+        """Facts for INFO, by field name."""
+
+    def configure(self, fsync: Fsync, maxmemory: int) -> None:
+        """11. From here on these settings hold; under `always`, for earlier commits as well.
+
+        Raises StoreUnavailable when those cannot be made durable.
+        """
+
+    def close(self) -> None:
+        """10. Everything committed stays; the store may be opened again at once."""

@@ -1,0 +1,17 @@
+"""The store on one machine: indexes in memory, a journal on disk, one folder.
+
+    store.py       the contract: opens, commits, ticks, closes
+    operations.py  one method per operation: settle, decide, append, apply
+    journal.py     segments: append, group commit, room on the disk
+    records.py     the bytes: batches of records, checksums, what damage looks like
+    recover.py     a folder -> queues, by applying every record
+    compact.py     live messages of the oldest segment are written again, then it goes
+    bodies.py      bodies beyond maxmemory live on disk only
+    alarms.py      when each queue next has something due
+    survey.py      a folder as it is: what is wrong with it, and where
+    repair.py      damaged places are put aside, so that the rest can be opened
+
+The folder holds `lock` and segments `0000000001.journal`, `0000000002.journal`, …
+"""
+
+from __future__ import annotations

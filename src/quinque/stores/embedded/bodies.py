@@ -1,0 +1,71 @@
+"""Bodies beyond maxmemory live on disk only.
+
+Called by   operations.py: as messages come and go, at each commit, and to deliver one.
+Calls       journal.py to read a body back.
+
+`maxmemory` is for bodies. Past it, the bodies of new messages leave memory as soon as they are on
+the disk, and are read back, and checked, when they are delivered.
+
+Not here: when a message goes (engine/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from quinque.model.message import Message
+from quinque.stores.embedded.journal import Journal, body_bytes, check_home
+
+
+class Bodies:
+    def __init__(self, journal: Journal, maxmemory: int) -> None:
+        self.maxmemory = maxmemory  # bytes; 0 = no limit
+        self.in_memory = 0  # bytes
+        self.on_disk = 0  # messages whose body is only there
+        self.count = 0  # messages
+        self.total_bytes = 0  # of all bodies, wherever they are
+        self._journal = journal
+        self._leaving: list[Message] = []
+        self._moving: list[tuple[Message, int]] = []
+
+    def came(self, messages: Sequence[Message], bodies: Iterable[bytes]) -> None:
+        """Messages came, with their bodies in memory."""
+        size_bytes = sum(map(len, bodies))
+        self.in_memory += size_bytes
+        self.total_bytes += size_bytes
+        self.count += len(messages)
+        if self.maxmemory and self.in_memory > self.maxmemory:
+            self._leaving += messages
+
+    def went(self, messages: Iterable[Message]) -> None:
+        """Messages are gone."""
+        for message in messages:
+            self.count -= 1
+            if message.body is None:
+                self.on_disk -= 1
+                self.total_bytes -= body_bytes(message.home)
+            else:
+                self.in_memory -= len(message.body)
+                self.total_bytes -= len(message.body)
+                message.body = None  # so that committed() passes it over
+
+    def committed(self) -> None:
+        """What this turn stored is on the disk, so what must leave memory can."""
+        for message, home in self._moving:
+            message.home = home
+        self._moving.clear()
+        for message in self._leaving:
+            if message.body is not None:
+                self.in_memory -= len(message.body)
+                self.on_disk += 1
+                message.home = check_home(message.home, message.body)
+                message.body = None
+        self._leaving.clear()
+
+    def of(self, message: Message) -> bytes:
+        """The body, wherever it is. Raises JournalDamaged."""
+        return message.body if message.body is not None else self._journal.read(message.home)
+
+    def moved(self, message: Message, home: int, body: bytes) -> None:
+        """Compaction wrote the message again, at `home`, where it can be read once committed."""
+        self._moving.append((message, home if message.body is not None else check_home(home, body)))

@@ -1,0 +1,353 @@
+"""The journal: numbered segments, one write and one sync per turn.
+
+Called by   operations.py (append), store.py (commit), compact.py (drop), recover.py (resume).
+Calls       records.py, the file system.
+
+Room is reserved ahead of the writes, so a full disk is found while an operation can still be
+refused and nothing has changed. What frees room (acks, removals) may use the last SPARE_BYTES;
+what takes room (new messages) may not.
+
+After a failed sync nobody knows what is on the disk, and asking again does not tell (the kernel
+drops the dirty pages). So the journal then refuses every further write until the process is
+started again and reads back what is really there.
+
+Not here: the layout of batches (records.py), reading (recover.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+from typing import Any, Final, Literal
+from zlib import crc32
+
+import msgpack
+
+from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
+from quinque.model.events import KEPT, OPENED, Event, Opened
+from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_header
+
+Fsync = Literal["always", "everysec", "no"]
+
+SUFFIX: Final = ".journal"
+RESERVE_BYTES: Final = 4 << 20  # one step of room taken ahead; 4 MiB is 16 ms of a 250 MB/s disk
+SPARE_BYTES: Final = 64 << 10
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})  # a flood of connections has them
+
+
+class Journal:
+    def __init__(self, folder: Path, fsync: Fsync, segment_bytes: int) -> None:
+        self.folder = folder
+        # Kept open: when a name is to be synced there may be no file left to open.
+        self._folder_file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.fsync: Fsync = fsync
+        self.segment_bytes = segment_bytes
+        self.segment = 0  # number of the segment being written
+        self.sizes: dict[int, int] = {}  # bytes in use, by segment
+        self.files: dict[int, int] = {}  # open file descriptors, by segment
+        self.failed: str | None = None
+        self.commits = 0
+        self.syncs = 0
+        self.batch_bytes = 0  # written by the last commit
+        self._pack = msgpack.Packer(use_bin_type=True).pack
+        self._pending: list[bytes] = []
+        self._at = 0  # offset where the next record goes, once written
+        self.last_bytes = 0  # length of the record appended last
+        self._end = 0  # offset where the pending batch starts
+        self._synced = 0
+        self._reserved = 0
+        self.is_stuck = False  # the pending batch could not be written for want of room
+        self._wake_syncer = threading.Event()
+        self._closing = threading.Event()
+        self._syncer: threading.Thread | None = None
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def resume(self, segment: int, end: int) -> None:
+        """Go on writing after `end` in a segment that was read back."""
+        self.segment = segment
+        self.sizes[segment] = end
+        self._start_batch(end)
+        self._reserved = self._synced = end
+        os.ftruncate(self.files[segment], end)
+        # What was read may have been in the system's memory only.
+        os.fdatasync(self.files[segment])
+
+    def open_segment(self, segment: int, stamp_us: int, now_ms: int) -> None:
+        """A new segment is on the disk and is written from here on.
+
+        Raises OSError when it cannot be made; the old one then goes on.
+        """
+        path = self.folder / f"{segment:010d}{SUFFIX}"
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            previous_bytes = self.sizes.get(segment - 1, 0)
+            body = self._pack(Opened(OPENED, VERSION, segment, stamp_us, previous_bytes))
+            batch = batch_header(body, now_ms, 0) + body
+            reserved = max(len(batch) + SPARE_BYTES, min(RESERVE_BYTES, self.segment_bytes))
+            try:
+                os.posix_fallocate(file, 0, reserved)
+            except OSError:
+                reserved = len(batch) + SPARE_BYTES
+                os.posix_fallocate(file, 0, reserved)
+            write_all(file, batch, 0)
+            os.fsync(file)
+            os.fsync(self._folder_file)
+        except OSError:
+            os.close(file)
+            path.unlink(missing_ok=True)
+            raise
+        self.files[segment] = file
+        self.segment = segment
+        self.sizes[segment] = len(batch)
+        self._start_batch(len(batch))
+        self._synced = len(batch)
+        self._reserved = reserved
+
+    # -- the hot path -------------------------------------------------------------------------
+
+    def append(self, event: Event, spare_bytes: int = 0) -> None:
+        """The event is part of this turn's batch.
+
+        Raises DiskFull when it has no room that leaves `spare_bytes`, StoreUnavailable after a
+        failure; then nothing changed.
+        """
+        record = self._pack(event)
+        self.last_bytes = len(record)
+        at = self._at + self.last_bytes
+        if at + spare_bytes > self._reserved or self.failed or self.is_stuck:
+            self._make_room(at + spare_bytes)
+        self._pending.append(record)
+        self._at = at
+
+    def body_home(self) -> int:
+        """Where the first body of the record appended last will be; the next one's is one more."""
+        return pack_home(self.segment, self._at - self.last_bytes, self.last_bytes)
+
+    def commit(self, now_ms: int) -> None:
+        """All that was appended is durable, as far as `fsync` promises.
+
+        Raises StoreUnavailable when it is not, or not known to be.
+        """
+        if self.failed:
+            raise StoreUnavailable(self.failed)
+        self.batch_bytes = 0
+        if not self._pending:
+            return
+        body = b"".join(self._pending)
+        batch = batch_header(body, now_ms, self._synced) + body
+        file = self.files[self.segment]
+        try:
+            write_all(file, batch, self._end)
+        except OSError as exc:
+            if exc.errno not in _NO_ROOM:
+                self._fail("written", exc)
+            self.is_stuck = True
+            raise StoreUnavailable(
+                "the disk is full: this request takes effect when there is room again, "
+                "or is lost if the broker stops before"
+            ) from exc
+        self.is_stuck = False
+        self.batch_bytes = len(batch)
+        end = self._end + len(batch)
+        self.sizes[self.segment] = end
+        self._start_batch(end)
+        self.commits += 1
+        if self.fsync == "always":
+            self._sync(file, end)
+        elif self.fsync == "everysec":
+            self._wake_syncer.set()
+
+    def rotate(self, stamp_us: int, now_ms: int) -> None:
+        """Go on in a new segment when this one is full. Nothing may be pending."""
+        if self._end < self.segment_bytes or self._pending or self.failed:
+            return
+        old = self.files[self.segment]
+        # Only the last segment may have a tail that is not on the disk.
+        self._sync(old, self._end)
+        end = self._end
+        try:
+            self.open_segment(self.segment + 1, stamp_us, now_ms)
+        except OSError as exc:
+            if exc.errno not in _NO_ROOM | _NO_FILES:
+                self._fail("opened", exc)
+            return
+        os.ftruncate(old, end)
+
+    # -- the rest -----------------------------------------------------------------------------
+
+    def start_syncer(self) -> None:
+        """Sync once a second from a thread; for `everysec`."""
+        if self._syncer is None:
+            self._syncer = threading.Thread(
+                target=self._sync_every_second, name="journal-syncer", daemon=True
+            )
+            self._syncer.start()
+
+    def read(self, home: int) -> bytes:
+        """The body at `home`. Raises JournalDamaged when the disk gives back something else."""
+        segment, offset = home >> 88 & 0xFF_FFFF_FFFF, home >> 48 & 0xFF_FFFF_FFFF
+        try:
+            data = os.pread(self.files[segment], home >> 16 & 0xFFFF_FFFF, offset)
+        except OSError as exc:
+            raise JournalDamaged(
+                f"a body in segment {segment} at byte {offset} cannot be read ({exc.strerror})"
+            ) from exc
+        try:
+            body = body_of(msgpack.unpackb(data, use_list=False), home & 0xFFFF)
+            if check_home(home, body) == home:
+                return body
+        except (ValueError, LookupError, TypeError, msgpack.UnpackException):
+            pass
+        raise JournalDamaged(
+            f"a body in segment {segment} at byte {offset} does not match its checksum"
+        )
+
+    def sync(self) -> None:
+        """All that was committed is on the disk, whatever `fsync` says."""
+        self._sync(self.files[self.segment], self._end)
+
+    def drop(self, segment: int) -> None:
+        """The segment is gone from the folder. Raises StoreUnavailable when it cannot be."""
+        try:
+            (self.folder / f"{segment:010d}{SUFFIX}").unlink()
+            os.fsync(self._folder_file)
+        except OSError as exc:
+            self._fail("shortened", exc)
+        os.close(self.files.pop(segment))
+        del self.sizes[segment]
+
+    def close(self) -> None:
+        """All that was committed is on the disk, the reserved room is given back."""
+        self._closing.set()
+        self._wake_syncer.set()
+        if self._syncer is not None:
+            self._syncer.join()
+        if not self.failed and self.segment in self.files:
+            self.sync()
+            os.ftruncate(self.files[self.segment], self._end)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """The files are closed as they are."""
+        for file in self.files.values():
+            os.close(file)
+        self.files.clear()
+        os.close(self._folder_file)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.sizes.values())
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._pending)
+
+    def _start_batch(self, end: int) -> None:
+        self._pending = []
+        self._end = end
+        self._at = end + HEADER_BYTES
+
+    def _make_room(self, end: int) -> None:
+        if self.failed:
+            raise StoreUnavailable(self.failed)
+        if self.is_stuck:
+            raise DiskFull("the disk is full; what was accepted is kept")
+        file = self.files[self.segment]
+        for step in (RESERVE_BYTES, 0):
+            wanted = end + step
+            try:
+                os.posix_fallocate(file, self._reserved, wanted - self._reserved)
+            except OSError as exc:
+                if exc.errno not in _NO_ROOM:
+                    self._fail("extended", exc)
+                continue
+            self._reserved = wanted
+            return
+        raise DiskFull(
+            f"the disk has no room for {end - self._at} bytes; what was accepted is kept"
+        )
+
+    def _sync(self, file: int, end: int) -> None:
+        try:
+            os.fdatasync(file)
+        except OSError as exc:
+            self._fail("synced", exc)
+        self.syncs += 1
+        self._synced = end
+
+    def _sync_every_second(self) -> None:
+        while not self._closing.is_set():
+            self._wake_syncer.wait()
+            self._wake_syncer.clear()
+            segment, end = self.segment, self._end
+            if not self._closing.is_set() and segment in self.files:
+                try:
+                    os.fdatasync(self.files[segment])
+                except OSError as exc:
+                    self.failed = _failure("synced", exc)
+                    return
+                self.syncs += 1
+                if segment == self.segment:
+                    self._synced = end
+            self._closing.wait(1.0)
+
+    def _fail(self, verb: str, exc: OSError) -> None:
+        self.failed = _failure(verb, exc)
+        raise StoreUnavailable(self.failed) from exc
+
+
+def _failure(verb: str, exc: OSError) -> str:
+    return (
+        f"the journal could not be {verb} ({exc.strerror}): nothing more is accepted until the "
+        "broker is started again, and the effect of this request is unknown"
+    )
+
+
+def write_all(file: int, data: bytes, at: int) -> None:
+    """Every byte is written; a short write is gone on with."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(file, view, at)
+        if written == len(view):
+            return
+        view = view[written:]
+        at += written
+
+
+def body_of(record: Any, index: int) -> bytes:
+    """The body number `index` of a Stored record, or the one of a Kept record."""
+    bodies = record[-1]
+    body: bytes = bodies if record[0] == KEPT else bodies[index]
+    return body
+
+
+# Where a body is, as one number; the one of the next body in the record is one more:
+#
+#     body length 32 | checksum 32 | segment 40 | record offset 40 | record length 32 | number 16
+#
+# The first two are 0 until the body leaves memory.
+
+_WHERE_BITS: Final = 128
+
+
+def pack_home(segment: int, offset: int, size_bytes: int) -> int:
+    return (segment << 40 | offset) << 48 | size_bytes << 16
+
+
+def where(home: int) -> int:
+    """The home without what is known of its body."""
+    return home & ((1 << _WHERE_BITS) - 1)
+
+
+def check_home(home: int, body: bytes) -> int:
+    """The same home with the length and the checksum of its body, so that read() can tell."""
+    return where(home) | (len(body) << 32 | crc32(body)) << _WHERE_BITS
+
+
+def body_bytes(home: int) -> int:
+    """How long the body is; known once it has left memory."""
+    return home >> _WHERE_BITS + 32

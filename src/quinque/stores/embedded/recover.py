@@ -1,0 +1,230 @@
+"""Read a folder back: apply every record, in the order it was written.
+
+Called by   store.py when it opens; cli/check.py reads with it and changes nothing.
+Calls       records.py (bytes), engine/apply.py (rules).
+
+A torn tail, which a crash leaves and nobody was told of, is cut and reported. Anything else that
+does not match its checksum stops the start: it was acknowledged, and dropping it silently is the
+one thing a queue must not do.
+
+Not here: going on after the last record (journal.py).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from quinque.engine.apply import APPLY, APPLY_WITH_BODY
+from quinque.engine.queue import Queue
+from quinque.errors import JournalDamaged
+from quinque.model.events import (
+    ACKED,
+    EXPIRED,
+    FLUSHED,
+    GROUP_KEPT,
+    KEPT,
+    LAPSED,
+    LEASED,
+    LOST,
+    OPENED,
+    RELEASED,
+    REMOVED,
+    STORED,
+    Acked,
+    Expired,
+    Flushed,
+    GroupKept,
+    Lapsed,
+    Leased,
+    Released,
+    Removed,
+)
+from quinque.model.families import BY_CODE, Family
+from quinque.stores.clock import Clock
+from quinque.stores.embedded.bodies import Bodies
+from quinque.stores.embedded.journal import SUFFIX, Journal, pack_home
+from quinque.stores.embedded.records import VERSION, Batch, Damage, read_batches, read_records
+
+# Until a record says which it is.
+_UNKNOWN: Final = Family("unknown", 0, "")
+
+_AS_EVENT: Final[dict[int, Any]] = {
+    LEASED: Leased._make,
+    ACKED: Acked._make,
+    RELEASED: Released._make,
+    LAPSED: Lapsed._make,
+    EXPIRED: Expired._make,
+    REMOVED: Removed._make,
+    FLUSHED: Flushed._make,
+    GROUP_KEPT: GroupKept._make,
+}
+
+
+@dataclass
+class Recovered:
+    """What a folder held."""
+
+    queues: dict[bytes, Queue] = field(default_factory=dict)
+    stamp_us: int = 0
+    now_ms: int = 0
+    records: int = 0
+    messages: int = 0
+    cut_bytes: int = 0
+    cut_where: str = ""
+    previous_bytes: int = 0  # what the segment read last says of the one before it
+
+
+def segment_paths(folder: Path) -> list[tuple[int, Path]]:
+    """The segments of a folder, oldest first. Raises JournalDamaged when one is missing."""
+    found = sorted(
+        (int(path.stem), path) for path in folder.glob("*" + SUFFIX) if path.stem.isdecimal()
+    )
+    for (number, _), (following, path) in pairwise(found):
+        if following != number + 1:
+            raise JournalDamaged(f"segment {number + 1} is missing before {path.name}")
+    return found
+
+
+def recover(journal: Journal, bodies: Bodies, clock: Clock) -> Recovered:
+    """The queues of the folder; the journal is ready to go on after the last record.
+
+    Raises JournalDamaged.
+    """
+    done = Recovered()
+    paths = segment_paths(journal.folder)
+    end = 0
+    for at, (number, path) in enumerate(paths):
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        journal.files[number] = file
+        data = read_whole(file)
+        previous_end, end = (
+            end,
+            replay(done, bodies, number, data, is_last=number == paths[-1][0], path=path),
+        )
+        if at and end and previous_end != done.previous_bytes:
+            why = f"it ends here, and was {done.previous_bytes} bytes long"
+            raise _damaged(paths[at - 1][1], previous_end, why)
+        journal.sizes[number] = end
+    finish(done)
+    clock.start_from(max(done.now_ms * 1000, done.stamp_us))
+    if paths and end:
+        journal.resume(paths[-1][0], end)
+    else:
+        if paths:  # a segment of which not even the first batch got to the disk
+            journal.drop(paths[-1][0])
+        number = paths[-1][0] if paths else 1
+        journal.open_segment(number, done.stamp_us, clock.now_us() // 1000)
+    return done
+
+
+def replay(
+    done: Recovered, bodies: Bodies, segment: int, data: bytes, *, is_last: bool, path: Path
+) -> int:
+    """Apply all of a segment's records; the offset where its last batch ends."""
+    end = 0
+    for found in read_batches(data):
+        if isinstance(found, Damage):
+            if not (is_last and found.is_torn):
+                raise _damaged(path, found.at, found.why)
+            done.cut_bytes = len(data.rstrip(b"\0")) - found.at
+            done.cut_where = f"{path} at byte {found.at}: {found.why}"
+            break
+        replay_batch(done, bodies, segment, found, path)
+        end = found.end
+    if not end and not is_last:
+        raise _damaged(path, 0, "there is nothing in it")
+    return end
+
+
+def replay_batch(done: Recovered, bodies: Bodies, segment: int, batch: Batch, path: Path) -> None:
+    """Apply the records of one batch. Raises JournalDamaged when one is of another version."""
+    try:
+        _replay_records(done, bodies, segment, batch, path)
+    except (LookupError, TypeError, ValueError) as exc:
+        raise JournalDamaged(
+            f"{path} at byte {batch.start}: a record that this version does not know"
+        ) from exc
+
+
+def _damaged(path: Path, at: int, why: str) -> JournalDamaged:
+    return JournalDamaged(
+        f"{path} at byte {at}: {why}. See what can be saved with: quinque check {path.parent}"
+    )
+
+
+def _replay_records(
+    done: Recovered, bodies: Bodies, segment: int, batch: Batch, path: Path
+) -> None:
+    queues = done.queues
+    done.now_ms = max(done.now_ms, batch.now_ms)
+    for record_start, record_end, record in read_records(batch):
+        kind = record[0]
+        if kind == OPENED:
+            if record[1] != VERSION:
+                raise JournalDamaged(f"{path} has version {record[1]}; this is for {VERSION}")
+            done.stamp_us = max(done.stamp_us, record[3])
+            done.previous_bytes = record[4]
+            continue
+        if kind == LOST:
+            continue
+        done.records += 1
+        queue = queues.get(record[1])
+        if kind == STORED or kind == KEPT:
+            if queue is None or queue.family.code != record[2]:
+                queue = _queue_of(queues, record[1], record[2])
+            if kind == STORED and record[7] is not None:
+                # An id may be there again though no record says that the first one had gone: it
+                # expired when the disk was full, or the record was damaged.
+                bodies.went(APPLY[REMOVED](queue, Removed(REMOVED, record[1], record[7])))
+            home = pack_home(segment, record_start, record_end - record_start)
+            messages = APPLY_WITH_BODY[kind](queue, record, home)
+            if messages:
+                done.stamp_us = max(done.stamp_us, messages[-1].place)
+                bodies.came(messages, record[-1] if kind == STORED else record[-1:])
+            else:  # a message written again
+                bodies.moved(queue.messages[record[3]], home, record[-1])
+            continue
+        as_event = _AS_EVENT[kind]
+        if queue is None:
+            if kind != GROUP_KEPT and kind != LEASED:
+                continue
+            # How far a group came stands in its Leased records too; a later one says whose queue.
+            queue = _queue_of(queues, record[1], record[2] if kind == GROUP_KEPT else _UNKNOWN.code)
+        gone = APPLY[kind](queue, as_event(record))
+        if kind == EXPIRED or kind == REMOVED or kind == FLUSHED:
+            bodies.went(gone)
+    bodies.committed()
+
+
+def _queue_of(queues: dict[bytes, Queue], name: bytes, code: int) -> Queue:
+    """The queue of that name and family; one of another family had come to its end before."""
+    queue = queues.get(name)
+    family = BY_CODE[code] if code else _UNKNOWN
+    if queue is None or queue.family is not _UNKNOWN:
+        queue = queues[name] = Queue(name, family, in_order=False)
+    queue.family = family
+    return queue
+
+
+def finish(done: Recovered) -> None:
+    """Messages are in order, and queues and groups that came to nothing are dropped."""
+    for name in list(done.queues):
+        queue = done.queues[name]
+        queue.relink()
+        if queue.is_empty:
+            del done.queues[name]
+        done.messages += len(queue.messages)
+
+
+def read_whole(file: int) -> bytes:
+    size_bytes = os.fstat(file).st_size
+    parts: list[bytes] = []
+    at = 0
+    while at < size_bytes and (part := os.pread(file, size_bytes - at, at)):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)

@@ -1,0 +1,177 @@
+"""Look at a data folder: every segment, what is wrong with it and where, and what it all holds.
+
+Called by   cli/check.py, repair.py.
+Calls       records.py and recover.py, which read; nothing is changed.
+
+Where a start stops at the first thing that is wrong, this goes on after it: what it counts is what
+there will be when the damaged places are put aside.
+
+Not here: putting them aside (repair.py), words for people (cli/check.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from quinque.errors import JournalDamaged
+from quinque.stores.embedded.bodies import Bodies
+from quinque.stores.embedded.journal import SUFFIX, Journal
+from quinque.stores.embedded.records import Batch, Damage, next_batch, read_batches
+from quinque.stores.embedded.recover import Recovered, finish, replay_batch
+
+# "empty": only the newest may be, when a crash came before its first batch.
+State = Literal["sound", "empty", "torn end", "damaged", "missing"]
+
+_SAYS_NOTHING: Final = -1
+
+
+@dataclass
+class Problem:
+    """Bytes of a segment that cannot be read, from `at` to `end`; `end` may be past its file."""
+
+    segment: int
+    at: int
+    end: int
+    why: str
+    is_torn: bool = False  # a crash left it, and nobody was told of it
+    batches_after: int = 0  # intact ones, in the same segment
+    records_after: int = 0
+
+
+@dataclass
+class Segment:
+    number: int
+    path: Path
+    file_bytes: int = 0
+    end: int = 0  # where what can be read, or is damaged, ends
+    batches: int = 0
+    records: int = 0
+    state: State = "sound"
+    previous_bytes: int | None = None  # how long the one before it is, if it says so
+
+
+@dataclass
+class Survey:
+    folder: Path
+    segments: list[Segment] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    unusable: str = ""  # why nothing can be done with it, if so
+    holds: Recovered = field(default_factory=Recovered)
+    leases: int = 0
+
+    @property
+    def damaged(self) -> list[Problem]:
+        return [problem for problem in self.problems if not problem.is_torn]
+
+
+def survey(folder: Path) -> Survey:
+    """All there is to know of the folder, whose lock the caller has. Raises OSError."""
+    done = Survey(folder)
+    numbers = [int(path.stem) for path in folder.glob("*" + SUFFIX) if path.stem.isdecimal()]
+    if not numbers:
+        done.unusable = f"{folder}: there is no journal in it"
+        return done
+    journal = Journal(folder, "no", 1 << 20)
+    bodies = Bodies(journal, maxmemory=1)  # no body is wanted, only where it is
+    try:
+        for number in range(min(numbers), max(numbers) + 1):
+            _look_at(done, bodies, number, is_last=number == max(numbers))
+    except JournalDamaged as exc:
+        done.unusable = str(exc)
+        return done
+    finally:
+        journal.let_go()
+    finish(done.holds)
+    done.leases = sum(
+        len(group.held) for queue in done.holds.queues.values() for group in queue.groups.values()
+    )
+    return done
+
+
+def segment_path(folder: Path, number: int) -> Path:
+    return folder / f"{number:010d}{SUFFIX}"
+
+
+def _look_at(done: Survey, bodies: Bodies, number: int, *, is_last: bool) -> None:
+    """Read one segment, and hold the one before it against what this one says of it."""
+    segment = Segment(number, segment_path(done.folder, number))
+    found: list[Problem] = []
+    if not segment.path.exists():
+        segment.state = "missing"
+        found.append(Problem(number, 0, 0, "the segment is missing"))
+    else:
+        data = segment.path.read_bytes()
+        segment.file_bytes = len(data)
+        done.holds.previous_bytes = _SAYS_NOTHING
+        for part in _parts(number, data, is_last=is_last):
+            if isinstance(part, Problem):
+                found.append(part)
+                segment.end = part.end
+                segment.state = "torn end" if part.is_torn else "damaged"
+            else:
+                _count(done, bodies, segment, part, found)
+        if not segment.batches and not found:
+            segment.state = "empty"
+            if not is_last:
+                segment.state = "damaged"
+                found.append(Problem(number, 0, 0, "there is nothing in it"))
+        if done.holds.previous_bytes != _SAYS_NOTHING:
+            segment.previous_bytes = done.holds.previous_bytes
+            if done.segments:
+                _check_length(done, done.segments[-1], segment.previous_bytes)
+    done.segments.append(segment)
+    done.problems += found
+
+
+def _parts(number: int, data: bytes, *, is_last: bool) -> Iterator[Batch | Problem]:
+    """What a segment is made of, in order."""
+    at: int | None = 0
+    while at is not None:
+        damage: Damage | None = None
+        for found in read_batches(data, at):
+            if isinstance(found, Batch):
+                yield found
+            else:
+                damage = found
+        if damage is None:
+            return
+        is_torn = is_last and damage.is_torn
+        # The next start cuts off a torn end with all that stands after it.
+        at = next_batch(data, damage) if not is_torn else None
+        end = at if at is not None else len(data.rstrip(b"\0"))
+        yield Problem(number, damage.at, end, damage.why, is_torn)
+
+
+def _count(
+    done: Survey, bodies: Bodies, segment: Segment, batch: Batch, before: list[Problem]
+) -> None:
+    known = done.holds.records
+    replay_batch(done.holds, bodies, segment.number, batch, segment.path)
+    records = done.holds.records - known
+    segment.batches += 1
+    segment.records += records
+    segment.end = batch.end
+    for problem in before:
+        problem.batches_after += 1
+        problem.records_after += records
+
+
+def _check_length(done: Survey, previous: Segment, said_bytes: int) -> None:
+    """What is missing at the end of the segment before is a problem of that segment."""
+    if previous.end == said_bytes:
+        return
+    known = [problem for problem in done.problems if problem.segment == previous.number]
+    if known and known[-1].end == previous.end < said_bytes:
+        known[-1].end = said_bytes
+    elif previous.end < said_bytes:
+        why = f"the segment ends here, and was {said_bytes} bytes long"
+        done.problems.append(Problem(previous.number, previous.end, said_bytes, why))
+    else:
+        why = "the segment goes on after what was its end"
+        done.problems.append(Problem(previous.number, said_bytes, previous.end, why))
+    previous.end = said_bytes
+    if previous.state != "missing":
+        previous.state = "damaged"

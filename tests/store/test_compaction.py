@@ -1,0 +1,388 @@
+"""Compaction: what lives is written again, the rest goes; nothing is lost, nothing comes back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quinque.model.families import EVENTS
+from quinque.model.ops import Ack, Count, Flush, Put, Release, Reserve
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded import compact
+from quinque.stores.embedded.compact import Compactor
+from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.store import EmbeddedStore
+from tests.engine.invariants import check_invariants
+from tests.store.picture import messages_of, picture_of
+from tests.store.random_work import Worker
+
+HOUR_MS = 3_600_000
+
+
+class Stage:
+    """A store whose turns each fill a segment, so that a test says what is compacted when."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = ManualClock()
+        self.store = self.open()
+
+    def open(self, maxmemory: int = 0) -> EmbeddedStore:
+        self.store = EmbeddedStore(
+            self.folder, clock=self.clock, segment_bytes=1, fsync="no", maxmemory=maxmemory
+        )
+        return self.store
+
+    def put(self, body: bytes, **options: Any) -> bytes:
+        self.clock.advance(0.001)
+        ids: list[bytes] = self.store.run(Put(EVENTS, b"q", [body], **options))
+        return ids[0]
+
+    def take(self, group: bytes = b"g", lease_ms: int = HOUR_MS, count: int = 1) -> list[bytes]:
+        given = self.store.run(Reserve(EVENTS, b"q", group, lease_ms, count))
+        return [delivery.body for delivery in given]
+
+    def ack(self, *ids: bytes, group: bytes = b"g") -> list[bool]:
+        results: list[bool] = self.store.run(Ack(EVENTS, b"q", group, ids))
+        return results
+
+    def compact_first(self) -> Iterator[None]:
+        """Compact the oldest segment, pausing wherever the compactor pauses."""
+        return self.store._compactor._compact(min(self.store._journal.sizes))
+
+    def compact_all(self) -> None:
+        """Compact every segment there is but the newest."""
+        for _ in range(len(self.store._journal.sizes) - 1):
+            for _ in self.compact_first():
+                self.turn()
+
+    def turn(self) -> None:
+        """End the turn, without the compaction that a store does by itself."""
+        journal, store = self.store._journal, self.store
+        journal.commit(store._now_ms)
+        store.bodies.committed()
+        journal.rotate(store._stamp_us, store._now_ms)
+
+    def reopened(self, maxmemory: int = 0) -> EmbeddedStore:
+        """The store as the folder has it."""
+        self.store.close()
+        store = self.open(maxmemory)
+        for queue in store.queues.values():
+            check_invariants(queue, store.now_ms())
+        return store
+
+
+@pytest.fixture
+def stage(folder: Path) -> Iterator[Stage]:
+    stage = Stage(folder)
+    yield stage
+    stage.store.close()
+
+
+def test_what_lives_is_written_again_and_the_segment_goes(stage: Stage, folder: Path) -> None:
+    ids = [stage.put(b"%d" % number) for number in range(4)]
+    stage.turn()
+    assert stage.take(count=3) == [b"0", b"1", b"2"]
+    stage.ack(ids[0])
+    stage.turn()
+    before = picture_of(stage.store)
+
+    stage.compact_all()
+
+    assert not (folder / "0000000001.journal").exists()
+    assert picture_of(stage.store) == before
+    assert picture_of(stage.reopened()) == before
+
+
+def test_a_group_that_was_past_a_message_stays_past_it(stage: Stage) -> None:
+    """Its last lease is of an older message: how far it has come must not be read from that."""
+    first, second = stage.put(b"1"), stage.put(b"2")
+    stage.take(lease_ms=10, count=2)
+    stage.ack(second)
+    stage.turn()
+    stage.clock.advance(10)
+    assert stage.take() == [b"1"]
+    stage.turn()
+
+    for _ in stage.compact_first():
+        stage.turn()
+    stage.reopened()
+
+    assert stage.take() == []
+    assert stage.ack(first) == [True]
+
+
+def test_a_lease_is_remembered_when_the_queue_is_on_record_only_after_it(stage: Stage) -> None:
+    """The message's first record went with its segment; that of the lease stands before the new."""
+    stage.put(b"1")
+    stage.turn()
+    stage.take(lease_ms=0)
+    stage.turn()
+
+    for _ in stage.compact_first():
+        stage.turn()
+    stage.reopened()
+
+    assert stage.take() == []
+
+
+def test_a_message_put_before_all_is_not_lost_to_a_group_that_had_come_further(
+    stage: Stage,
+) -> None:
+    """How far the group had come is on record in a segment that goes."""
+    done = stage.put(b"done")
+    stage.take()
+    stage.ack(done)
+    stage.turn()
+    stage.put(b"front", message_id=b"x", to_front=True)
+    stage.turn()
+
+    for _ in stage.compact_first():
+        stage.turn()
+    stage.reopened()
+
+    assert stage.take() == [b"front"]
+    assert stage.take() == []
+
+
+def test_a_message_put_before_all_while_compaction_is_under_way_is_not_lost(stage: Stage) -> None:
+    for number in range(3):
+        stage.put(b"%d" % number)
+    stage.take(count=3)
+    stage.turn()
+
+    for step, _ in enumerate(stage.compact_first()):
+        stage.put(b"front", message_id=b"%d" % step, to_front=True, is_single=True)
+        stage.turn()
+    stage.reopened()
+
+    assert stage.take(count=10) == [b"front"] * (step + 1)
+
+
+def test_a_message_is_not_lost_beside_a_lease_on_a_flushed_one_of_its_id(stage: Stage) -> None:
+    stage.put(b"old", message_id=b"x")
+    stage.take()
+    stage.store.run(Flush(EVENTS, b"q"))
+    stage.put(b"behind")
+    stage.put(b"new", message_id=b"x", to_front=True)
+    assert stage.store.queues[b"q"].groups[b"g"].fresh == 1
+    stage.turn()
+
+    stage.compact_all()
+    stage.reopened()
+
+    assert stage.take(count=5) == [b"new", b"behind"]
+
+
+def test_what_ends_after_it_was_written_again_does_not_come_back(stage: Stage) -> None:
+    """A lease and a message that is to be had again: both are kept, then removed, and only then
+    is it on record how far their group has come."""
+    held = stage.put(b"held", is_single=True)
+    back = stage.put(b"back", is_single=True)
+    stage.put(b"left")
+    stage.take(count=2)
+    stage.store.run(Release(EVENTS, b"q", b"g", [back]))
+    stage.turn()
+
+    compaction = stage.compact_first()
+    next(compaction)
+    stage.store.run(Ack(EVENTS, b"q", b"g", [held, back], held_only=False))
+    stage.turn()
+    for _ in compaction:
+        stage.turn()
+    stage.reopened()
+
+    assert stage.take(count=5) == [b"left"]
+    (row,) = stage.store.run(Count(EVENTS))
+    assert (row.total, row.groups[0].leased, row.groups[0].redo) == (1, 1, 0)
+
+
+def test_a_queue_that_was_flushed_meanwhile_stays_flushed(stage: Stage) -> None:
+    for number in range(3):
+        stage.put(b"%d" % number)
+    stage.take()
+    stage.turn()
+
+    for _ in stage.compact_first():
+        stage.store.run(Flush(EVENTS, b"q"))
+        stage.turn()
+    stage.reopened()
+
+    assert stage.take() == []
+    assert messages_of(stage.store).get(b"q", []) == []
+
+
+@pytest.mark.parametrize("seed", range(10, 13))
+def test_a_crash_at_any_step_leaves_everything_as_it_was(
+    folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock()
+    store = EmbeddedStore(folder / "live", clock=clock, segment_bytes=3_000, maxmemory=500)
+    worker = Worker(store, clock, seed)
+    steps = 0
+
+    def watched(segment: int) -> Iterator[None]:
+        nonlocal steps
+        for _ in Compactor._compact(store._compactor, segment):
+            steps += 1
+            check_copy(folder, store)
+            yield
+        check_copy(folder, store)
+
+    monkeypatch.setattr(store._compactor, "_compact", watched)
+    while store.info()["compacted_segments"] != 2:
+        worker.work(2)
+        store.commit()
+
+    assert steps > 20
+    store.close()
+
+
+def test_bodies_that_are_only_on_disk_move_with_their_messages(stage: Stage) -> None:
+    bodies = [b"%d" % number * 50 for number in range(5)]
+    stage.reopened(maxmemory=1)
+    for body in bodies:
+        stage.put(body)
+        stage.turn()
+
+    compaction = stage.compact_first()
+    for step, _ in enumerate(compaction):
+        assert messages_of(stage.store) == {b"q": bodies}, f"after step {step}, before its commit"
+        stage.turn()
+        assert messages_of(stage.store) == {b"q": bodies}, f"after step {step}"
+    stage.compact_all()
+
+    assert stage.store.info()["bodies_on_disk"] == 5
+    assert messages_of(stage.reopened(maxmemory=1)) == {b"q": bodies}
+    assert messages_of(stage.reopened(maxmemory=0)) == {b"q": bodies}
+
+
+def test_a_body_in_two_places_after_a_crash_can_be_read(stage: Stage, folder: Path) -> None:
+    """The message is there twice: as it was stored, and as compaction wrote it again."""
+    stage.reopened(maxmemory=1)
+    stage.put(b"body" * 20)
+    stage.turn()
+    next(stage.compact_first())
+    stage.turn()
+    shutil.copytree(folder, folder / "copy", ignore=shutil.ignore_patterns("copy", "lock"))
+
+    store = EmbeddedStore(folder / "copy", clock=ManualClock(), maxmemory=1)
+
+    assert len(list((folder / "copy").glob("*.journal"))) == 3
+    assert messages_of(store) == {b"q": [b"body" * 20]}
+    assert store.info()["bodies_on_disk"] == store.info()["messages"] == 1
+    store.close()
+
+
+@pytest.mark.parametrize("maxmemory", [0, 2_000])
+def test_under_steady_work_the_journal_does_not_grow(folder: Path, maxmemory: int) -> None:
+    """Some 200 bytes of bodies live at a time; the rest is put, leased, acked, expired."""
+    segment_bytes = 8_192
+    clock = ManualClock()
+    store = EmbeddedStore(
+        folder, clock=clock, segment_bytes=segment_bytes, fsync="no", maxmemory=maxmemory
+    )
+    most_bytes = 0
+
+    for round in range(1_500):
+        clock.advance(1)
+        store.run(Put(EVENTS, b"events", [b"e" * 40], ttl_ms=5))
+        store.run(Put(EVENTS, b"jobs", [b"j" * 40], 0, b"%d" % round, round % 3 == 0, True))
+        for delivery in store.run(Reserve(EVENTS, b"events", b"g", 2, count=2)):
+            if round % 2:
+                store.run(Ack(EVENTS, b"events", b"g", [delivery.message_id]))
+        for delivery in store.run(Reserve(EVENTS, b"jobs", b"okq", HOUR_MS, count=2)):
+            store.run(Ack(EVENTS, b"jobs", b"okq", [delivery.message_id]))
+        store.tick()
+        store.commit()
+        most_bytes = max(most_bytes, int(store.info()["journal_bytes"]))
+
+    # Compaction begins past two segments and twice what lives; meanwhile another one may fill.
+    assert most_bytes < 5 * segment_bytes
+    on_disk = sum(path.stat().st_size for path in folder.glob("*.journal"))
+    assert on_disk < 5 * segment_bytes + SPARE_BYTES + (4 << 20), "with the room reserved ahead"
+    assert int(store.info()["compacted_segments"]) > 30
+    store.close()
+
+
+def test_a_message_that_lives_long_is_moved_and_moved_and_stays_the_same(folder: Path) -> None:
+    clock = ManualClock()
+    store = EmbeddedStore(folder, clock=clock, segment_bytes=2_000, fsync="no")
+    (id,) = store.run(Put(EVENTS, b"long", [b"lived"]))
+    for _ in range(3):
+        store.run(Reserve(EVENTS, b"long", b"g", 1))
+        clock.advance(1)
+    store.run(Reserve(EVENTS, b"long", b"g", HOUR_MS))
+
+    while int(store.info()["compacted_segments"]) < 20:
+        clock.advance(1)
+        store.run(Put(EVENTS, b"short", [b"x" * 200], ttl_ms=1))
+        store.tick()
+        store.commit()
+    store.close()
+    store = EmbeddedStore(folder, clock=clock, segment_bytes=2_000)
+
+    lease = store.queues[b"long"].groups[b"g"].held[id]
+    assert lease.deliveries == 4
+    assert lease.deadline_ms == ManualClock().now_us() // 1000 + 3 + HOUR_MS
+    assert messages_of(store)[b"long"] == [b"lived"]
+    store.close()
+
+
+def test_a_segment_that_was_damaged_meanwhile_is_kept(
+    stage: Stage, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.put(b"body")
+    stage.turn()
+    path = folder / "0000000001.journal"
+    data = path.read_bytes()
+    with open(path, "r+b") as file:  # the same file: what the store has open
+        file.write(data.replace(b"body", b"b0dy"))
+
+    for _ in stage.compact_first():
+        stage.turn()
+
+    assert path.exists()
+    assert "segment 1 cannot be compacted" in caplog.text
+    assert messages_of(stage.store) == {b"q": [b"body"]}
+    with open(path, "r+b") as file:
+        file.write(data)
+
+
+def test_a_group_that_ended_while_positions_are_written_is_not_written(stage: Stage) -> None:
+    """Of many groups, one vanishes in a pause: it would come back further than it is."""
+    stage.put(b"1", is_single=True)
+    stage.put(b"2", is_single=True)
+    for number in range(600):
+        stage.take(group=b"%d" % number)
+    stage.turn()
+    positions = stage.store._compactor._group_positions(min(stage.store._journal.sizes))
+    next(positions)
+
+    stage.store.run(Flush(EVENTS, b"q"))
+    stage.clock.advance(HOUR_MS)
+    stage.store.tick()
+
+    assert list(positions) == []
+
+
+def check_copy(folder: Path, store: EmbeddedStore) -> None:
+    """A copy of the folder, as a crash would leave it, opens and holds the same."""
+    copy = folder / "copy"
+    shutil.copytree(folder / "live", copy)
+    opened = EmbeddedStore(copy, clock=ManualClock(), maxmemory=500)
+    # The store has settled nothing since its commit, and the one that opens settles nothing.
+    assert picture_of(opened) == picture_of(store)
+    for queue in opened.queues.values():
+        check_invariants(queue, opened.now_ms())
+    opened.close()
+    shutil.rmtree(copy)
+
+
+@pytest.fixture(autouse=True)
+def _compaction_pauses_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "STEP_BYTES", 60)
