@@ -1,0 +1,237 @@
+"""Requests from bytes: RESP arrays and inline lines, cut anywhere, within limits.
+
+Called by   server/connection.py with what the socket gave.
+Calls       wire/inline.py.
+
+    *4\\r\\n  $4\\r\\nQADD\\r\\n  $3\\r\\nfoo\\r\\n  $2\\r\\n60\\r\\n  $5\\r\\nhello\\r\\n
+
+Most chunks are whole requests with short arguments. Those are cut at every CR LF in one go, and a
+request is taken if the announced lengths are the lengths of the pieces: a check that needs no loop
+in Python. Where they are not (a body with CR LF in it, a long body, an unfinished request, an
+inline line) the careful reader goes on from there. It alone keeps state between chunks, knows the
+limits, and says what is wrong the way Redis does.
+
+Not here: what a request means (server/dispatch.py). Why this is not hiredis: docs/decisions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from quinque.errors import ProtocolBroken
+from quinque.wire.inline import split_inline
+
+_STAR: Final = ord("*")
+_DOLLAR: Final = ord("$")
+_HEADER_MOST_BYTES: Final = 32  # "*" or "$", a 64-bit number, CR LF
+_INLINE_MOST_BYTES: Final = 64 << 10
+
+# Lengths and counts that the quick way knows; longer arguments go the careful way.
+_LENGTHS: Final = {b"$%d" % length: length for length in range(2048)}
+_COUNTS: Final = {b"*%d" % count: count for count in range(1, 128)}
+_QUICK_MOST_BYTES: Final = 256 << 10
+
+
+@dataclass(frozen=True)
+class RequestLimits:
+    args: int = 1 << 20
+    arg_bytes: int = 64 << 20
+    buffer_bytes: int = 128 << 20  # one unfinished request
+
+
+class RequestReader:
+    """Feed it bytes, get requests. Once `broken` is set it gives no more."""
+
+    def __init__(self, limits: RequestLimits) -> None:
+        self.set_limits(limits)
+        self.broken: ProtocolBroken | None = None
+        self._rest: list[bytes] = []  # bytes not read yet: the start of an argument or a line
+        self._rest_bytes = 0
+        self._need_bytes = 0  # no use looking before there are this many
+        self._args: list[bytes] = []  # of the request under way
+        self._args_left = 0
+        self._args_bytes = 0
+
+    def set_limits(self, limits: RequestLimits) -> None:
+        """These limits hold for what is fed from here on."""
+        self.limits = limits
+        # The quick way looks at no limits: it is for those that it cannot pass.
+        self._is_quick = (
+            limits.args >= len(_COUNTS)
+            and limits.arg_bytes >= len(_LENGTHS)
+            and limits.buffer_bytes >= _QUICK_MOST_BYTES
+        )
+
+    def feed(self, data: bytes) -> list[list[bytes]]:
+        """The requests completed by `data`, in order."""
+        if self.broken is not None:
+            return []
+        requests: list[list[bytes]] = []
+        if not self._rest and not self._args_left:
+            at = _read_quickly(data, requests) if self._is_quick else 0
+            if at < len(data):
+                self._read_carefully(data, at, requests)
+            return requests
+        self._rest.append(data)
+        self._rest_bytes += len(data)
+        if self._rest_bytes >= self._need_bytes:
+            data = b"".join(self._rest)
+            self._rest.clear()
+            self._rest_bytes = self._need_bytes = 0
+            self._read_carefully(data, 0, requests)
+        return requests
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How much of an unfinished request is waiting for its end."""
+        return self._args_bytes + self._rest_bytes
+
+    def _read_carefully(self, data: bytes, at: int, requests: list[list[bytes]]) -> None:
+        end = len(data)
+        while at < end and self.broken is None:
+            if self._args_left:
+                following = self._read_arg(data, at)
+                if following > at and not self._args_left:
+                    requests.append(self._args)
+                    self._args = []
+                    self._args_bytes = 0
+            elif data[at] == _STAR:
+                following = self._read_count(data, at)
+            else:
+                following = self._read_inline(data, at, requests)
+            if following == at:
+                break
+            at = following
+        if at < end and self.broken is None:
+            self._rest = [data[at:]]
+            self._rest_bytes = end - at
+
+    def _read_count(self, data: bytes, at: int) -> int:
+        """Past the `*n` at `at`, or `at` when it is not all there."""
+        stop = self._header_end(data, at, "too big mbulk count string")
+        if stop < 0:
+            return at
+        count = _number(data[at + 1 : stop])
+        if count is None or count > self.limits.args:
+            self._break(f"invalid multibulk length; at most {self.limits.args} arguments")
+            return at
+        self._args_left = max(0, count)
+        return stop + 2
+
+    def _read_arg(self, data: bytes, at: int) -> int:
+        """Past the argument at `at`, or `at` when it is not all there."""
+        if data[at] != _DOLLAR:
+            self._break(f"expected '$', got '{chr(data[at])}'")
+            return at
+        stop = self._header_end(data, at, "too big bulk count string")
+        if stop < 0:
+            return at
+        size = _number(data[at + 1 : stop])
+        if size is None or not 0 <= size <= self.limits.arg_bytes:
+            self._break(f"invalid bulk length; at most {self.limits.arg_bytes} bytes")
+            return at
+        # By what is announced and not by what has come: a chunk may hold many other requests.
+        if self._args_bytes + size > self.limits.buffer_bytes:
+            self._break(f"a request of more than {self.limits.buffer_bytes} bytes")
+            return at
+        start = stop + 2
+        if start + size + 2 > len(data):
+            self._need_bytes = start + size + 2 - at
+            return at
+        self._args.append(data[start : start + size])
+        self._args_bytes += size
+        self._args_left -= 1
+        return start + size + 2
+
+    def _read_inline(self, data: bytes, at: int, requests: list[list[bytes]]) -> int:
+        """Past the line at `at`, or `at` when it is not all there."""
+        stop = data.find(b"\n", at)
+        if (stop if stop >= 0 else len(data)) - at > _INLINE_MOST_BYTES:
+            self._break("too big inline request")
+            return at
+        if stop < 0:
+            return at
+        args = split_inline(data[at:stop].removesuffix(b"\r"))
+        if args is None:
+            self._break("unbalanced quotes in request")
+            return at
+        if args:
+            requests.append(args)
+        return stop + 1
+
+    def _header_end(self, data: bytes, at: int, too_long: str) -> int:
+        """Where the CR LF of a header is, or -1."""
+        stop = data.find(b"\r\n", at, at + _HEADER_MOST_BYTES)
+        if stop < 0 and len(data) - at >= _HEADER_MOST_BYTES:
+            self._break(too_long)
+        return stop
+
+    def _break(self, why: str) -> None:
+        self.broken = ProtocolBroken(why)
+        self._rest.clear()
+        self._args.clear()
+        self._rest_bytes = self._args_bytes = 0
+
+
+def _read_quickly(data: bytes, requests: list[list[bytes]]) -> int:
+    """Take whole requests with short arguments from the start; how far that went."""
+    if data[:1] != b"*" or len(data) > _QUICK_MOST_BYTES:
+        return 0
+    pieces = data.split(b"\r\n")
+    # What follows the last CR LF is no piece: empty, or the start of something unfinished.
+    last = len(pieces) - 1
+    at = 0
+    length_of = _LENGTHS.get
+    while at < last:
+        count = _COUNTS.get(pieces[at])
+        if count is None:
+            break
+        width = 1 + 2 * count
+        if at + 4 * width <= last:
+            alike = _read_alike(pieces, at, last, width, requests)
+            if alike:
+                at += alike * width
+                continue
+        following = at + width
+        if following > last:
+            break
+        args = pieces[at + 2 : following : 2]
+        if list(map(length_of, pieces[at + 1 : following : 2])) != list(map(len, args)):
+            break
+        requests.append(args)
+        at = following
+    else:
+        return len(data) - len(pieces[last])
+    return sum(map(len, pieces[:at])) + 2 * at
+
+
+def _read_alike(
+    pieces: list[bytes], at: int, last: int, width: int, requests: list[list[bytes]]
+) -> int:
+    """Take a pipeline of requests with as many arguments each, checked column by column; how many
+    they were, 0 when the rest is not such a pipeline."""
+    alike = (last - at) // width
+    end = at + alike * width
+    if pieces[at:end:width] != [pieces[at]] * alike:
+        return 0
+    length_of = _LENGTHS.get
+    for column in range(at + 1, at + width, 2):
+        announced = pieces[column:end:width]
+        lengths = list(map(len, pieces[column + 1 : end + 1 : width]))
+        # Mostly a column has one length, and comparing is cheaper than looking up.
+        if announced == [announced[0]] * alike:
+            if lengths != [length_of(announced[0])] * alike:
+                return 0
+        elif list(map(length_of, announced)) != lengths:
+            return 0
+    requests += [pieces[row + 2 : row + width : 2] for row in range(at, end, width)]
+    return alike
+
+
+def _number(text: bytes) -> int | None:
+    """A decimal number in its one way of writing, as Redis reads lengths."""
+    digits = text[1:] if text[:1] == b"-" else text
+    if not digits.isdigit() or len(digits) > 19 or (digits[:1] == b"0" and text != b"0"):
+        return None
+    return int(text)

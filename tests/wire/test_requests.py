@@ -1,0 +1,79 @@
+"""The reader of requests: what it says is wrong, and what it does with long ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from quinque.wire.requests import RequestLimits, RequestReader
+from tests.wire.streams import array
+
+LIMITS = RequestLimits()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"*x\r\n", "invalid multibulk length"),
+        (b"*1048577\r\n", "invalid multibulk length; at most 1048576 arguments"),
+        (b"*9223372036854775808\r\n", "invalid multibulk length"),
+        (b"*+1\r\n", "invalid multibulk length"),
+        (b"*01\r\n", "invalid multibulk length"),
+        (b"*-0\r\n", "invalid multibulk length"),
+        (b"*" + b"1" * 40, "too big mbulk count string"),
+        (b"*1\r\nPING\r\n", "expected '$', got 'P'"),
+        (b"*1\r\n\r\n", "expected '$', got '\r'"),
+        (b"*1\r\n$-1\r\n", "invalid bulk length"),
+        (b"*1\r\n$67108865\r\n", "invalid bulk length; at most 67108864 bytes"),
+        (b"*1\r\n$1x\r\n", "invalid bulk length"),
+        (b"*1\r\n$" + b"1" * 40, "too big bulk count string"),
+        (b'"unbalanced\r\n', "unbalanced quotes in request"),
+        (b"x" * 65_537, "too big inline request"),
+        (b"x" * 65_537 + b"\r\n", "too big inline request"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_read_after_it(data: bytes, why: str) -> None:
+    reader = RequestReader(LIMITS)
+
+    assert reader.feed(array([b"PING"]) + data) == [[b"PING"]]
+
+    assert str(reader.broken).startswith(f"Protocol error: {why}")
+    assert reader.broken is not None
+    assert reader.broken.closes
+    assert reader.feed(array([b"PING"])) == []
+
+
+def test_a_request_that_is_too_much_in_all_is_no_request_at_all() -> None:
+    """Its last argument takes it over the limit."""
+    reader = RequestReader(RequestLimits(args=5, arg_bytes=20, buffer_bytes=50))
+
+    assert reader.feed(array([b"x" * 20] * 3)) == []
+
+    assert reader.broken is not None
+
+
+def test_limits_may_be_set_while_it_reads() -> None:
+    reader = RequestReader(LIMITS)
+    reader.feed(array([b"x"] * 10))
+
+    reader.set_limits(RequestLimits(args=5))
+
+    assert reader.feed(array([b"x"] * 10)) == []
+    assert reader.broken is not None
+
+
+def test_a_long_argument_in_small_pieces_is_put_together_once() -> None:
+    """Looking at all that came so far with each piece would take the square of its length."""
+    reader = RequestReader(LIMITS)
+    reader.feed(b"*1\r\n$1000000\r\n")
+
+    for _ in range(1_000):
+        reader.feed(b"x" * 1_000)
+        assert len(reader._rest) > 1
+    assert reader.feed(b"\r\n") == [[b"x" * 1_000_000]]
+
+
+def test_the_two_bytes_after_an_argument_are_not_looked_at() -> None:
+    """As in Redis, which skips them."""
+    reader = RequestReader(LIMITS)
+
+    assert reader.feed(b"*1\r\n$3\r\nabcXY" + array([b"PING"])) == [[b"abc"], [b"PING"]]
