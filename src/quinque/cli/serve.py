@@ -1,0 +1,158 @@
+"""Run a broker in the foreground: the one place where a store and a server meet.
+
+Called by   cli/main.py.
+Calls       stores/ (opens one), server/ (everything else).
+
+SIGTERM and SIGINT, and SHUTDOWN, end it in order: no new clients, waiting readers are answered, the
+turn under way is made durable and answered, connections close, the store closes.
+
+Not here: settings (server/config.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+
+from quinque import __version__
+from quinque.errors import BadSetting
+from quinque.server.broker import Broker
+from quinque.server.commands.subcommands import with_subcommands
+from quinque.server.commands.table import all_commands
+from quinque.server.config import Config
+from quinque.server.listener import addresses, listen
+from quinque.server.users import Users
+from quinque.stores.embedded.store import EmbeddedStore
+
+log = logging.getLogger("quinque")
+
+_IDLE_CHECK_S = 1.0
+_FILES_OF_OUR_OWN = 32  # listeners, segments, the event loop
+
+
+def run(config: Config) -> int:
+    """Serve until told to stop; the exit code. Raises QuinqueError when it cannot start."""
+    _start_logging(config)
+    users = Users.from_config(config)
+    unknown = users.unknown_commands({row.name for row in with_subcommands(all_commands())})
+    if unknown:
+        raise BadSetting("\n".join(unknown))
+    store = open_store(config)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(config, store, users))
+    finally:
+        store.close()
+        log.info("stopped")
+
+
+def open_store(config: Config) -> EmbeddedStore:
+    """The store the settings name. Raises FolderLocked, JournalDamaged, BadSetting."""
+    try:
+        store = EmbeddedStore(
+            Path(config.dir),
+            fsync=config.fsync,
+            segment_bytes=config.segment_size,
+            maxmemory=config.maxmemory,
+        )
+    except OSError as exc:
+        raise BadSetting(f"dir {config.dir}: {exc.strerror or exc}") from exc
+    found = store.recovered
+    log.info("%s holds %d messages in %d queues", config.dir, found.messages, len(found.queues))
+    if found.cut_bytes:
+        log.warning(
+            "cut a torn tail of %d bytes, which nobody was told of: %s",
+            found.cut_bytes,
+            found.cut_where,
+        )
+    return store
+
+
+async def _serve(config: Config, store: EmbeddedStore, users: Users) -> int:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    _make_room_for_clients(config)
+    broker = Broker(config, store, users, all_commands(), loop, stopping.set)
+    servers = await listen(broker)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    # Millions of messages would be looked through for cycles, and there are none: messages are
+    # unlinked when they go. A full collection would stop every client, at a
+    # million messages for 0.2 s.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    idle = loop.create_task(_close_idle(broker))
+    log.info("quinque %s listens on %s", __version__, ", ".join(addresses(servers)))
+    await stopping.wait()
+    log.info("stopping")
+    idle.cancel()
+    for server in servers:
+        server.close()
+    broker.say_goodbye()
+    await _until_closed(broker, config.shutdown_timeout)
+    broker.turn.stop()
+    return 0
+
+
+def _make_room_for_clients(config: Config) -> None:
+    """As many files may be open as clients may come; or fewer may come, if the system says so."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    if config.max_clients > most - _FILES_OF_OUR_OWN:
+        allowed = max(1, most - _FILES_OF_OUR_OWN)
+        log.warning(
+            "max-clients is %d and not %d: the system lets this process have %d files open",
+            allowed,
+            config.max_clients,
+            most,
+        )
+        config.max_clients = allowed
+
+
+async def _close_idle(broker: Broker) -> None:
+    while True:
+        await asyncio.sleep(_IDLE_CHECK_S)
+        broker.close_idle()
+
+
+async def _until_closed(broker: Broker, timeout_s: float) -> None:
+    """Wait for the connections to close; those that do not are cut off."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await broker.all_gone.wait()
+    except TimeoutError:
+        for connection in list(broker.clients.values()):
+            connection.abort()
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "ts": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def _start_logging(config: Config) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter(f"%(asctime)s [{os.getpid()}] %(levelname)s %(message)s")
+    handler.setFormatter(_JsonLines() if config.log_json else text)
+    root = logging.getLogger("quinque")
+    root.handlers[:] = [handler]
+    root.setLevel(config.log_level.upper())
+    root.propagate = False

@@ -1,0 +1,64 @@
+"""Typed readers of arguments: each returns a good value or says what is wrong with this one.
+
+Called by   dialects, while they parse.
+Calls       nothing.
+
+Not here: how many arguments there are (server/dispatch.py checks arity).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from quinque.errors import BadArgument, printable
+from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS, SPAN_MOST_S
+
+_DECIMAL: Final = re.compile(rb"[0-9]{1,30}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}")
+_NUMBER: Final = re.compile(rb"-?[0-9]{1,18}")
+
+
+def read_name(what: str, text: bytes) -> bytes:
+    """A queue, a group or an id: any bytes, but some, and not too many."""
+    if not text:
+        raise BadArgument(f"{what} is empty")
+    if len(text) > NAME_MOST_BYTES:
+        raise BadArgument(f"{what} has {len(text)} bytes; at most {NAME_MOST_BYTES}")
+    return text
+
+
+def read_seconds(what: str, text: bytes, *, least_ms: int = 0) -> int:
+    """A span in seconds, whole or with a fraction, as milliseconds (never rounded down to none)."""
+    # Whole seconds are what nearly everyone sends.
+    if text.isdigit() and len(text) < 10:
+        span_ms = int(text) * 1000
+    elif _DECIMAL.fullmatch(text):
+        whole, _, part = text.partition(b".")
+        nanoseconds = int(whole or b"0") * 10**9 + int(part.ljust(9, b"0") or b"0")
+        span_ms = -(-nanoseconds // 10**6)
+    else:
+        raise BadArgument(f"{what} '{_shown(text)}' is not a number of seconds, 0 or more")
+    if span_ms > SPAN_MOST_MS:
+        raise BadArgument(f"{what} {_shown(text)} is over {SPAN_MOST_S} s")
+    if span_ms < least_ms:
+        raise BadArgument(f"{what} {_shown(text)} must be more than 0 s")
+    return span_ms
+
+
+def read_int(what: str, text: bytes, *, least: int, most: int) -> int:
+    """A whole number within bounds."""
+    if not _NUMBER.fullmatch(text):
+        raise BadArgument(f"{what} '{_shown(text)}' is not a whole number")
+    number = int(text)
+    if not least <= number <= most:
+        raise BadArgument(f"{what} {number} is not within {least} and {most}")
+    return number
+
+
+def refuse_option(command: str, word: bytes) -> BadArgument:
+    """The error for a word the command does not have."""
+    return BadArgument(f"{command} has no option '{_shown(word)}'")
+
+
+def _shown(text: bytes) -> str:
+    return printable(text[:64])

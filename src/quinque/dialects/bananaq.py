@@ -1,0 +1,295 @@
+"""The events family in bananaq's words: QADD QGET QACK QNOTIFY QFLUSH QSTATUS QINFO.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       dialects/args.py.
+
+Two commands have a second form that okq's clients send; they are told apart here, by count:
+QACK with two arguments, or with REDO as the third, and QNOTIFY with one.
+
+Not here: okq's own commands (okq.py), the rules (engine/decide.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from quinque.dialects.args import read_name, read_seconds
+from quinque.dialects.command import Command, Request, Session, Wait
+from quinque.dialects.okq import (
+    gather_reserve,
+    parse_lease,
+    parse_noblock,
+    parse_okq_qack,
+    parse_okq_qnotify,
+    reply_delivery,
+)
+from quinque.errors import WrongArity
+from quinque.model.families import EVENTS
+from quinque.model.ops import (
+    Ack,
+    Count,
+    FindReady,
+    Flush,
+    GroupCount,
+    Put,
+    QueueCount,
+    Reserve,
+)
+from quinque.wire.resp import OK, Value
+
+
+def parse_qadd(argv: list[bytes]) -> Request:
+    """QADD queue expireSeconds contents [NOBLOCK]
+
+    Add an event that every consumer group gets, until it expires. NOBLOCK answers OK at once and
+    adds it in the background.
+    """
+    ttl_ms = read_seconds("expireSeconds", argv[2], least_ms=1)
+    put = Put(EVENTS, read_name("queue", argv[1]), argv[3:4], ttl_ms)
+    return put if len(argv) == 4 else parse_noblock("QADD", put, argv[4:])
+
+
+def gather_qadd(put: Request, bodies: list[bytes]) -> bool:
+    """Events for one queue, with one expiry, are added together; those with NOBLOCK are not."""
+    if not isinstance(put, Put):
+        return False
+    put.bodies = bodies
+    return True
+
+
+def parse_qget(argv: list[bytes]) -> Reserve:
+    """QGET queue consumerGroup [EX seconds]
+
+    Get the group's next event, and have EX seconds (30) to QACK it before others in the group may
+    have it. EX 0 acknowledges it at once.
+    """
+    queue, group = read_name("queue", argv[1]), read_name("consumerGroup", argv[2])
+    return Reserve(EVENTS, queue, group, parse_lease("QGET", argv[3:]))
+
+
+def parse_qack(argv: list[bytes]) -> Request:
+    """QACK queue consumerGroup eventID
+
+    The group is done with the event. 1, or 0 when the group does not hold it (any more).
+    okq's form, QACK queue eventID [REDO], finishes an event whoever has it, or gives it back.
+    """
+    if len(argv) == 3 or (len(argv) == 4 and argv[3].upper() == b"REDO"):
+        return parse_okq_qack(argv)
+    if len(argv) > 4:
+        raise WrongArity("QACK")
+    queue, group = read_name("queue", argv[1]), read_name("consumerGroup", argv[2])
+    return Ack(EVENTS, queue, group, argv[3:4])
+
+
+def gather_qack(ack: Request, ids: list[bytes]) -> bool:
+    """Acks of one group are one; okq's REDO, which stands where the id does, is not among them."""
+    if not isinstance(ack, Ack) or any(len(id) == 4 and id.upper() == b"REDO" for id in ids):
+        return False
+    ack.message_ids = ids
+    return True
+
+
+def reply_qack(was_so: bool) -> Value:
+    """1 if it was so, 0 if not."""
+    return int(was_so)
+
+
+def parse_qnotify(argv: list[bytes], session: Session) -> Wait:
+    """QNOTIFY consumerGroup timeout [queue ...]
+
+    The first of the queues that has an event for the group, waiting up to timeout seconds for one.
+    okq's form, QNOTIFY timeout, looks at the queues of QREGISTER.
+    """
+    if len(argv) == 2:
+        return parse_okq_qnotify(argv, session)
+    group = read_name("consumerGroup", argv[1])
+    timeout_ms = read_seconds("timeout", argv[2])
+    queues = [read_name("queue", name) for name in argv[3:]]
+    return Wait(FindReady(EVENTS, group, queues), queues, group, timeout_ms)
+
+
+def reply_qnotify(asked: FindReady, queue: bytes | None, session: Session) -> Value:
+    """The queue's name, or null when time is up."""
+    return queue
+
+
+def parse_qflush(argv: list[bytes]) -> Flush:
+    """QFLUSH queue
+
+    Remove every event. Those being worked on may still be acked, but do not come back.
+    """
+    return Flush(EVENTS, read_name("queue", argv[1]))
+
+
+def reply_qflush(done: None) -> Value:
+    """OK."""
+    return OK
+
+
+def parse_qstatus(argv: list[bytes], session: Session) -> Count:
+    """QSTATUS [queue ...] [GROUPS group ...]
+
+    Counts for each queue and group: total, inprogress, redo, done, available, consumers.
+    """
+    queues, groups = _split_at_groups(argv)
+    return Count(
+        EVENTS,
+        [read_name("queue", name) for name in queues],
+        None if groups is None else [read_name("group", name) for name in groups],
+    )
+
+
+def reply_qstatus(asked: Count, counts: list[QueueCount], session: Session) -> Value:
+    """[[queue, {group: {statistic: number}}], …]"""
+    return [
+        [
+            row.queue,
+            {group.group: dict(_statistics(group, consumers)) for group, consumers in groups},
+        ]
+        for row, groups in _with_consumers(asked, counts, session)
+    ]
+
+
+def parse_qinfo(argv: list[bytes], session: Session) -> Count:
+    """QINFO [queue ...] [GROUPS group ...]
+
+    What QSTATUS tells, as lines for people to read.
+    """
+    return parse_qstatus(argv, session)
+
+
+def reply_qinfo(asked: Count, counts: list[QueueCount], session: Session) -> Value:
+    """A line per queue and group, in columns."""
+    rows: list[list[str]] = []
+    for row, groups in _with_consumers(asked, counts, session):
+        queue = _shown(row.queue)
+        if not groups:
+            rows.append([queue, "", f"total:{row.total}"])
+        for group, consumers in groups:
+            cells = [f"{word}:{number}" for word, number in _statistics(group, consumers)]
+            rows.append([queue, _shown(group.group), *cells])
+    widths = [
+        max((len(row[column]) for row in rows if column < len(row)), default=0)
+        for column in range(max(map(len, rows), default=0))
+    ]
+    return [
+        " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        .rstrip()
+        .encode()
+        for row in rows
+    ]
+
+
+def _split_at_groups(argv: list[bytes]) -> tuple[Sequence[bytes], Sequence[bytes] | None]:
+    """The names before the word GROUPS and those after it; None when the word is not there."""
+    for at in range(1, len(argv)):
+        if argv[at].upper() == b"GROUPS":
+            return argv[1:at], argv[at + 1 :]
+    return argv[1:], None
+
+
+def _with_consumers(
+    asked: Count, counts: list[QueueCount], session: Session
+) -> list[tuple[QueueCount, list[tuple[GroupCount, int]]]]:
+    """Each queue with its groups and how many consumers wait in each.
+
+    A queue or a group that only has consumers is there too; one that was asked for always is.
+    """
+    waiting = session.consumers()
+    rows = {row.queue: row for row in counts}
+    if not asked.queues:
+        for queue in waiting:
+            rows.setdefault(queue, QueueCount(queue, 0, []))
+        rows = {queue: rows[queue] for queue in sorted(rows) if session.sees(queue)}
+    return [
+        (row, _groups_of(row, asked.groups, waiting.get(row.queue, {}))) for row in rows.values()
+    ]
+
+
+def _groups_of(
+    row: QueueCount, asked: Sequence[bytes] | None, waiting: Mapping[bytes, int]
+) -> list[tuple[GroupCount, int]]:
+    known = {group.group: group for group in row.groups}
+    names = sorted({*known, *waiting}) if asked is None else asked
+    return [
+        (
+            known.get(name) or GroupCount(name, row.total, 0, 0, 0, available=row.total),
+            waiting.get(name, 0),
+        )
+        for name in names
+    ]
+
+
+def _statistics(group: GroupCount, consumers: int) -> list[tuple[str, int]]:
+    return [
+        ("total", group.total),
+        ("inprogress", group.leased),
+        ("redo", group.redo),
+        ("done", group.done),
+        ("available", group.available),
+        ("consumers", consumers),
+    ]
+
+
+def _shown(name: bytes) -> str:
+    """A name on one line, in letters that a terminal takes for letters."""
+    text = name.decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else ascii(text)[1:-1].replace("\\\\", "\\")
+
+
+def _queues_of_qnotify(argv: list[bytes]) -> Sequence[bytes]:
+    return argv[3:]
+
+
+def _queues_of_qstatus(argv: list[bytes]) -> Sequence[bytes]:
+    return _split_at_groups(argv)[0]
+
+
+_EVENTS: Final = EVENTS.name
+COMMANDS: Final = [
+    Command("QADD", _EVENTS, "write", -4, parse_qadd, gather=gather_qadd),
+    Command(
+        "QGET",
+        _EVENTS,
+        "write",
+        -3,
+        parse_qget,
+        reply_delivery,
+        gather=gather_reserve,
+        gathers_whole=True,
+    ),
+    Command("QACK", _EVENTS, "write", -3, parse_qack, reply_qack, gather=gather_qack),
+    Command(
+        "QNOTIFY",
+        _EVENTS,
+        "read",
+        -2,
+        parse_qnotify,
+        reply_qnotify,
+        queues=_queues_of_qnotify,
+        with_session=True,
+        is_blocking=True,
+    ),
+    Command("QFLUSH", _EVENTS, "write", 2, parse_qflush, reply_qflush),
+    Command(
+        "QSTATUS",
+        _EVENTS,
+        "read",
+        -1,
+        parse_qstatus,
+        reply_qstatus,
+        queues=_queues_of_qstatus,
+        with_session=True,
+    ),
+    Command(
+        "QINFO",
+        _EVENTS,
+        "read",
+        -1,
+        parse_qinfo,
+        reply_qinfo,
+        queues=_queues_of_qstatus,
+        with_session=True,
+    ),
+]

@@ -1,0 +1,169 @@
+"""The events family in okq's words: QLPUSH QRPUSH QLPEEK QRPEEK QRPOP QREGISTER.
+
+Called by   server/dispatch.py, through COMMANDS; bananaq.py for the forms two commands share.
+Calls       dialects/args.py.
+
+okq has no groups: its clients together are one, named OKQ_GROUP. Its events carry the caller's id,
+do not expire, and are gone when acked.
+
+     QLPUSH                 QRPOP
+    client -> [e5 e4 e3 e2 e1] -> consumer         QRPUSH adds on the consumers' side
+
+Not here: groups and expiry (bananaq.py), the rules (engine/decide.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from quinque.dialects.args import read_name, read_seconds, refuse_option
+from quinque.dialects.command import Command, Later, Request, Session, Wait
+from quinque.errors import BadArgument
+from quinque.model.families import EVENTS
+from quinque.model.limits import LEASE_DEFAULT_MS
+from quinque.model.ops import Ack, Delivery, FindReady, Peek, Put, Release, Reserve
+from quinque.wire.resp import OK, Value
+
+OKQ_GROUP: Final = b"okq"
+
+
+def parse_qlpush(argv: list[bytes]) -> Request:
+    """QLPUSH queue id contents [NOBLOCK]
+
+    Add an event on the left: it is consumed after all others. NOBLOCK answers OK at once and adds
+    it in the background.
+    """
+    return _parse_push("QLPUSH", argv, to_front=False)
+
+
+def parse_qrpush(argv: list[bytes]) -> Request:
+    """QRPUSH queue id contents [NOBLOCK]
+
+    Add an event on the right: it is consumed before all others. NOBLOCK answers OK at once and
+    adds it in the background.
+    """
+    return _parse_push("QRPUSH", argv, to_front=True)
+
+
+def reply_push(ids: list[bytes]) -> Value:
+    """OK; the caller knows the id."""
+    return OK
+
+
+def parse_qlpeek(argv: list[bytes]) -> Peek:
+    """QLPEEK queue
+
+    The event on the left, which would be consumed last. Nothing changes.
+    """
+    return Peek(EVENTS, read_name("queue", argv[1]), OKQ_GROUP, last=True)
+
+
+def parse_qrpeek(argv: list[bytes]) -> Peek:
+    """QRPEEK queue
+
+    The event on the right, which would be consumed next. Nothing changes.
+    """
+    return Peek(EVENTS, read_name("queue", argv[1]), OKQ_GROUP)
+
+
+def reply_delivery(found: Delivery | None) -> Value:
+    """[id, contents], or null."""
+    return None if found is None else [found.message_id, found.body]
+
+
+def parse_qrpop(argv: list[bytes]) -> Reserve:
+    """QRPOP queue [EX seconds]
+
+    Take the event on the right, and have EX seconds (30) to QACK it before others may have it.
+    EX 0 acknowledges it at once.
+    """
+    queue = read_name("queue", argv[1])
+    words = argv[2:]
+    # Clients from before EX 0 say NOACK as well.
+    if words and words[-1].upper() == b"NOACK":
+        words = words[:-1]
+    return Reserve(EVENTS, queue, OKQ_GROUP, parse_lease("QRPOP", words))
+
+
+def gather_reserve(reserve: Reserve, last_arguments: list[bytes]) -> bool:
+    """Requests that are the same are one for as many events."""
+    reserve.count = len(last_arguments)
+    return True
+
+
+def parse_lease(command: str, words: Sequence[bytes]) -> int:
+    """[EX seconds] as milliseconds; without it, the default."""
+    if not words:
+        return LEASE_DEFAULT_MS
+    if words[0].upper() != b"EX":
+        raise refuse_option(command, words[0])
+    if len(words) == 1:
+        raise BadArgument(f"{command} EX needs a number of seconds")
+    if len(words) > 2:
+        raise refuse_option(command, words[2])
+    return read_seconds("EX", words[1])
+
+
+def parse_okq_qack(argv: list[bytes]) -> Ack | Release:
+    """QACK queue id [REDO]: finish an event whoever has it, or give it back at once."""
+    queue, id = read_name("queue", argv[1]), read_name("id", argv[2])
+    if len(argv) == 4:
+        return Release(EVENTS, queue, OKQ_GROUP, (id,))
+    return Ack(EVENTS, queue, OKQ_GROUP, (id,), held_only=False)
+
+
+def parse_okq_qnotify(argv: list[bytes], session: Session) -> Wait:
+    """QNOTIFY seconds: wait for an event in one of the registered queues."""
+    queues = session.registered
+    timeout_ms = read_seconds("timeout", argv[1])
+    return Wait(FindReady(EVENTS, OKQ_GROUP, queues), queues, OKQ_GROUP, timeout_ms)
+
+
+def run_qregister(session: Session, argv: list[bytes]) -> Value:
+    """QREGISTER [queue ...]
+
+    This connection is a consumer of these queues, and of no others; QNOTIFY seconds waits on them.
+    """
+    session.register([read_name("queue", name) for name in argv[1:]])
+    return OK
+
+
+def _parse_push(command: str, argv: list[bytes], *, to_front: bool) -> Request:
+    put = Put(
+        EVENTS,
+        read_name("queue", argv[1]),
+        argv[3:4],
+        message_id=read_name("id", argv[2]),
+        to_front=to_front,
+        is_single=True,
+    )
+    return put if len(argv) == 4 else parse_noblock(command, put, argv[4:])
+
+
+def parse_noblock(command: str, put: Put, words: Sequence[bytes]) -> Later:
+    """What may follow an addition: the word NOBLOCK and nothing else."""
+    for word in words:
+        if word.upper() != b"NOBLOCK":
+            raise refuse_option(command, word)
+    return Later(put)
+
+
+_EVENTS: Final = EVENTS.name
+COMMANDS: Final = [
+    Command("QLPUSH", _EVENTS, "write", -4, parse_qlpush, reply_push),
+    Command("QRPUSH", _EVENTS, "write", -4, parse_qrpush, reply_push),
+    Command("QLPEEK", _EVENTS, "read", 2, parse_qlpeek, reply_delivery),
+    Command("QRPEEK", _EVENTS, "read", 2, parse_qrpeek, reply_delivery),
+    Command(
+        "QRPOP",
+        _EVENTS,
+        "write",
+        -2,
+        parse_qrpop,
+        reply_delivery,
+        gather=gather_reserve,
+        gathers_whole=True,
+    ),
+    Command("QREGISTER", _EVENTS, "read", -1, run=run_qregister, queues=lambda argv: argv[1:]),
+]

@@ -1,0 +1,210 @@
+"""What one running broker has: its store, its users, its clients, those who wait.
+
+Called by   listener.py (new connections), connection.py, dispatch.py, commands/.
+Calls       turn.py, waiters.py, dispatch.py.
+
+Not here: sockets (listener.py), what starts and stops a broker (cli/serve.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from time import monotonic, time
+from typing import Any, Literal
+
+from quinque.dialects.command import Command
+from quinque.dialects.okq import OKQ_GROUP
+from quinque.errors import LimitReached
+from quinque.server.config import Config
+from quinque.server.connection import Connection
+from quinque.server.dispatch import Dispatch
+from quinque.server.inbox import Inbox
+from quinque.server.redaction import without_secrets
+from quinque.server.slowlog import SlowLog
+from quinque.server.turn import Turn
+from quinque.server.users import Users
+from quinque.server.waiters import Waiters
+from quinque.stores.base import Store
+from quinque.wire.resp import Simple, encode
+
+log = logging.getLogger("quinque.server")
+
+PauseMode = Literal["", "WRITE", "ALL"]
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counts since the start, or since CONFIG RESETSTAT."""
+
+    connections: int = 0
+    refused_connections: int = 0
+    input_bytes: int = 0
+    output_bytes: int = 0
+    errors: Counter[str] = field(default_factory=Counter)  # by code
+
+
+class Broker:
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        users: Users,
+        commands: Iterable[Command],
+        loop: asyncio.AbstractEventLoop,
+        stop: Callable[[], None],
+    ) -> None:
+        self.config = config
+        self.store = store
+        self.users = users
+        self.loop = loop
+        self.stop = stop  # asks the process to end, after this turn
+        self.started_s = time()
+        self.stats = Stats()
+        self.clients: dict[int, Connection] = {}
+        self.monitors: list[Connection] = []
+        self.slowlog = SlowLog()
+        self.slow_ns = 0
+        self.pause_mode: PauseMode = ""
+        self._paused: list[Connection] = []
+        self._unpause_timer: asyncio.TimerHandle | None = None
+        self._last_client_id = 0
+        self.all_gone = asyncio.Event()  # set when a stopping broker has no client left
+        self._is_stopping = False
+        self.waiters = Waiters(loop, store.run)
+        self.turn = Turn(loop, store, Inbox(self), self.waiters)
+        self.dispatch = Dispatch(self, commands)
+        self.read_live_settings()
+        self.turn.touch()
+
+    def read_live_settings(self) -> None:
+        """Take over the settings that CONFIG SET may have changed and the hot path needs."""
+        slower_us = self.config.slowlog_log_slower_than
+        self.slow_ns = slower_us * 1000 if slower_us >= 0 else 1 << 62
+        self.slowlog.resize(self.config.slowlog_max_len)
+        for connection in self.clients.values():
+            connection.read_limits()
+
+    # -- clients ------------------------------------------------------------------------------
+
+    def welcome(self, connection: Connection, transport: asyncio.Transport) -> None:
+        """A connection was made: it gets a number and a user, or is sent away."""
+        self.stats.connections += 1
+        self._last_client_id += 1
+        connection.id = self._last_client_id
+        connection.user = self.users.first()
+        connection.address = _address(transport.get_extra_info("peername"))
+        connection.local_address = _address(transport.get_extra_info("sockname"))
+        if len(self.clients) >= self.config.max_clients:
+            self.stats.refused_connections += 1
+            connection.send_error(LimitReached("max number of clients reached"))
+            connection.close()
+            return
+        self.clients[connection.id] = connection
+
+    def farewell(self, connection: Connection) -> None:
+        """A connection is gone: nothing waits for it any more."""
+        self.clients.pop(connection.id, None)
+        if connection.waiting is not None:
+            self.waiters.remove(connection.waiting)
+            connection.waiting = None
+        if connection.is_monitor:
+            self.monitors.remove(connection)
+
+        if self._is_stopping and not self.clients:
+            self.all_gone.set()
+
+    def say_goodbye(self) -> None:
+        """Waiting readers are answered, and every connection closes once its replies are out."""
+        self._is_stopping = True
+        self.unpause()
+        for connection in list(self.clients.values()):
+            if connection.waiting is not None:
+                self.waiters.give_up(connection.waiting)
+            connection.close()
+        if not self.clients:
+            self.all_gone.set()
+
+    def consumers(self) -> dict[bytes, dict[bytes, int]]:
+        """Who waits on what: readers in QNOTIFY, and okq's registered clients."""
+        counts = self.waiters.consumers()
+        for connection in self.clients.values():
+            # One that waits right now is counted already.
+            if connection.waiting is None:
+                for queue in connection.registered:
+                    groups = counts.setdefault(queue, {})
+                    groups[OKQ_GROUP] = groups.get(OKQ_GROUP, 0) + 1
+        return counts
+
+    def close_idle(self) -> None:
+        """Close clients that said nothing for `idle-timeout` and wait for nothing."""
+        limit_s = self.config.idle_timeout
+        if limit_s > 0:
+            oldest_s = monotonic() - limit_s
+            for connection in list(self.clients.values()):
+                is_busy = connection.waiting is not None or connection.is_monitor
+                if connection.active_s < oldest_s and not is_busy:
+                    connection.abort()
+
+    # -- pausing (CLIENT PAUSE) ---------------------------------------------------------------
+
+    def pause(self, mode: PauseMode, for_ms: int) -> None:
+        """Requests of this mode wait for so long."""
+        if self._unpause_timer is not None:
+            self._unpause_timer.cancel()
+        self.pause_mode = mode
+        self._unpause_timer = self.loop.call_later(for_ms / 1000, self.unpause)
+
+    def unpause(self) -> None:
+        """Requests run again, those that waited first."""
+        if self._unpause_timer is not None:
+            self._unpause_timer.cancel()
+        self.pause_mode, self._unpause_timer = "", None
+        paused, self._paused = self._paused, []
+        for connection in paused:
+            connection.go_on()
+
+    def must_pause(self, connection: Connection, argv: list[bytes]) -> bool:
+        """Whether this request has to wait for the end of the pause."""
+        row = self.dispatch.row_of(argv)
+        if row is None or row.name.startswith("CLIENT"):
+            return False
+        if self.pause_mode == "WRITE" and row.right != "write":
+            return False
+        self._paused.append(connection)
+        return True
+
+    # -- looking on (MONITOR) -----------------------------------------------------------------
+
+    def show_monitors(self, connection: Connection, argv: list[bytes]) -> None:
+        """Every monitor sees the request, except for passwords."""
+        shown = without_secrets(argv)
+        if shown is None:
+            return
+        words = b" ".join(b'"%b"' % _quoted(arg) for arg in shown)
+        line = b"%.6f [0 %b] %b" % (time(), connection.address.encode(), words)
+        for monitor in self.monitors:
+            monitor.send(encode(Simple(line), monitor.protocol))
+
+
+def _quoted(text: bytes) -> bytes:
+    """Bytes as redis-cli shows them between double quotes."""
+    return b"".join(_SHOWN[byte] for byte in text)
+
+
+def _address(name: Any) -> str:
+    if isinstance(name, tuple):
+        host, port = name[0], name[1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return f"{name or 'unix'}:0"
+
+
+_ESCAPED = {ord("\n"): b"\\n", ord("\r"): b"\\r", ord("\t"): b"\\t", 7: b"\\a", 8: b"\\b"}
+_ESCAPED |= {ord('"'): b'\\"', ord("\\"): b"\\\\"}
+_SHOWN = [
+    _ESCAPED.get(byte) or (bytes([byte]) if 32 <= byte < 127 else b"\\x%02x" % byte)
+    for byte in range(256)
+]

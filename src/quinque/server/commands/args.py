@@ -1,0 +1,50 @@
+"""Arguments of the commands that Redis has too, refused in Redis's words.
+
+Called by   the other files here.
+Calls       nothing.
+
+Not here: arguments of the families (dialects/args.py).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from quinque.errors import BadArgument
+
+_NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_GRAPHIC: Final = re.compile(rb"[!-~]*")  # what may stand in a line of CLIENT LIST
+
+
+def read_number(text: bytes, otherwise: str = "value is not an integer or out of range") -> int:
+    """A 64-bit whole number in its one way of writing.
+
+    Raises BadArgument with `otherwise`.
+    """
+    number = int(text) if _NUMBER.fullmatch(text) else 1 << 63
+    if not -(1 << 63) <= number < 1 << 63:
+        raise BadArgument(otherwise)
+    return number
+
+
+def read_switch(text: bytes, yes: bytes, no: bytes) -> bool:
+    """One of two words. Raises BadArgument."""
+    word = text.upper()
+    if word not in (yes, no):
+        raise syntax_error()
+    return word == yes
+
+
+def read_label(text: bytes, what: str = "Client names") -> bytes:
+    """What a client calls itself.
+
+    Raises BadArgument when a line of CLIENT LIST could not hold it.
+    """
+    if not _GRAPHIC.fullmatch(text):
+        raise BadArgument(f"{what} cannot contain spaces, newlines or special characters.")
+    return text
+
+
+def syntax_error() -> BadArgument:
+    return BadArgument("syntax error")

@@ -1,0 +1,169 @@
+"""MEMORY: how much the process has and a queue takes; INFO's numbers about it as well.
+
+Called by   dispatch.py, through COMMANDS; info.py.
+Calls       the store (Count), the system.
+
+Not here: the limit on memory for bodies (the setting maxmemory).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import sys
+from typing import Final
+
+from quinque.dialects.command import Command, Right, no_queues
+from quinque.errors import BadArgument, WrongType
+from quinque.model.families import FAMILIES
+from quinque.model.ops import Count
+from quinque.server.broker import Broker
+from quinque.server.commands.args import read_number, syntax_error
+from quinque.server.commands.subcommands import Run, first_word
+from quinque.server.connection import Connection
+from quinque.wire.resp import OK, Value, Verbatim
+
+# A message without its body, in the indexes of its queue: measured as the growth of the process
+# over a million messages of 64 bytes.
+_MESSAGE_BYTES: Final = 360
+
+
+def process_bytes() -> tuple[int, int]:
+    """The memory the process has, and the most it ever had.
+
+    Where the system does not say the first, it is the second.
+    """
+    unit_bytes = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            used = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return peak, peak
+    return used, max(used, peak)  # the system updates the peak late
+
+
+def system_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def client_bytes(broker: Broker) -> int:
+    """What waits to be read from or written to clients."""
+    return sum(
+        client.buffered_bytes + client.out_bytes + client.unsent_bytes
+        for client in broker.clients.values()
+    )
+
+
+class _Kept:
+    """What the store has in memory. A store that does not say has nothing there."""
+
+    def __init__(self, broker: Broker) -> None:
+        facts = broker.store.info()
+        self.queues = int(facts.get("queues", 0))
+        self.messages = int(facts.get("messages", 0))
+        self.body_bytes = int(facts.get("body_bytes_in_memory", 0))
+        self.bodies_on_disk = int(facts.get("bodies_on_disk", 0))
+
+
+def run_usage(connection: Connection, argv: list[bytes]) -> Value:
+    """MEMORY USAGE queue [SAMPLES count]
+
+    About how many bytes the queue takes, if its bodies are as long as all others are; or null.
+    """
+    match [argv[3].upper(), *argv[4:]] if len(argv) > 3 else []:
+        case []:
+            pass
+        case [b"SAMPLES", count]:
+            if read_number(count) < 0:
+                raise BadArgument("value is not an integer or out of range")
+        case _:
+            raise syntax_error()
+    broker = connection.broker
+    total = _messages_in(broker, argv[2])
+    if not total:
+        return None
+    kept = _Kept(broker)
+    return len(argv[2]) + total * (_MESSAGE_BYTES + kept.body_bytes // max(1, kept.messages))
+
+
+def run_stats(connection: Connection, argv: list[bytes]) -> Value:
+    """MEMORY STATS
+
+    What the memory of the process is used for.
+    """
+    broker = connection.broker
+    kept = _Kept(broker)
+    total, peak = process_bytes()
+    dataset = kept.body_bytes + kept.messages * _MESSAGE_BYTES
+    return {
+        "peak.allocated": peak,
+        "total.allocated": total,
+        "clients.normal": client_bytes(broker),
+        "overhead.total": max(0, total - dataset),
+        "keys.count": kept.queues,
+        "keys.bytes-per-key": dataset // max(1, kept.queues),
+        "messages.count": kept.messages,
+        "bodies.bytes": kept.body_bytes,
+        "bodies.on-disk": kept.bodies_on_disk,
+        "dataset.bytes": dataset,
+        "dataset.percentage": round(100 * dataset / total, 2),
+        "peak.percentage": round(100 * total / peak, 2),
+    }
+
+
+def run_doctor(connection: Connection, argv: list[bytes]) -> Value:
+    """MEMORY DOCTOR
+
+    What could be wrong with the use of memory, in words.
+    """
+    broker = connection.broker
+    (used, _), room = process_bytes(), system_bytes()
+    advice: list[str] = []
+    if used > room * 3 // 4:
+        advice.append(
+            f"The broker has {used} of the {room} bytes of this machine. Set maxmemory, so that"
+            " bodies stay on disk."
+        )
+    if client_bytes(broker) > used // 4:
+        advice.append(
+            "A quarter of the memory waits for clients that read slowly or send slowly."
+            " CLIENT LIST shows them (omem, qbuf)."
+        )
+    return Verbatim("\n".join(advice or ["No problem with memory was found."]).encode())
+
+
+def run_purge(connection: Connection, argv: list[bytes]) -> Value:
+    """MEMORY PURGE
+
+    Give memory that is not used back to the system, where that is possible.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+    if trim is not None:
+        trim(0)
+    return OK
+
+
+def _messages_in(broker: Broker, queue: bytes) -> int:
+    for family in FAMILIES:
+        try:
+            return sum(row.total for row in broker.store.run(Count(family, [queue])))
+        except WrongType:
+            continue
+    return 0
+
+
+def _row(word: str, right: Right, arity: int, run: Run) -> Command:
+    return Command(f"MEMORY|{word}", "", right, arity, run=run, queues=no_queues)
+
+
+COMMANDS: Final = [
+    first_word(
+        "MEMORY",
+        Command("MEMORY|USAGE", "", "read", -3, run=run_usage, queues=lambda argv: argv[2:3]),
+        _row("STATS", "read", 2, run_stats),
+        _row("DOCTOR", "read", 2, run_doctor),
+        _row("PURGE", "admin", 2, run_purge),
+    ),
+]

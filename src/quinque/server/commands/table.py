@@ -1,0 +1,30 @@
+"""Every command there is.
+
+Called by   cli/serve.py, docs and tests.
+Calls       each dialect's COMMANDS.
+
+Not here: what a row holds (dialects/command.py).
+"""
+
+from __future__ import annotations
+
+from quinque.dialects import bananaq, okq
+from quinque.dialects.command import Command
+from quinque.server.commands import admin, catalog, client, info, memory, session, settings
+
+_TABLES = (
+    bananaq.COMMANDS,
+    okq.COMMANDS,
+    session.COMMANDS,
+    client.COMMANDS,
+    catalog.COMMANDS,
+    info.COMMANDS,
+    settings.COMMANDS,
+    memory.COMMANDS,
+    admin.COMMANDS,
+)
+
+
+def all_commands() -> list[Command]:
+    """The rows, new ones each time: they count the calls of one broker."""
+    return [command.fresh() for table in _TABLES for command in table]

@@ -1,0 +1,164 @@
+"""What CONFIG GET, CONFIG SET and CONFIG REWRITE do with the settings.
+
+Called by   the CONFIG command, through the dispatcher.
+Calls       config.py for the table, config_text.py for the text of the file, glob.py.
+
+Not here: the words of the command and its reply (dialects/housekeeping.py).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from quinque.errors import BadArgument, BadSetting, printable
+from quinque.server.address import Address, parse_address
+from quinque.server.config import SETTINGS, Config
+from quinque.server.config_sources import broken_relations, closest
+from quinque.server.config_text import rewritten
+from quinque.server.glob import compile_glob
+
+# Many times the longest name; a longer pattern only costs time to compile.
+MOST_PATTERN_BYTES = 1024
+
+LIVE_ORIGIN = "CONFIG SET"
+
+
+def get(config: Config, pattern: bytes) -> list[tuple[str, str]]:
+    """The settings whose names match, with their values as text; Redis's names come after ours.
+
+    Raises BadArgument when the pattern is far longer than any name.
+    """
+    if len(pattern) > MOST_PATTERN_BYTES:
+        raise BadArgument(f"the pattern is over {MOST_PATTERN_BYTES} bytes")
+    matches = compile_glob(pattern.lower()).fullmatch
+    ours = [
+        (name, setting.kind.text(config.value(name)))
+        for name, setting in SETTINGS.items()
+        if matches(name.encode())
+    ]
+    theirs = [(name, text(config)) for name, text in REDIS_NAMES.items() if matches(name.encode())]
+    return ours + theirs
+
+
+def set_live(config: Config, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+    """Give live settings new values: all of them, or none.
+
+    Raises BadSetting that names the first setting that cannot have its value.
+    """
+    changed = replace(config, origins=dict(config.origins))
+    names: list[str] = []
+    for given_name, given_value in pairs:
+        name = printable(given_name[:128]).lower()
+        try:
+            _check_live(name)
+            if name in names:
+                raise BadSetting("it is given twice")
+            changed.put(name, _value(name, given_value), LIVE_ORIGIN)
+        except BadSetting as exc:
+            raise _failed(name, str(exc)) from None
+        names.append(name)
+    for blamed, rule in broken_relations(changed):
+        raise _failed(blamed, rule)
+    for name in names:
+        config.put(name, changed.value(name), LIVE_ORIGIN)
+
+
+def rewrite(config: Config) -> None:
+    """The config file says what is in force: after this, or as it was before when this raises.
+
+    Raises BadSetting when there is no config file or it cannot be written.
+    """
+    if not config.config:
+        raise BadSetting("The server is running without a config file")
+    path = os.path.realpath(config.config)  # so that a link stays a link
+    try:
+        text = rewritten(_text_of(path), config)
+        tomllib.loads(text)
+        _replace_file(path, text.encode())
+    except OSError as exc:
+        raise BadSetting(f"Rewriting config file: {exc.strerror}") from exc
+    except ValueError as exc:
+        raise BadSetting(f"Rewriting config file: it is not TOML any more: {exc}") from exc
+
+
+def _check_live(name: str) -> None:
+    if name in REDIS_NAMES:
+        raise BadSetting("it can be read but not set here; CONFIG GET * lists the settings")
+    if name not in SETTINGS:
+        raise BadSetting(f"there is no such setting{closest(name, SETTINGS)}")
+    if not SETTINGS[name].is_live:
+        raise BadSetting("it needs a restart; set it in the config file")
+
+
+def _value(name: str, given: bytes) -> object:
+    kind = SETTINGS[name].kind
+    try:
+        text = given.decode()
+    except UnicodeDecodeError:
+        raise kind.refusal(given) from None
+    value: object = kind.value(text)
+    return value
+
+
+def _failed(name: str, reason: str) -> BadSetting:
+    return BadSetting(f"CONFIG SET failed (possibly related to argument '{name}') - {reason}")
+
+
+def _text_of(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""  # removed since the start: it comes back
+
+
+def _replace_file(path: str, content: bytes) -> None:
+    """The file has the new content and its old mode, or all is as it was."""
+    folder = os.path.dirname(path)
+    handle, written = tempfile.mkstemp(prefix=".quinque-", suffix=".toml", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            if os.path.exists(path):
+                os.fchmod(file.fileno(), os.stat(path).st_mode & 0o7777)
+            os.fsync(file.fileno())
+        os.replace(written, path)
+    except BaseException:
+        os.unlink(written)
+        raise
+    # The name is on disk only when the folder is.
+    folder_handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(folder_handle)
+    finally:
+        os.close(folder_handle)
+
+
+def _tcp(config: Config) -> list[Address]:
+    addresses = map(parse_address, config.listen)
+    return [address for address in addresses if not address.is_unix]
+
+
+def _text(name: str) -> Callable[[Config], str]:
+    return lambda config: SETTINGS[name].kind.text(config.value(name))
+
+
+# Names that Redis tools ask for; they can be read and not set. Names that are ours as well
+# (dir, maxmemory, requirepass, slowlog-max-len …) are not repeated.
+REDIS_NAMES: dict[str, Callable[[Config], str]] = {
+    "save": lambda config: "",
+    "appendonly": lambda config: "yes",
+    "appendfsync": _text("fsync"),
+    "maxclients": _text("max-clients"),
+    "maxmemory-policy": lambda config: "noeviction",
+    "timeout": lambda config: str(math.ceil(config.idle_timeout)),
+    "databases": lambda config: "1",
+    "port": lambda config: str(next((address.port for address in _tcp(config)), 0)),
+    "bind": lambda config: " ".join(address.host or "*" for address in _tcp(config)),
+}

@@ -1,0 +1,210 @@
+"""Read the settings: command line over environment over config file over defaults.
+
+Called by   cli/options.py, once per start.
+Calls       config.py for the table; the config file and QUINQUE_..._FILE are read here.
+
+    --maxmemory 1gb                      a flag; repeat it where the setting is a list
+    QUINQUE_MAXMEMORY=1gb                a variable; commas where the setting is a list
+    QUINQUE_REQUIREPASS_FILE=/run/pw     the value is in that file (a docker secret)
+    maxmemory = "1gb"                    the TOML file of --config or QUINQUE_CONFIG
+
+Everything that is wrong is collected, so that one start shows all of it, one line each:
+
+    maxmemory (QUINQUE_MAXMEMORY): 'lots' is not a size from 0 to 1024tb (bytes, or …)
+
+Not here: the users file (users.py), changes while the broker runs (config_commands.py).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from quinque.errors import BadSetting
+from quinque.server.config import RELATIONS, SETTINGS, Config, Setting
+from quinque.server.setting_kinds import Addresses
+
+PREFIX = "QUINQUE_"
+FILE_SUFFIX = "_FILE"
+
+# A value and where it was found, by the setting's name.
+Found = dict[str, tuple[Any, str]]
+
+
+@dataclass(slots=True)
+class Problems:
+    """What is wrong with the settings of this start."""
+
+    lines: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def add(self, name: str, place: str, reason: object) -> None:
+        self.lines.append(f"{name} ({place}): {reason}")
+        self.names.add(name)
+
+
+def load(command_line: Mapping[str, str | Sequence[str]], environ: Mapping[str, str]) -> Config:
+    """The settings of this start.
+
+    Raises BadSetting with one line for each thing that is wrong.
+    """
+    config, problems = read(command_line, environ)
+    if problems:
+        raise BadSetting("\n".join(problems))
+    return config
+
+
+def read(
+    command_line: Mapping[str, str | Sequence[str]], environ: Mapping[str, str]
+) -> tuple[Config, list[str]]:
+    """The settings as far as they can be read, and what is wrong with them.
+
+    `command_line` holds the flags that were given, by the setting's name: a text each, or
+    the texts in order where the setting is a list. A bad value is reported even where a
+    stronger source overrides it.
+    """
+    problems = Problems()
+    flags = _in_command_line(command_line, problems)
+    variables = _in_environment(environ, problems)
+    config_path, place = {**variables, **flags}.get("config", ("", ""))
+    in_file = _in_file(config_path, place, problems) if config_path else {}
+
+    config = Config()
+    for name, (value, origin) in {**in_file, **variables, **flags}.items():
+        if name == "users" and isinstance(value, dict):
+            config.user_tables = value
+            config.origins[name] = origin
+        else:
+            config.put(name, value, origin)
+    _check_together(config, problems)
+    return config, problems.lines
+
+
+def read_toml(path: str) -> dict[str, Any]:
+    """What a TOML file holds.
+
+    Raises BadSetting when it cannot be read or is not TOML.
+    """
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as exc:
+        raise BadSetting(f"cannot read {path!r}: {exc.strerror}") from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise BadSetting(f"{path!r} is not TOML: {exc}") from exc
+
+
+def broken_relations(config: Config, besides: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """The rules about several settings that do not hold: whom to blame, and why.
+
+    Rules that touch a setting in `besides` are passed over: what is known to be wrong
+    already would only be repeated in other words.
+    """
+    known = set(besides)
+    return [
+        (relation.names[0], relation.rule)
+        for relation in RELATIONS
+        if known.isdisjoint(relation.names) and not relation.holds(config)
+    ]
+
+
+def closest(name: str, names: Iterable[str], prefix: str = "") -> str:
+    """ "; did you mean …?" when some name is close, else nothing."""
+    near = get_close_matches(name, list(names), n=1)
+    return f"; did you mean {prefix}{near[0]}?" if near else ""
+
+
+def _in_command_line(command_line: Mapping[str, str | Sequence[str]], problems: Problems) -> Found:
+    found: Found = {}
+    for name, given in command_line.items():
+        setting = SETTINGS[name]
+        kind = setting.kind
+        try:
+            if isinstance(kind, Addresses) and not isinstance(given, str):
+                found[name] = (kind.value_of_list(list(given)), setting.flag)
+            else:
+                found[name] = (kind.value(str(given)), setting.flag)
+        except BadSetting as exc:
+            problems.add(name, setting.flag, exc)
+    return found
+
+
+def _in_environment(environ: Mapping[str, str], problems: Problems) -> Found:
+    found: Found = {}
+    by_variable = {setting.variable: setting for setting in SETTINGS.values()}
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX):
+            continue
+        setting = by_variable.get(variable)
+        is_file = setting is None and variable.endswith(FILE_SUFFIX)
+        if is_file:
+            setting = by_variable.get(variable.removesuffix(FILE_SUFFIX))
+        if setting is None:
+            # Without the prefix, which alone makes any two names look alike.
+            names = [known.removeprefix(PREFIX) for known in by_variable]
+            hint = closest(variable.removeprefix(PREFIX), names, PREFIX)
+            problems.add(variable, "environment", f"there is no such setting{hint}")
+            continue
+        try:
+            text = _text_in(setting, variable, environ) if is_file else environ[variable]
+            found[setting.name] = (setting.kind.value(text), variable)
+        except BadSetting as exc:
+            problems.add(setting.name, variable, exc)
+    return found
+
+
+def _text_in(setting: Setting, variable: str, environ: Mapping[str, str]) -> str:
+    """The text of the file that a QUINQUE_..._FILE variable names, without its last line end."""
+    if setting.kind.is_path:
+        # QUINQUE_CONFIG_FILE=quinque.toml would otherwise read the settings as a path.
+        raise BadSetting(f"is a path already; set {setting.variable} to it")
+    if setting.variable in environ:
+        raise BadSetting(f"{setting.variable} is set as well; set only one of them")
+    path = environ[variable]
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read().removesuffix("\n").removesuffix("\r")
+    except OSError as exc:
+        raise BadSetting(f"cannot read {path!r}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise BadSetting(f"{path!r} is not UTF-8 text") from exc
+
+
+def _in_file(path: str, place: str, problems: Problems) -> Found:
+    try:
+        given = read_toml(path)
+    except BadSetting as exc:
+        problems.add("config", place, exc)
+        return {}
+    found: Found = {}
+    for name, value in given.items():
+        if name == "users" and isinstance(value, dict) and value:
+            found[name] = (value, path)
+        elif name == "config":
+            problems.add(name, path, "a config file cannot name another one")
+        elif name not in SETTINGS:
+            problems.add(name, path, f"there is no such setting{closest(name, SETTINGS)}")
+        else:
+            try:
+                found[name] = (SETTINGS[name].kind.value_of_toml(value), path)
+            except BadSetting as exc:
+                problems.add(name, path, exc)
+    return found
+
+
+def _check_together(config: Config, problems: Problems) -> None:
+    for name, rule in broken_relations(config, problems.names):
+        problems.add(name, config.origins.get(name, "default"), rule)
+    for name in ("tls-cert", "tls-key", "tls-ca"):
+        path = config.value(name)
+        if not path:
+            continue
+        try:
+            with open(path, "rb"):
+                pass
+        except OSError as exc:
+            reason = f"cannot read {path!r}: {exc.strerror}"
+            problems.add(name, config.origins.get(name, "default"), reason)

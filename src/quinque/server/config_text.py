@@ -1,0 +1,150 @@
+"""The settings as the text of a config file: the example, the listing, the rewritten file.
+
+Called by   cli/main.py (--example, --print-config), config_commands.py (CONFIG REWRITE).
+Calls       config.py for the table.
+
+Not here: reading such a file (config_sources.py), writing it to disk (config_commands.py).
+"""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from typing import Any
+
+from quinque.errors import BadSetting
+from quinque.server.config import SETTINGS, Config, Setting
+from quinque.server.config_sources import FILE_SUFFIX
+
+WIDTH = 98
+
+HEAD = """\
+# Settings of a Quinque broker, each with its default. Delete what you do not change.
+#
+# The command line (--max-clients 50) wins over the environment (QUINQUE_MAX_CLIENTS=50),
+# which wins over this file (max-clients = 50). QUINQUE_REQUIREPASS_FILE=/run/secrets/password
+# takes the value from that file, as it does for every setting that is not itself a path.
+#
+# Sizes:  bytes, or "64kb", "100mb", "1gb" (1kb is 1024 bytes).
+# Times:  a number in the setting's own unit, or "500us", "20ms", "30s", "2m", "1h", "1d".
+"""
+
+# The last lines of the example; tables must follow all plain settings.
+USERS_TAIL = """\
+# Users may stand here instead of in a file of their own (leave out `users` above then):
+#
+# [users.alice]
+# password = "open sesame"          # or password-sha256 = "<64 hex digits>"
+# families = ["events"]             # default: all
+# commands = ["QADD", "QSTATUS"]    # default: all; "-QFLUSH" takes one away
+# queues = ["orders.*"]             # default: all; * ? [a-z] [^a-z], and '\\xNN' is any byte
+# rights = ["read", "write"]        # this is the default; "admin" is the third
+"""
+
+
+def example() -> str:
+    """A config file with every setting, its meaning, unit and default.
+
+    Loaded as it stands, it changes nothing.
+    """
+    return "\n".join([HEAD, *map(_example_of, SETTINGS.values()), USERS_TAIL])
+
+
+def listing(config: Config) -> str:
+    """The settings in force as TOML, each with the place it came from; secrets are left out."""
+    lines = []
+    for name, setting in SETTINGS.items():
+        value = config.value(name)
+        if setting.kind.is_secret and value:
+            line = f"# {name} is set, and not shown"
+        elif name == "users" and config.user_tables:
+            line = f"# users: {len(config.user_tables)} in tables, not shown"
+        else:
+            line = _line(setting, value)
+        lines.append(f"{line}  # {config.origins.get(name, 'default')}\n")
+    return "".join(lines)
+
+
+def rewritten(text: str, config: Config) -> str:
+    """The config file `text`, changed where it differs from the settings in force.
+
+    Comments, tables and the order stay; a changed setting keeps its place, and one that
+    was not there and is not at its default comes last, before the first table.
+
+    Raises BadSetting when the text is not TOML.
+    """
+    head, tables = _statements(text)
+    lines: list[str] = []
+    present: set[str] = set()
+    for statement in head:
+        name, given = _assigned(statement)
+        present.add(name)
+        is_kept = name not in SETTINGS or isinstance(given, dict) or _is_given(config, name, given)
+        lines.append(statement if is_kept else _line(SETTINGS[name], config.value(name)) + "\n")
+    # A users table below would make a `users` here a second value of the same name.
+    if "users" in tomllib.loads(text):
+        present.add("users")
+    if lines and not lines[-1].endswith("\n"):
+        lines.append("\n")
+    for name, setting in SETTINGS.items():
+        if name not in present and not _is_given(config, name, setting.default):
+            lines.append(_line(setting, config.value(name)) + "\n")
+    return "".join(lines) + tables
+
+
+def _example_of(setting: Setting) -> str:
+    kind = setting.kind
+    unit = f" {kind.unit}," if kind.unit else ""
+    comment = [
+        *textwrap.wrap(setting.meaning, WIDTH - 2),
+        f"Value:{unit} {kind.shape}. Default: {kind.toml(setting.default)}."
+        + (" CONFIG SET changes it." if setting.is_live else ""),
+    ]
+    return "".join(f"# {line}\n" for line in comment) + _line(setting, setting.default) + "\n"
+
+
+def _line(setting: Setting, value: Any) -> str:
+    line = f"{setting.name} = {setting.kind.toml(value)}"
+    return f"# {line}" if setting.name == "config" else line
+
+
+def _is_given(config: Config, name: str, given: object) -> bool:
+    """True when a config file that has `given` for the setting needs no change."""
+    # A value from a secret's file stays out of the config file: it comes again at the next start.
+    if name == "config" or config.origins.get(name, "").endswith(FILE_SUFFIX):
+        return True
+    try:
+        return bool(SETTINGS[name].kind.value_of_toml(given) == config.value(name))
+    except BadSetting:
+        return False
+
+
+def _statements(text: str) -> tuple[list[str], str]:
+    """The file cut into its top-level statements, and the rest from the first table on.
+
+    A statement is a line, or as many as a value in several lines takes. Comments and empty
+    lines are statements too.
+    """
+    statements: list[str] = []
+    begun = ""
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if not begun and line.lstrip().startswith("["):
+            return statements, "".join(lines[number:])
+        begun += line
+        try:
+            tomllib.loads(begun)
+        except tomllib.TOMLDecodeError:
+            continue
+        statements.append(begun)
+        begun = ""
+    if begun:
+        raise BadSetting("the config file is not TOML any more")
+    return statements, ""
+
+
+def _assigned(statement: str) -> tuple[str, object]:
+    """The name and value that a statement sets; no name for a comment or an empty line."""
+    for name, value in tomllib.loads(statement).items():
+        return name, value
+    return "", None

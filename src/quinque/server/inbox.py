@@ -1,0 +1,143 @@
+"""The requests of a turn, run in the order they came; those that are alike, together.
+
+Called by   connection.py (requests arrive), turn.py (the turn ends).
+Calls       dispatch.py.
+
+Fifty clients that add to one queue in the same turn cost the store one operation and one record,
+not fifty. Only neighbours are put together, so the order of requests is never changed.
+
+Not here: which requests are alike (the `gather` of a command), what holds a client (connection.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quinque.dialects.command import Command
+from quinque.model.limits import TOGETHER_MOST, TOGETHER_MOST_BYTES
+
+if TYPE_CHECKING:
+    from quinque.server.broker import Broker
+    from quinque.server.connection import Connection
+
+
+class Alike:
+    """Neighbouring requests that are one operation."""
+
+    __slots__ = ("connections", "cut", "first", "head", "last_arguments", "row", "size_bytes")
+
+    def __init__(self, row: Command, connection: Connection, argv: list[bytes]) -> None:
+        self.row = row
+        self.first = argv
+        self.cut = len(argv) if row.gathers_whole else len(argv) - 1
+        self.head = argv[: self.cut]
+        self.connections = [connection]
+        self.last_arguments = [argv[-1]]
+        self.size_bytes = len(argv[-1])
+
+
+class Inbox:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._arrived: list[tuple[Connection, list[list[bytes]]]] = []
+
+    def add(self, connection: Connection, requests: list[list[bytes]]) -> None:
+        self._arrived.append((connection, requests))
+
+    @property
+    def has_some(self) -> bool:
+        return bool(self._arrived)
+
+    def run(self) -> None:
+        """Every request has run, or waits in its client's line."""
+        arrived = self._arrived
+        if not arrived:
+            return
+        self._arrived = []
+        alike: Alike | None = None
+        for connection, requests in arrived:
+            if connection.must_wait:
+                connection.put_in_line(requests)
+                continue
+            if self._is_plain(connection):
+                alike = self._run_plain(connection, requests, alike)
+            else:
+                if alike is not None:
+                    self._finish(alike)
+                    alike = None
+                self._run_each(connection, requests)
+            if connection.is_ending:
+                if alike is not None:
+                    self._finish(alike)
+                    alike = None
+                connection.end()
+        if alike is not None:
+            self._finish(alike)
+
+    def _run_plain(
+        self, connection: Connection, requests: list[list[bytes]], alike: Alike | None
+    ) -> Alike | None:
+        """Run the requests; what may still be joined by the next client's is returned, not run."""
+        rows, execute = self._broker.dispatch.rows, self._broker.dispatch.execute
+        for number, argv in enumerate(requests):
+            if alike is not None:
+                if argv[: alike.cut] == alike.head and len(argv) == len(alike.first):
+                    last = argv[-1]
+                    alike.connections.append(connection)
+                    alike.last_arguments.append(last)
+                    alike.size_bytes += len(last)
+                    if (
+                        len(alike.connections) >= TOGETHER_MOST
+                        or alike.size_bytes > TOGETHER_MOST_BYTES
+                    ):
+                        self._finish(alike)
+                        alike = None
+                    continue
+                self._finish(alike)
+                alike = None
+                if connection.must_wait:
+                    connection.put_in_line(requests[number:])
+                    return None
+            row = rows.get(argv[0])
+            if row is not None and row.gather is not None and len(argv) >= -row.arity:
+                alike = Alike(row, connection, argv)
+                continue
+            execute(connection, argv)
+            if connection.is_held:
+                connection.put_in_line(requests[number + 1 :])
+                return None
+            if not self._is_plain(connection):
+                self._run_each(connection, requests[number + 1 :])
+                return None
+        return alike
+
+    def _is_plain(self, connection: Connection) -> bool:
+        """Whether nothing but the store decides what becomes of the client's requests."""
+        broker, user = self._broker, connection.user
+        return (
+            user is not None
+            and user.is_unlimited
+            and not connection.skip_replies
+            and not broker.pause_mode
+            and not broker.monitors
+        )
+
+    def _run_each(self, connection: Connection, requests: list[list[bytes]]) -> None:
+        """Run the requests one by one, until something holds the client."""
+        broker = self._broker
+        execute = broker.dispatch.execute
+        for number, argv in enumerate(requests):
+            if broker.pause_mode and broker.must_pause(connection, argv):
+                connection.put_in_line(requests[number:])
+                return
+            execute(connection, argv)
+            if connection.is_held:
+                connection.put_in_line(requests[number + 1 :])
+                return
+
+    def _finish(self, alike: Alike) -> None:
+        dispatch = self._broker.dispatch
+        if len(alike.connections) == 1:
+            dispatch.execute(alike.connections[0], alike.first)
+        else:
+            dispatch.execute_together(alike)

@@ -1,0 +1,28 @@
+"""What of a request may be shown to someone else: all but passwords.
+
+Called by   broker.py (MONITOR), slowlog.py.
+Calls       nothing.
+
+Not here: who may look (the rights of MONITOR and SLOWLOG).
+"""
+
+from __future__ import annotations
+
+from quinque.server.config import SETTINGS
+
+REDACTED = b"(redacted)"
+_SECRETS = {name.encode() for name, setting in SETTINGS.items() if setting.kind.is_secret}
+
+
+def without_secrets(argv: list[bytes]) -> list[bytes] | None:
+    """The request with passwords made unreadable; None when nothing of it may be shown."""
+    word = argv[0].upper()
+    if word in (b"AUTH", b"HELLO"):
+        return None
+    if word == b"CONFIG" and argv[1:2] and argv[1].upper() == b"SET":
+        shown = list(argv)
+        for at in range(3, len(argv), 2):
+            if argv[at - 1].lower() in _SECRETS:
+                shown[at] = REDACTED
+        return shown
+    return argv

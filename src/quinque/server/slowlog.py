@@ -1,0 +1,68 @@
+"""Requests that took long.
+
+Called by   dispatch.py (adds), commands/admin.py (shows).
+Calls       redaction.py.
+
+Not here: how long is long (the setting slowlog-log-slower-than).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from time import time
+from typing import TYPE_CHECKING, Final
+
+from quinque.server.redaction import without_secrets
+
+if TYPE_CHECKING:
+    from quinque.server.connection import Connection
+
+_ARGS_MOST: Final = 32  # as Redis keeps them
+_ARG_MOST_BYTES: Final = 128
+
+
+@dataclass(slots=True)
+class SlowRequest:
+    id: int
+    at_s: int
+    spent_us: int
+    argv: list[bytes]
+    address: str
+    client_name: bytes
+
+
+class SlowLog:
+    def __init__(self) -> None:
+        self._next_id = 0
+        self.requests: deque[SlowRequest] = deque(maxlen=128)
+
+    def resize(self, most: int) -> None:
+        if most != self.requests.maxlen:
+            self.requests = deque(self.requests, maxlen=most)
+
+    def add(self, connection: Connection, argv: list[bytes], spent_ns: int) -> None:
+        """Newest first; the oldest goes when there are too many."""
+        shown = without_secrets(argv)
+        if shown is None:
+            return
+        kept = [_short(arg) for arg in shown[:_ARGS_MOST]]
+        if len(argv) > _ARGS_MOST:
+            kept[-1] = b"... (%d more arguments)" % (len(argv) - _ARGS_MOST + 1)
+        self.requests.appendleft(
+            SlowRequest(
+                self._next_id,
+                int(time()),
+                spent_ns // 1000,
+                kept,
+                connection.address,
+                connection.name,
+            )
+        )
+        self._next_id += 1
+
+
+def _short(arg: bytes) -> bytes:
+    if len(arg) <= _ARG_MOST_BYTES:
+        return arg
+    return arg[:_ARG_MOST_BYTES] + b"... (%d more bytes)" % (len(arg) - _ARG_MOST_BYTES)

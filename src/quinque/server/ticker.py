@@ -1,0 +1,63 @@
+"""What the clock starts: leases that lapse, messages that expire, upkeep of the journal.
+
+Called by   turn.py, after each turn.
+Calls       store.tick.
+
+Not here: what is due (engine/due.py), readers whose time is up (waiters.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+
+from quinque.model.limits import NEVER_MS
+from quinque.stores.base import Store
+
+# An alarm further off than this is set anew when it comes; event loops dislike timers of years.
+_FAR_MS = 60_000
+# After a tick the clients have nine times as long: what a million messages leave to do when they
+# expire in one moment takes a tenth of the time, for some seconds.
+_REST = 9
+
+
+class Ticker:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, store: Store, after: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._store = store
+        self._after = after  # ends the turn that a tick begins
+        self._due_ms = NEVER_MS
+        self._timer: asyncio.Handle | None = None
+        self._rest_until_s = 0.0
+
+    def set(self) -> None:
+        """The next tick comes when the store has something to do."""
+        due_ms = self._store.next_due_ms()
+        if due_ms >= self._due_ms:
+            return
+        self._due_ms = due_ms
+        if self._timer is not None:
+            self._timer.cancel()
+        wait_s = min(due_ms - self._store.now_ms(), _FAR_MS) / 1000
+        wait_s = max(wait_s, self._rest_until_s - monotonic())
+        # A timer of less than a millisecond takes one.
+        if wait_s < 0.001:
+            self._timer = self._loop.call_soon(self._tick)
+        else:
+            self._timer = self._loop.call_later(wait_s, self._tick)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._due_ms = NEVER_MS
+        began_s = monotonic()
+        self._store.tick()
+        ended_s = monotonic()
+        self._rest_until_s = ended_s + _REST * (ended_s - began_s)
+        self._after()

@@ -1,0 +1,114 @@
+"""What ends a turn of the event loop: requests run, readers woken, all of it made durable, replies
+sent.
+
+Called by   connection.py (requests arrived, a reply is ready), ticker.py, dispatch.py (background
+            additions).
+Calls       inbox.py, waiters.py, store.commit, connection.flush, ticker.py.
+
+However many clients asked in a turn, there is one write to the disk and one sync, and no reply
+leaves before it.
+
+Not here: how the journal does that (stores/embedded/journal.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.model.ops import Op
+from quinque.server.inbox import Inbox
+from quinque.server.ticker import Ticker
+from quinque.server.waiters import Waiters
+from quinque.stores.base import Store
+
+if TYPE_CHECKING:
+    from quinque.server.connection import Connection
+
+log = logging.getLogger("quinque.server")
+
+
+class Turn:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, store: Store, inbox: Inbox, waiters: Waiters
+    ) -> None:
+        self._loop = loop
+        self._store = store
+        self._inbox = inbox
+        self._waiters = waiters
+        self._ticker = Ticker(loop, store, self.touch)
+        self._replying: list[Connection] = []
+        self._is_set = False
+        self.later: deque[Op] = deque()  # additions whose reply has gone out already
+        self.failed_later = 0
+        self._failure = ""  # what was last said of a commit that failed
+
+    def arrived(self, connection: Connection, requests: list[list[bytes]]) -> None:
+        """The requests are run when the turn ends."""
+        self._inbox.add(connection, requests)
+        if not self._is_set:
+            self._is_set = True
+            self._loop.call_soon(self.end)
+
+    def add(self, connection: Connection) -> None:
+        """The connection has replies to send when the turn ends."""
+        self._replying.append(connection)
+        if not self._is_set:
+            self._is_set = True
+            self._loop.call_soon(self.end)
+
+    def touch(self) -> None:
+        """Something changed that no reply waits for: the turn must end all the same."""
+        if not self._is_set:
+            self._is_set = True
+            self._loop.call_soon(self.end)
+
+    def end(self) -> None:
+        """Everything asked in this turn is durable and answered."""
+        store = self._store
+        self._inbox.run()
+        # Readers first: what they are handed belongs to this turn, and to its one sync.
+        while store.ready:
+            ready = store.ready
+            store.ready = set()
+            if self._waiters.count:
+                self._waiters.wake(ready)
+        replying = self._replying
+        self._replying = []
+        self._is_set = False
+        try:
+            store.commit()
+        except StoreUnavailable as failure:
+            if str(failure) != self._failure:
+                self._failure = str(failure)
+                log.error("%s", failure)
+            for connection in replying:
+                connection.fail_writes(failure)
+        else:
+            self._failure = ""
+        for connection in replying:
+            connection.flush()
+        if self._inbox.has_some:  # a request of this turn let others go on (CLIENT UNPAUSE)
+            self.touch()
+        if self.later:
+            self._loop.call_soon(self.run_later)
+        self._ticker.set()
+
+    def run_later(self) -> None:
+        """Carry out the additions that were answered before they were made."""
+        while self.later:
+            try:
+                self._store.run(self.later.popleft())
+            except QuinqueError as error:
+                self.failed_later += 1
+                log.warning("an addition with NOBLOCK was lost: %s", error)
+        self.touch()
+
+    def stop(self) -> None:
+        """Nothing is left to do; later touches do nothing but end a turn."""
+        self.run_later()
+        self.end()
+        self._ticker.stop()

@@ -1,0 +1,302 @@
+"""Who a client is, and what that user may do.
+
+Called by   cli/serve.py at the start, the dispatcher on AUTH and HELLO and before each command.
+Calls       config_sources.py to read the users file, glob.py for queue patterns.
+
+    [users.alice]
+    password = "open sesame"          or password-sha256 = "<64 hex digits>"
+    families = ["events"]             default: all
+    commands = ["QADD", "QSTATUS"]    default: all; "-QFLUSH" takes one away
+    queues = ["orders.*"]             default: all; '\\xNN' is any byte
+    rights = ["read", "write"]        the default; "admin" is the third
+
+A new connection starts as the user `default`, if that user needs no password:
+
+    requirepass   users     [users.default]      a new connection …
+    -             none      -                    is `default`, who may do everything
+    set           any       any                  must AUTH; requirepass is default's password
+    -             some      none                 must AUTH as a named user; there is no `default`
+    -             some      without password     is `default`, with the rights of that table
+    -             some      with password        must AUTH
+
+requirepass is read when it is needed, so that CONFIG SET works; connections that have
+authenticated stay as they are.
+
+Not here: which commands need no user at all (AUTH, HELLO, QUIT: the dispatcher), which right
+a command needs (the command tables).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from quinque.errors import BadRequest, BadSetting, NoPermission, WrongPass, printable
+from quinque.model.families import FAMILIES
+from quinque.server.config import Config
+from quinque.server.config_sources import closest, read_toml
+from quinque.server.glob import compile_glob
+
+READ, WRITE, ADMIN = "read", "write", "admin"
+RIGHTS = frozenset({READ, WRITE, ADMIN})
+
+FAMILY_NAMES = tuple(family.name for family in FAMILIES)
+
+DEFAULT = "default"
+NO_PASSWORD = (
+    "AUTH <password> called without any password configured for the default user."
+    " Are you sure your configuration is correct?"
+)
+
+_ESCAPED = re.compile(rb"\\(?:x(?P<hex>[0-9a-fA-F]{2})|.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One user. None means "all" in `families`, `commands` and `queues`."""
+
+    name: str
+    password_sha256: bytes | None = field(default=None, repr=False)
+    families: frozenset[str] | None = None
+    commands: frozenset[str] | None = None
+    refused_commands: frozenset[str] = frozenset()
+    queues: tuple[re.Pattern[bytes], ...] | None = None
+    rights: frozenset[str] = frozenset({READ, WRITE})
+    is_unlimited: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        limits = (self.families, self.commands, self.queues, self.refused_commands or None)
+        is_unlimited = self.rights == RIGHTS and limits == (None, None, None, None)
+        object.__setattr__(self, "is_unlimited", is_unlimited)
+
+    def check(self, command: str, family: str, right: str, queues: Iterable[bytes]) -> None:
+        """Return when the user may run the command on these queues.
+
+        `family` is "" for a command of no family; `families` does not limit those. `right` is
+        "" for what every user may do (PING, CLIENT SETNAME); only "-PING" takes that away.
+        A rule for CONFIG is a rule for "CONFIG GET" and "CONFIG|GET" as well.
+
+        Raises NoPermission.
+        """
+        if self.is_unlimited:
+            return
+        if right and right not in self.rights:
+            raise NoPermission(f"{self._refused_command(command)}: it needs the right '{right}'")
+        if not self._may_run(command.upper(), family, right):
+            raise NoPermission(self._refused_command(command))
+        for queue in queues:
+            if not self.sees(queue):
+                raise NoPermission(
+                    f"User {self.name} has no permissions to access queue"
+                    f" '{printable(queue[:128])}'"
+                )
+
+    def sees(self, queue: bytes) -> bool:
+        """True when the user's patterns allow the queue, as a listing of queues must ask."""
+        if self.queues is None:
+            return True
+        return any(pattern.fullmatch(queue) for pattern in self.queues)
+
+    def _may_run(self, command: str, family: str, right: str) -> bool:
+        if family and self.families is not None and family not in self.families:
+            return False
+        words = {command, re.split(r"[ |]", command, maxsplit=1)[0]}
+        if not words.isdisjoint(self.refused_commands):
+            return False
+        is_for_everyone = not family and not right
+        return is_for_everyone or self.commands is None or not words.isdisjoint(self.commands)
+
+    def _refused_command(self, command: str) -> str:
+        return f"User {self.name} has no permissions to run the '{command.lower()}' command"
+
+
+class Users:
+    """The users of a broker."""
+
+    def __init__(self, config: Config, named: Iterable[User]) -> None:
+        self._config = config
+        self._named = {user.name: user for user in named}
+        self._default = self._named.get(DEFAULT, User(DEFAULT, rights=RIGHTS))
+
+    @classmethod
+    def from_config(cls, config: Config) -> Users:
+        """The users that the settings name.
+
+        Raises BadSetting with one line for each thing that is wrong.
+        """
+        users, problems = cls.read(config)
+        if problems:
+            raise BadSetting("\n".join(problems))
+        return users
+
+    @classmethod
+    def read(cls, config: Config) -> tuple[Users, list[str]]:
+        """The users as far as they can be read, and what is wrong, one line each."""
+        tables, place = config.user_tables, config.origins.get("users", "users")
+        problems: list[str] = []
+        if config.users:
+            place = config.users
+            try:
+                tables = _tables_in(place)
+            except BadSetting as exc:
+                return cls(config, []), [f"users ({config.origins.get('users', 'users')}): {exc}"]
+        named = []
+        for name, table in tables.items():
+            row = _Row(name, place, problems)
+            named.append(row.user(table))
+        return cls(config, named), problems
+
+    def unknown_commands(self, commands: Collection[str]) -> list[str]:
+        """The commands that users name and the broker does not have, one line each.
+
+        A misspelt "-QFLUSH" takes nothing away, so a start must not pass over it.
+        """
+        lines = []
+        for user in self._named.values():
+            words = (user.commands or frozenset()) | user.refused_commands
+            for word in sorted(words - set(commands)):
+                hint = closest(word, commands)
+                lines.append(f"users.{user.name}: there is no command {word!r}{hint}")
+        return lines
+
+    def first(self) -> User | None:
+        """The user that a new connection is; None when it must authenticate first."""
+        return self._default if self._is_open() else None
+
+    def has(self, name: str) -> bool:
+        """Whether there is a user of that name."""
+        return name == DEFAULT or name in self._named
+
+    def login(self, name: bytes | None, password: bytes) -> User:
+        """The user with that name and password; `name` is None for AUTH with one argument.
+
+        As in Redis, a default user without a password is there for any password when it is
+        named, and one argument then is a mistake worth an error.
+
+        Raises WrongPass, or BadRequest for that mistake.
+        """
+        asked = DEFAULT if name is None else name.decode("utf-8", "replace")
+        if asked == DEFAULT and self._is_open():
+            if name is None:
+                raise BadRequest(NO_PASSWORD)
+            return self._default
+        user = self._default if asked == DEFAULT else self._named.get(asked)
+        wanted = self._password_sha256(user) if user else None
+        given = hashlib.sha256(password).digest()
+        # An unknown user costs the same comparison as a known one.
+        is_right = hmac.compare_digest(given, wanted or bytes(len(given)))
+        if user is None or wanted is None or not is_right:
+            raise WrongPass
+        return user
+
+    def _is_open(self) -> bool:
+        """True when the default user needs no password."""
+        if self._named and DEFAULT not in self._named:
+            return False
+        return self._password_sha256(self._default) is None
+
+    def _password_sha256(self, user: User) -> bytes | None:
+        if user is self._default and self._config.requirepass:
+            return hashlib.sha256(self._config.requirepass.encode()).digest()
+        return user.password_sha256
+
+
+class _Row:
+    """Reads one [users.NAME] table, and notes what is wrong with it."""
+
+    KEYS = ("password", "password-sha256", "families", "commands", "queues", "rights")
+
+    def __init__(self, name: str, place: str, problems: list[str]) -> None:
+        self.name = name
+        self.place = place
+        self.problems = problems
+
+    def user(self, table: object) -> User:
+        if not self.name or not self.name.isprintable() or " " in self.name:
+            self.problem("", "a name is printable and has no spaces")
+        if not isinstance(table, dict):
+            self.problem("", "is not a table of password, rights …")
+            return User(self.name)
+        for key in table:
+            if key not in self.KEYS:
+                self.problem(key, f"there is no such key{closest(key, self.KEYS)}")
+        words = self.words(table, "commands")
+        rights = self.words(table, "rights")
+        for right in rights or []:
+            if right not in RIGHTS:
+                self.problem("rights", f"{right!r} is not one of {', '.join(sorted(RIGHTS))}")
+        families = self.words(table, "families")
+        for family in families or []:
+            if family not in FAMILY_NAMES:
+                self.problem("families", f"{family!r} is not one of {', '.join(FAMILY_NAMES)}")
+        queues = self.words(table, "queues")
+        return User(
+            self.name,
+            password_sha256=self.password_sha256(table),
+            families=None if families is None else frozenset(families),
+            commands=_allowed(words),
+            refused_commands=frozenset(word[1:].upper() for word in words or [] if word[0] == "-"),
+            queues=None if queues is None else tuple(map(_queue_pattern, queues)),
+            rights=frozenset({READ, WRITE}) if rights is None else frozenset(rights),
+        )
+
+    def password_sha256(self, table: dict[str, object]) -> bytes | None:
+        plain, digest = table.get("password"), table.get("password-sha256")
+        if plain is not None and digest is not None:
+            self.problem("password", "give password or password-sha256, not both")
+        elif plain is not None:
+            if isinstance(plain, str) and plain:
+                return hashlib.sha256(plain.encode()).digest()
+            self.problem("password", "is not a text of one letter or more")
+        elif digest is not None:
+            if isinstance(digest, str) and re.fullmatch("[0-9a-fA-F]{64}", digest):
+                return bytes.fromhex(digest)
+            self.problem("password-sha256", "is not 64 hex digits")
+        elif self.name != DEFAULT:
+            self.problem("password", "is missing; only the user 'default' may have none")
+        return None
+
+    def words(self, table: dict[str, object], key: str) -> list[str] | None:
+        given = table.get(key)
+        if given is None:
+            return None
+        if isinstance(given, list) and all(isinstance(word, str) and word for word in given):
+            return given
+        self.problem(key, "is not a list of words")
+        return None
+
+    def problem(self, key: str, reason: str) -> None:
+        path = f"users.{self.name}.{key}" if key else f"users.{self.name}"
+        self.problems.append(f"{path} ({self.place}): {reason}")
+
+
+def _tables_in(path: str) -> dict[str, object]:
+    given = read_toml(path)
+    tables = given.pop("users", {})
+    if given or not isinstance(tables, dict):
+        named = ", ".join(given) or "users"
+        raise BadSetting(f"{path!r} holds tables [users.NAME] and nothing else, but has {named}")
+    if not tables:
+        # Nobody named would mean that everybody may do everything.
+        raise BadSetting(f"{path!r} has no [users.NAME]")
+    return tables
+
+
+def _allowed(words: list[str] | None) -> frozenset[str] | None:
+    """The commands named without "-"; all of them when every word takes one away."""
+    if words is None or (words and all(word[0] == "-" for word in words)):
+        return None
+    return frozenset(word.upper() for word in words if word[0] != "-")
+
+
+def _queue_pattern(text: str) -> re.Pattern[bytes]:
+    """The pattern, in which \\xNN is that byte and never a sign of the pattern."""
+
+    def byte(escaped: re.Match[bytes]) -> bytes:
+        digits = escaped["hex"]
+        return b"\\" + bytes.fromhex(digits.decode()) if digits else escaped[0]
+
+    return compile_glob(_ESCAPED.sub(byte, text.encode()))

@@ -1,0 +1,175 @@
+"""A broker of its own for a test: `python -m quinque serve` on a free port, as users run it.
+
+Called by   every test that needs a broker.
+Calls       resp.py for connections.
+
+    with start_broker(tmp_path, "--fsync", "no") as broker, broker.connect() as client:
+        assert client.call("PING") == b"PONG"
+
+Not here: what replies look like (resp.py).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from tests.server.resp import TIMEOUT_S, Client
+
+_LISTENS = re.compile(r"(?:\[(\d+)\] .*)?listens on ([^\"\n]+)")
+
+
+class RunningBroker:
+    """A broker process. `log` is what it has said so far, a line each.
+
+    `before` are words to put before its command line (a program that runs it: strace, prlimit),
+    `variables` are added to its environment.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        flags: tuple[str, ...],
+        before: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.flags = flags
+        self.before = before
+        self.variables = dict(variables or {})
+        self.log: list[str] = []
+        self.addresses: list[str] = []
+        self.port = 0
+        self.pid = 0  # of the broker itself, whatever runs it
+        self.process = self._start("127.0.0.1:0")
+
+    def connect(self) -> Client:
+        """A new connection, plain TCP."""
+        sock = socket.create_connection(("127.0.0.1", self.port))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return Client(sock)
+
+    def kill(self) -> None:
+        """SIGKILL: it has no time to do anything."""
+        self.signal(signal.SIGKILL)
+        self._ended()
+
+    def stop(self) -> int:
+        """SIGTERM: it ends in order; the exit code."""
+        self.signal(signal.SIGTERM)
+        return self._ended()
+
+    def wait(self) -> int:
+        """It ends by itself; the exit code."""
+        return self._ended()
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def restart(self, *flags: str, same_port: bool = False) -> None:
+        """Stop it if it still runs, and start it again on the same folder.
+
+        With `flags`, those replace the earlier ones.
+        """
+        if self.process.poll() is None:
+            self.stop()
+        self.flags = flags or self.flags
+        self.process = self._start(f"127.0.0.1:{self.port if same_port else 0}")
+
+    def has_said(self, text: str) -> bool:
+        return any(text in line for line in self.log)
+
+    def __enter__(self) -> RunningBroker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.signal(signal.SIGKILL)
+        self._ended()
+
+    def command(self, listen: str) -> list[str]:
+        """The words that start it."""
+        python = [sys.executable, "-m", "quinque", "serve"]
+        return [*self.before, *python, "--listen", listen, "--dir", str(self.folder), *self.flags]
+
+    def _start(self, listen: str) -> subprocess.Popen[str]:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("QUINQUE_")}
+        process = subprocess.Popen(
+            self.command(listen),
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=environment | self.variables,
+        )
+        listens = threading.Event()
+        self._reader = threading.Thread(
+            target=self._read_log, args=(process, listens), name="broker's log", daemon=True
+        )
+        self._reader.start()
+        listens.wait(TIMEOUT_S)
+        if not self.addresses:
+            process.kill()
+            process.wait()
+            self._reader.join()
+            raise BrokerDidNotStart("\n".join(self.log))
+        self.port = int(self.addresses[0].rpartition(":")[2])
+        self.pid = self.pid or process.pid
+        return process
+
+    def _read_log(self, process: subprocess.Popen[str], listens: threading.Event) -> None:
+        assert process.stderr is not None
+        self.addresses = []
+        self.pid = 0
+        with process.stderr:
+            for line in process.stderr:
+                self.log.append(line.rstrip("\n"))
+                found = _LISTENS.search(line)
+                if found:
+                    self.pid = int(found[1] or 0)
+                    self.addresses = found[2].split(", ")
+                    listens.set()
+        listens.set()
+
+    def _ended(self) -> int:
+        code = self.process.wait(TIMEOUT_S)
+        self._reader.join(TIMEOUT_S)
+        return code
+
+
+class BrokerDidNotStart(Exception):
+    """The broker ended, or said nothing, before it listened; the text is its log."""
+
+
+def start_broker(
+    folder: Path,
+    *flags: str,
+    before: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> RunningBroker:
+    """A broker with its data in `folder`/data, listening on a free port of 127.0.0.1.
+
+    Raises BrokerDidNotStart with what it said.
+    """
+    return RunningBroker(folder / "data", flags, before, variables)
+
+
+def wait_until(holds: Callable[[], bool], what: str = "it") -> None:
+    """Ask again and again, without pause. Use it where the broker gives no other sign."""
+    end_s = time.monotonic() + TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < end_s, f"{what} did not come true"

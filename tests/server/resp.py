@@ -1,0 +1,161 @@
+"""A plain client: sends bytes, reads exactly one reply at a time, hides nothing.
+
+Called by   the tests of a running broker, mostly through broker.py.
+Calls       nothing of the package, so that a mistake in quinque.wire cannot hide itself.
+
+Not here: starting a broker (broker.py).
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+# A broker that has not answered by then never will; nothing waits for this to pass.
+TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error reply, as a value."""
+
+    text: str
+
+
+def request(*words: bytes | str | float) -> bytes:
+    """A request as RESP bytes."""
+    args = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(args) + b"".join(b"$%d\r\n%b\r\n" % (len(a), a) for a in args)
+
+
+class Client:
+    """One connection. Use it in a `with`, or close it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.sock.settimeout(TIMEOUT_S)
+        self._unread = b""
+
+    def send(self, *words: bytes | str | float) -> None:
+        """Send one request and read nothing."""
+        self.sock.sendall(request(*words))
+
+    def send_bytes(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def ask(self, *words: bytes | str | float) -> bytes:
+        """Send one request; the bytes of its reply."""
+        self.send(*words)
+        return self.read()
+
+    def call(self, *words: bytes | str | float) -> Any:
+        """Send one request; what its reply means. An error is returned, as a Refusal."""
+        return meaning(self.ask(*words))
+
+    def read(self) -> bytes:
+        """The bytes of exactly one reply. Raises EOFError when the broker has closed."""
+        line = self._take_line()
+        kind, rest = line[:1], line[1:-2]
+        if kind in b"$=" and rest != b"-1":
+            return line + self._take(int(rest) + 2)
+        if kind in b"*>~" and rest != b"-1":
+            return line + b"".join(self.read() for _ in range(int(rest)))
+        if kind == b"%":
+            return line + b"".join(self.read() for _ in range(2 * int(rest)))
+        return line
+
+    def read_many(self, count: int) -> list[bytes]:
+        return [self.read() for _ in range(count)]
+
+    def value(self) -> Any:
+        """What the next reply means."""
+        return meaning(self.read())
+
+    def read_to_end(self) -> bytes:
+        """All that comes until the broker closes the connection."""
+        data, self._unread = self._unread, b""
+        try:
+            while chunk := self.sock.recv(1 << 16):
+                data += chunk
+        except ConnectionResetError:
+            pass
+        return data
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _take_line(self) -> bytes:
+        while (end := self._unread.find(b"\r\n")) < 0:
+            self._receive()
+        return self._take(end + 2)
+
+    def _take(self, count: int) -> bytes:
+        while len(self._unread) < count:
+            self._receive()
+        taken, self._unread = self._unread[:count], self._unread[count:]
+        return taken
+
+    def _receive(self) -> None:
+        chunk = self.sock.recv(1 << 16)
+        if not chunk:
+            raise EOFError("the broker closed the connection")
+        self._unread += chunk
+
+
+def meaning(reply: bytes) -> Any:
+    """A reply as a Python value: bytes, int, float, bool, None, list, dict, Refusal."""
+    value, rest = _meaning(reply)
+    assert rest == b"", "one reply at a time"
+    return value
+
+
+def _meaning(data: bytes) -> tuple[Any, bytes]:
+    line, rest = data.split(b"\r\n", 1)
+    kind, text = line[:1], line[1:]
+    match kind:
+        case b"+":
+            return text, rest
+        case b"-":
+            return Refusal(text.decode()), rest
+        case b":":
+            return int(text), rest
+        case b",":
+            return float(text), rest
+        case b"#":
+            return text == b"t", rest
+        case b"_":
+            return None, rest
+        case b"$" | b"=":
+            if text == b"-1":
+                return None, rest
+            start = 4 if kind == b"=" else 0  # a verbatim string begins with txt:
+            return rest[start : int(text)], rest[int(text) + 2 :]
+        case b"*" | b">" | b"~":
+            if text == b"-1":
+                return None, rest
+            return _items(int(text), rest)
+        case b"%":
+            flat, rest = _items(2 * int(text), rest)
+            return dict(zip(flat[::2], flat[1::2], strict=True)), rest
+    raise AssertionError(f"not a reply: {line!r}")
+
+
+def _items(count: int, rest: bytes) -> tuple[list[Any], bytes]:
+    items = []
+    for _ in range(count):
+        item, rest = _meaning(rest)
+        items.append(item)
+    return items, rest

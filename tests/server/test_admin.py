@@ -1,0 +1,176 @@
+"""TIME SLOWLOG MONITOR SHUTDOWN DEBUG: for whoever looks after the broker."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.server.broker import start_broker
+from tests.server.resp import Client, Refusal
+
+
+def test_time_is_the_wall_clock(client: Client) -> None:
+    before = time.time()
+
+    seconds, microseconds = map(int, client.call("TIME"))
+
+    assert before - 0.001 <= seconds + microseconds / 1e6 <= time.time() + 0.001
+    assert 0 <= microseconds < 1_000_000
+
+
+# -- SLOWLOG ----------------------------------------------------------------------------------
+
+
+def test_slowlog_keeps_slow_commands_newest_first(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        client.call("CLIENT", "SETNAME", "slow")
+        client.call("CONFIG", "SET", "slowlog-log-slower-than", 0)
+        client.call("SLOWLOG", "RESET")
+        client.call("ECHO", "one")
+        client.call("ECHO", *["x" * 200])
+
+        newest, older, *_ = client.call("SLOWLOG", "GET", -1)
+
+        assert newest[0] == older[0] + 1
+        assert abs(newest[1] - time.time()) < 5
+        assert newest[3] == [b"ECHO", b"x" * 128 + b"... (72 more bytes)"]
+        assert older[3] == [b"ECHO", b"one"]
+        assert newest[4:] == ["{}:{}".format(*client.sock.getsockname()).encode(), b"slow"]
+        assert len(client.call("SLOWLOG", "GET", 1)) == 1
+        assert client.call("SLOWLOG", "GET", 0) == []
+
+
+def test_slowlog_shows_no_password(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--requirepass", "secret") as broker, broker.connect() as client:
+        client.call("AUTH", "secret")
+        client.call("CONFIG", "SET", "slowlog-log-slower-than", 0)
+        client.call("AUTH", "secret")
+        client.call("HELLO", 2, "AUTH", "default", "secret")
+        client.call("CONFIG", "SET", "requirepass", "other-secret")
+
+        entries = client.call("SLOWLOG", "GET", -1)
+
+        assert [b"CONFIG", b"SET", b"requirepass", b"(redacted)"] in [row[3] for row in entries]
+        assert "secret" not in str(entries)
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (("GET", "x"), "count should be greater than or equal to -1"),
+        (("GET", "-2"), "count should be greater than or equal to -1"),
+        (("GET", "1", "2"), "syntax error"),
+        (("LEN", "x"), "wrong number of arguments for 'slowlog|len' command"),
+        (("nosuch",), "unknown subcommand 'nosuch'. Try SLOWLOG HELP."),
+    ],
+)
+def test_wrong_words_are_refused(client: Client, words: tuple[str, ...], refusal: str) -> None:
+    assert client.call("SLOWLOG", *words) == Refusal(f"ERR {refusal}")
+
+
+# -- MONITOR ----------------------------------------------------------------------------------
+
+
+def test_a_monitor_sees_every_command_as_redis_shows_it(client: Client, other: Client) -> None:
+    assert client.ask("MONITOR") == b"+OK\r\n"
+
+    other.call("echo", b'a "quoted"\n\x00\xff')
+
+    line = client.read()
+    address = "{}:{}".format(*other.sock.getsockname())
+    assert re.fullmatch(
+        rb"\+\d{10}\.\d{6} \[0 " + re.escape(address.encode()) + rb"\] (.*)\r\n", line
+    )
+    assert line.endswith(b'] "echo" "a \\"quoted\\"\\n\\x00\\xff"\r\n')
+
+
+def test_a_monitor_sees_no_passwords(client: Client, other: Client) -> None:
+    client.call("MONITOR")
+
+    other.call("AUTH", "default", "secret")
+    other.call("HELLO", 2, "AUTH", "default", "secret")
+    other.call("CONFIG", "SET", "requirepass", "")
+    other.call("ECHO", "end")
+
+    assert client.read().endswith(b'"CONFIG" "SET" "requirepass" "(redacted)"\r\n')
+    assert client.read().endswith(b'"ECHO" "end"\r\n')
+
+
+def test_monitoring_twice_shows_each_command_once(client: Client, other: Client) -> None:
+    client.call("MONITOR")
+    client.send("MONITOR")
+    client.read_many(2)
+
+    other.call("ECHO", "one")
+    other.call("ECHO", "two")
+
+    assert client.read().endswith(b'"ECHO" "one"\r\n')
+    assert client.read().endswith(b'"ECHO" "two"\r\n')
+
+
+# -- SHUTDOWN ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [(), ("NOSAVE",), ("save", "now", "force")])
+def test_shutdown_stops_the_broker_and_keeps_what_it_has(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    with start_broker(tmp_path) as broker:
+        with broker.connect() as client, broker.connect() as other:
+            other.call("QADD", "q", 60, "kept")
+            client.send("SHUTDOWN", *words)
+            client.send("QADD", "q", 60, "too late")
+            assert client.read_to_end() == b""
+            assert other.read_to_end() == b""
+
+        assert broker.wait() == 0
+
+        broker.restart()
+        with broker.connect() as client:
+            assert client.call("QGET", "q", "g")[1] == b"kept"
+            assert client.call("QGET", "q", "g") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (("ABORT",), "No shutdown in progress."),
+        (("nosuch",), "syntax error"),
+        (("SAVE", "NOSAVE"), "syntax error"),
+        (("ABORT", "NOW"), "syntax error"),
+    ],
+)
+def test_a_wrong_shutdown_stops_nothing(
+    client: Client, words: tuple[str, ...], refusal: str
+) -> None:
+    assert client.call("SHUTDOWN", *words) == Refusal(f"ERR {refusal}")
+    assert client.call("PING") == b"PONG"
+
+
+# -- DEBUG ------------------------------------------------------------------------------------
+
+
+def test_debug_sleep_holds_everyone(client: Client, other: Client) -> None:
+    started = time.monotonic()
+    client.send("DEBUG", "SLEEP", "0.1")
+    client.send("DEBUG", "SLEEP", "0")
+
+    assert client.read_many(2) == [b"+OK\r\n"] * 2
+    assert other.call("PING") == b"PONG"
+    assert time.monotonic() - started >= 0.1
+
+
+@pytest.mark.parametrize("seconds", ["x", "-1", "", "nan", "inf", "1e3"])
+def test_debug_sleep_wants_seconds(client: Client, seconds: str) -> None:
+    assert client.call("DEBUG", "SLEEP", seconds) == Refusal("ERR value is not a valid float")
+
+
+def test_every_command_of_two_words_has_help(client: Client) -> None:
+    for word in ("CLIENT", "COMMAND", "CONFIG", "DEBUG", "MEMORY", "SLOWLOG"):
+        lines = client.call(word, "HELP")
+
+        assert lines[0].startswith(f"{word} <subcommand>".encode())
+        assert lines[-2:] == [b"HELP", b"    These lines."]

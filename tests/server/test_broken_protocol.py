@@ -1,0 +1,69 @@
+"""Bytes that are no request: an error, then the connection closes, and nobody else notices."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server.resp import Client, request
+
+BROKEN = {
+    "no dollar": (b"*1\r\n:1\r\n", b"expected '$', got ':'"),
+    "no number": (b"*x\r\n", b"invalid multibulk length"),
+    "too many arguments": (b"*1048577\r\n", b"invalid multibulk length"),
+    "no length": (b"*1\r\n$x\r\n", b"invalid bulk length"),
+    "a negative length": (b"*1\r\n$-1\r\n", b"invalid bulk length"),
+    "too long": (b"*1\r\n$99999999999\r\n", b"invalid bulk length"),
+    "an endless count": (b"*" + b"1" * 64, b"too big mbulk count string"),
+    "an endless length": (b"*1\r\n$" + b"1" * 64, b"too big bulk count string"),
+    "open quotes": (b'ECHO "a\r\n', b"unbalanced quotes in request"),
+    "an endless line": (b"x" * 70_000, b"too big inline request"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_bytes_close_that_connection_and_no_other(
+    client: Client, other: Client, queue: str, what: str
+) -> None:
+    data, complaint = BROKEN[what]
+    client.send("QADD", queue, 60, "before")
+    client.send_bytes(data)
+
+    replies = client.read_to_end()
+
+    added, _, rest = replies.partition(b"\r\n-")
+    assert len(added) == len(b"$16\r\n") + 16
+    assert rest.startswith(b"ERR Protocol error: " + complaint)
+    assert rest.count(b"\r\n") == 1
+    assert other.call("QGET", queue, "g")[1] == b"before"
+
+
+def test_broken_bytes_behind_one_that_waits_are_answered_after_it(
+    client: Client, other: Client, queue: str
+) -> None:
+    client.send_bytes(request("QNOTIFY", "g", 60, queue) + b"*x\r\n")
+
+    other.call("QADD", queue, 60, "x")
+
+    name = queue.encode()
+    assert client.read_to_end() == (
+        b"$%d\r\n%b\r\n-ERR Protocol error: invalid multibulk length; at most 1048576 arguments\r\n"
+        % (len(name), name)
+    )
+
+
+def test_nothing_after_broken_bytes_is_run(client: Client, other: Client, queue: str) -> None:
+    client.send_bytes(b"*x\r\n" + request("QADD", queue, 60, "never"))
+    client.read_to_end()
+
+    assert other.call("QGET", queue, "g") is None
+
+
+def test_an_empty_request_and_an_empty_line_are_no_requests(client: Client) -> None:
+    client.send_bytes(b"*0\r\n\r\n  \r\n*-1\r\nPING\r\n")
+
+    assert client.read() == b"+PONG\r\n"
+
+
+def test_an_empty_name_is_an_unknown_command(client: Client) -> None:
+    assert client.ask(b"").startswith(b"-ERR unknown command ''")
+    assert client.ask("PING") == b"+PONG\r\n"

@@ -1,0 +1,187 @@
+"""Limits: each has a clear error, and who passes one hurts nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from tests.server.broker import start_broker, wait_until
+from tests.server.resp import Client, Refusal, request
+
+
+def test_one_client_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, "--max-clients", "2") as broker,
+        broker.connect() as one,
+        broker.connect() as two,
+    ):
+        one.call("PING")
+        two.call("PING")
+        with broker.connect() as refused:
+            assert refused.read_to_end() == b"-ERR max number of clients reached\r\n"
+        assert one.call("INFO", "stats").count(b"rejected_connections:1\r\n") == 1
+        two.close()
+        wait_until(lambda: b"connected_clients:1\r\n" in one.call("INFO", "clients"))
+
+        with broker.connect() as welcome:
+            assert welcome.call("PING") == b"PONG"
+
+
+def test_too_many_arguments_close_the_connection(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, "--max-args", "20") as broker,
+        broker.connect() as client,
+        broker.connect() as other,
+    ):
+        assert client.call("QREGISTER", *["q"] * 19) == b"OK"
+
+        client.send("QREGISTER", *["q"] * 20)
+
+        assert client.read_to_end() == (
+            b"-ERR Protocol error: invalid multibulk length; at most 20 arguments\r\n"
+        )
+        assert other.call("PING") == b"PONG"
+
+
+def test_too_long_an_argument_closes_the_connection_before_it_is_sent(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--max-arg-size", "1mb") as broker, broker.connect() as client:
+        client.call("QADD", "q", 60, b"x" * (1 << 20))
+
+        client.send_bytes(b"*4\r\n$4\r\nQADD\r\n$1\r\nq\r\n$2\r\n60\r\n$1048577\r\n")
+
+        assert client.read_to_end() == (
+            b"-ERR Protocol error: invalid bulk length; at most 1048576 bytes\r\n"
+        )
+
+
+@pytest.mark.parametrize("argument", [b"x" * 1500, b"x" * 2500])
+def test_small_limits_hold_too(tmp_path: Path, argument: bytes) -> None:
+    with start_broker(tmp_path, "--max-arg-size", "1kb") as broker, broker.connect() as client:
+        client.send("ECHO", argument)
+
+        assert client.read_to_end().startswith(b"-ERR Protocol error: invalid bulk length")
+
+
+def test_an_unfinished_request_may_not_grow_without_end(tmp_path: Path) -> None:
+    flags = ("--query-buffer-limit", "64kb", "--max-arg-size", "8kb")
+    with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
+        client.send_bytes(b"*100\r\n")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(99):
+                client.send_bytes(b"$8000\r\n" + b"x" * 8000 + b"\r\n")
+
+        assert client.read_to_end() in (
+            b"-ERR Protocol error: a request of more than 65536 bytes\r\n",
+            b"",  # reset by the bytes it had not read yet
+        )
+        with broker.connect() as other:
+            assert other.call("PING") == b"PONG"
+
+
+def test_who_does_not_read_is_closed_when_too_much_waits(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, "--output-buffer-limit", "1mb") as broker,
+        broker.connect() as lazy,
+        broker.connect() as client,
+    ):
+        number = lazy.call("CLIENT", "ID")
+        lazy.call("MONITOR")
+
+        body = "x" * 50_000
+        while client.call("CLIENT", "LIST", "ID", number):
+            client.send_bytes(request("ECHO", body) * 10)
+            client.read_many(10)
+
+        assert broker.has_said(f"client {number} reads too slowly")
+        assert client.call("PING") == b"PONG"
+
+
+def test_one_waiting_client_too_many_is_refused(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, "--max-blocked-clients", "1") as broker,
+        broker.connect() as one,
+        broker.connect() as two,
+    ):
+        one.send("QNOTIFY", "g", 60, "q")
+        wait_until(lambda: b"blocked_clients:1\r\n" in two.call("INFO", "clients"))
+
+        refused = two.call("QNOTIFY", "g", 60, "q")
+
+        assert refused == Refusal("ERR 1 clients are waiting already (max-blocked-clients)")
+        assert two.call("QNOTIFY", "g", 0, "q") is None, "who does not wait is not refused"
+        two.call("QADD", "q", 60, "x")
+        assert one.value() == b"q"
+        assert two.call("QNOTIFY", "g", 60, "q") == b"q"
+
+
+def test_a_silent_client_is_closed_and_one_that_waits_is_not(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, "--idle-timeout", "1") as broker,
+        broker.connect() as silent,
+        broker.connect() as waiting,
+        broker.connect() as busy,
+    ):
+        silent.call("PING")
+        waiting.send("QNOTIFY", "g", 60, "q")
+        wait_until(lambda: b"blocked_clients:1\r\n" in busy.call("INFO", "clients"))
+
+        while b"connected_clients:3\r\n" in busy.call("INFO", "clients"):
+            pass
+
+        assert silent.read_to_end() == b""
+        busy.call("QADD", "q", 60, "x")
+        assert waiting.value() == b"q"
+
+
+# -- NOBLOCK ----------------------------------------------------------------------------------
+
+
+def pipeline(client: Client, requests: list[bytes]) -> list[bytes]:
+    """All requests in one piece, so that the broker finds them in one turn."""
+    client.send_bytes(b"".join(requests))
+    return client.read_many(len(requests))
+
+
+def test_a_pool_of_one_takes_eleven_and_refuses_the_twelfth(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--bg-qadd-pool-size", "1") as broker, broker.connect() as client:
+        adds = [request("QADD", "q", 60, number, "NOBLOCK") for number in range(12)]
+
+        replies = pipeline(client, adds)
+
+        assert replies[:11] == [b"+OK\r\n"] * 11
+        assert replies[11] == (
+            b"-ERR too busy to process NOBLOCK event (bg-qadd-pool-size is 1)\r\n"
+        )
+        taken = [client.call("QGET", "q", "g")[1] for _ in range(11)]
+        assert taken == [b"%d" % number for number in range(11)]
+        assert client.call("QGET", "q", "g") is None
+
+
+def test_the_pool_is_empty_again_after_a_turn(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--bg-qadd-pool-size", "1") as broker, broker.connect() as client:
+        for number in range(50):
+            assert client.ask("QLPUSH", "q", number, "x", "NOBLOCK") == b"+OK\r\n"
+
+
+def test_an_addition_in_the_background_survives_a_stop(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker:
+        with broker.connect() as client:
+            assert client.ask("QADD", "q", 60, "x", "NOBLOCK") == b"+OK\r\n"
+            broker.stop()
+
+        broker.restart()
+
+        with broker.connect() as client:
+            assert client.call("QGET", "q", "g")[1] == b"x"
+
+
+def test_an_addition_in_the_background_that_fails_is_counted(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        push = request("QLPUSH", "q", "same-id", "x", "NOBLOCK")
+
+        assert pipeline(client, [push, push]) == [b"+OK\r\n"] * 2
+
+        wait_until(lambda: b"failed_background_additions:1\r\n" in client.call("INFO", "quinque"))
+        assert broker.has_said("an addition with NOBLOCK was lost: duplicate event same-id")

@@ -1,0 +1,189 @@
+"""Where clients connect: TCP, unix sockets, TLS.
+
+The keys and certificates in tls/ were made for these tests and open nothing else.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker
+from tests.server.resp import Client
+
+TLS = Path(__file__).parent / "tls"
+CERTIFICATE, KEY = str(TLS / "certificate.pem"), str(TLS / "key.pem")
+FLAGS = ("--tls-listen", "127.0.0.1:0", "--tls-cert", CERTIFICATE, "--tls-key", KEY)
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A unix socket's path has room for about a hundred bytes; tmp_path may be longer."""
+    with tempfile.TemporaryDirectory(prefix="q") as folder:
+        yield Path(folder) / "s"
+
+
+def over_unix(path: Path) -> Client:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(str(path))
+    return Client(sock)
+
+
+def over_tls(broker: RunningBroker, certificate: str = "", key: str = "") -> Client:
+    context = ssl.create_default_context(cafile=CERTIFICATE)
+    if certificate:
+        context.load_cert_chain(certificate, key)
+    port = int(broker.addresses[-1].rpartition(":")[2])
+    sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+    try:
+        return Client(context.wrap_socket(sock, server_hostname="localhost"))
+    except OSError:
+        sock.close()
+        raise
+
+
+# -- unix -------------------------------------------------------------------------------------
+
+
+def test_a_unix_socket_is_as_good_as_tcp(tmp_path: Path, short_path: Path) -> None:
+    with (
+        start_broker(tmp_path, "--listen", f"unix:{short_path}") as broker,
+        over_unix(short_path) as client,
+        broker.connect() as other,
+    ):
+        client.call("QADD", "q", 60, "hello")
+
+        assert other.call("QGET", "q", "g")[1] == b"hello"
+        assert b" flags=U " in client.call("CLIENT", "INFO")
+        assert b" flags=N " in other.call("CLIENT", "INFO")
+        assert f"laddr={short_path}:0 ".encode() in client.call("CLIENT", "INFO")
+
+
+def test_a_socket_left_by_a_killed_broker_is_no_obstacle(tmp_path: Path, short_path: Path) -> None:
+    with start_broker(tmp_path, "--listen", f"unix:{short_path}") as broker:
+        broker.kill()
+        assert short_path.exists()
+
+        broker.restart()
+
+        with over_unix(short_path) as client:
+            assert client.call("PING") == b"PONG"
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path, short_path: Path) -> None:
+    short_path.write_text("precious")
+
+    with pytest.raises(BrokerDidNotStart) as caught:
+        start_broker(tmp_path, "--listen", f"unix:{short_path}")
+
+    assert f"listen unix:{short_path}" in str(caught.value)
+    assert short_path.read_text() == "precious"
+
+
+# -- TLS --------------------------------------------------------------------------------------
+
+
+def test_tls_clients_and_plain_clients_share_one_broker(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, *FLAGS) as broker,
+        over_tls(broker) as client,
+        broker.connect() as other,
+    ):
+        body = b"x" * 300_000
+        client.send("QADD", "q", 60, body)
+        client.send("QGET", "q", "g")
+        client.send("PING")
+
+        assert len(client.value()) == 16
+        assert client.value()[1] == body
+        assert client.read() == b"+PONG\r\n"
+        assert other.call("PING") == b"PONG"
+        assert b" addr=127.0.0.1:" in client.call("CLIENT", "INFO")
+
+
+def test_a_reader_over_tls_can_wait(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, *FLAGS) as broker,
+        over_tls(broker) as client,
+        broker.connect() as other,
+    ):
+        client.send("QNOTIFY", "g", 60, "q")
+        other.call("QADD", "q", 60, "x")
+
+        assert client.read() == b"$1\r\nq\r\n"
+
+
+def test_a_tls_client_that_asks_and_says_goodbye_is_answered(tmp_path: Path) -> None:
+    with start_broker(tmp_path, *FLAGS) as broker, over_tls(broker) as client:
+        client.send("PING")
+        client.send("QUIT")
+
+        assert client.read_to_end() == b"+PONG\r\n+OK\r\n"
+
+
+def test_a_tls_client_that_leaves_is_nothing_to_speak_of(tmp_path: Path) -> None:
+    with start_broker(tmp_path, *FLAGS) as broker:
+        with over_tls(broker) as client:
+            client.call("PING")
+            assert isinstance(client.sock, ssl.SSLSocket)
+            client.sock.unwrap()
+
+        broker.stop()
+
+        assert len(broker.log) == 4, "it started, listened, stops, stopped"
+
+
+def test_a_plain_client_at_the_tls_port_hurts_nobody(tmp_path: Path) -> None:
+    with start_broker(tmp_path, *FLAGS) as broker, over_tls(broker) as client:
+        port = int(broker.addresses[-1].rpartition(":")[2])
+        with Client(socket.create_connection(("127.0.0.1", port))) as lost:
+            lost.send("PING")
+            assert b"PONG" not in lost.read_to_end()
+
+        assert client.call("PING") == b"PONG"
+
+
+def test_with_tls_ca_a_client_needs_a_certificate(tmp_path: Path) -> None:
+    with start_broker(tmp_path, *FLAGS, "--tls-ca", CERTIFICATE) as broker:
+        with over_tls(broker, CERTIFICATE, KEY) as client:
+            assert client.call("PING") == b"PONG"
+
+        other = str(TLS / "other-certificate.pem"), str(TLS / "other-key.pem")
+        for certificate, key in (("", ""), other):
+            # In TLS 1.3 a client learns only by reading that it was refused.
+            with over_tls(broker, certificate, key) as client, pytest.raises((OSError, EOFError)):
+                client.call("PING")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--tls-listen", "127.0.0.1:0"), "tls-listen"),
+        (("--tls-cert", CERTIFICATE), "tls-cert"),
+        ((*FLAGS[:4], "--tls-key", CERTIFICATE), "tls-cert, tls-key or tls-ca cannot be used"),
+        ((*FLAGS[:4], "--tls-key", "nosuch.pem"), "tls-key (--tls-key): cannot read"),
+        (("--listen", "127.0.0.1:1x"), "listen"),
+    ],
+)
+def test_a_listener_that_cannot_be_stops_the_start(
+    tmp_path: Path, flags: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(BrokerDidNotStart) as caught:
+        start_broker(tmp_path, *flags)
+
+    assert words in str(caught.value)
+
+
+def test_an_address_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = "{}:{}".format(*taken.getsockname())
+
+        with pytest.raises(BrokerDidNotStart) as caught:
+            start_broker(tmp_path, "--listen", address)
+
+    assert f"listen {address}: " in str(caught.value)

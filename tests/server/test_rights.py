@@ -1,0 +1,236 @@
+"""AUTH, and what each user may do, over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker
+from tests.server.resp import Client, Refusal
+
+USERS = """
+[users.reader]
+password = "r"
+rights = ["read"]
+
+[users.writer]
+password = "w"
+rights = ["write"]
+
+[users.boss]
+password = "b"
+rights = ["read", "write", "admin"]
+
+[users.orders]
+password = "o"
+queues = ["orders.*"]
+
+[users.adder]
+password = "a"
+commands = ["QADD"]
+
+[users.careful]
+password = "c"
+commands = ["-QFLUSH", "-CLIENT|SETNAME"]
+
+[users.stranger]
+password = "s"
+families = []
+"""
+NOAUTH = Refusal("NOAUTH Authentication required.")
+WRONGPASS = Refusal("WRONGPASS invalid username-password pair or user is disabled.")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """A broker with named users and no default one."""
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "users.toml").write_text(USERS)
+    with start_broker(folder, "--users", str(folder / "users.toml")) as running:
+        yield running
+
+
+def login(broker: RunningBroker, name: str) -> Client:
+    client = broker.connect()
+    assert client.call("AUTH", name, name[0]) == b"OK"
+    return client
+
+
+def refused(name: str, command: str, why: str = "") -> Refusal:
+    return Refusal(f"NOPERM User {name} has no permissions to run the '{command}' command{why}")
+
+
+# -- who someone is ---------------------------------------------------------------------------
+
+
+def test_who_has_not_said_who_it_is_may_do_nothing(guarded: RunningBroker) -> None:
+    with guarded.connect() as client:
+        for words in (("PING",), ("QADD", "q", "60", "x"), ("CLIENT", "ID"), ("COMMAND",)):
+            assert client.call(*words) == NOAUTH
+        assert client.call("QUIT") == b"OK"
+
+
+def test_arguments_are_not_looked_at_before_the_user_is(guarded: RunningBroker) -> None:
+    with guarded.connect() as client:
+        assert client.call("QADD", "", "not a number", "x") == NOAUTH
+
+
+def test_a_wrong_name_and_a_wrong_password_look_alike(guarded: RunningBroker) -> None:
+    with guarded.connect() as client:
+        assert client.call("AUTH", "reader", "w") == WRONGPASS
+        assert client.call("AUTH", "nobody", "r") == WRONGPASS
+        assert client.call("AUTH", "default", "") == WRONGPASS
+        assert client.call("AUTH", "r") == WRONGPASS
+        assert client.call("PING") == NOAUTH
+
+
+def test_a_failed_login_leaves_one_who_one_was(guarded: RunningBroker) -> None:
+    with login(guarded, "reader") as client:
+        assert client.call("AUTH", "boss", "r") == WRONGPASS
+        assert b" user=reader " in client.call("CLIENT", "INFO")
+
+
+def test_hello_needs_a_user_and_can_bring_one(guarded: RunningBroker) -> None:
+    with guarded.connect() as client:
+        for words in (("HELLO",), ("HELLO", "3"), ("HELLO", "3", "SETNAME", "x")):
+            assert client.call(*words).text.startswith(
+                "NOAUTH HELLO must be called with the client already authenticated, otherwise"
+                " the HELLO <proto> AUTH <user> <pass> option can be used"
+            )
+        assert client.call("HELLO", 3, "AUTH", "reader", "nope") == WRONGPASS
+        assert client.call("HELLO", 3, "AUTH", "reader", "r")[b"proto"] == 3
+        assert client.call("PING") == b"PONG"
+
+
+def test_reset_makes_one_nobody_again(guarded: RunningBroker) -> None:
+    with login(guarded, "boss") as client:
+        assert client.call("RESET") == b"RESET"
+        assert client.call("PING") == NOAUTH
+
+
+def test_a_password_alone_is_that_of_the_default_user(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, "--requirepass", "secret") as broker,
+        broker.connect() as client,
+        broker.connect() as other,
+    ):
+        assert client.call("PING") == NOAUTH
+        assert client.call("AUTH", "secrets") == WRONGPASS
+        assert client.call("AUTH", "secret") == b"OK"
+        assert other.call("AUTH", "default", "secret") == b"OK"
+
+        client.call("CONFIG", "SET", "requirepass", "changed")
+
+        assert other.call("PING") == b"PONG", "who is in stays in"
+        assert other.call("RESET") == b"RESET"
+        assert other.call("AUTH", "secret") == WRONGPASS
+        assert other.call("AUTH", "changed") == b"OK"
+
+
+# -- what someone may do ----------------------------------------------------------------------
+
+
+def test_rights_part_reading_writing_and_looking_after_the_broker(guarded: RunningBroker) -> None:
+    with login(guarded, "reader") as client:
+        assert client.call("QSTATUS", "q") == [[b"q", []]]
+        why = ": it needs the right 'write'"
+        assert client.call("QADD", "q", 60, "x") == refused("reader", "qadd", why)
+        assert client.call("QGET", "q", "g") == refused("reader", "qget", why)
+        why = ": it needs the right 'admin'"
+        assert client.call("CONFIG", "GET", "*") == refused("reader", "config|get", why)
+        assert client.call("CLIENT", "LIST") == refused("reader", "client|list", why)
+        assert client.call("MONITOR") == refused("reader", "monitor", why)
+        assert client.call("SHUTDOWN") == refused("reader", "shutdown", why)
+    with login(guarded, "writer") as client:
+        assert len(client.call("QADD", "q", 60, "x")) == 16
+        assert client.call("QSTATUS") == refused("writer", "qstatus", ": it needs the right 'read'")
+    with login(guarded, "boss") as client:
+        assert client.call("CONFIG", "GET", "fsync") == [b"fsync", b"always"]
+        assert client.call("QFLUSH", "q") == b"OK"
+
+
+def test_everyone_may_look_after_the_own_connection(guarded: RunningBroker) -> None:
+    with login(guarded, "stranger") as client:
+        assert client.call("PING") == b"PONG"
+        assert client.call("CLIENT", "SETNAME", "me") == b"OK"
+        assert client.call("CLIENT", "ID") > 0
+        assert client.call("COMMAND", "COUNT") > 20
+        assert client.call("SELECT", 0) == b"OK"
+
+
+def test_a_family_that_is_not_ones_own_is_refused(guarded: RunningBroker) -> None:
+    with login(guarded, "stranger") as client:
+        assert client.call("QADD", "q", 60, "x") == refused("stranger", "qadd")
+
+
+def test_only_the_named_commands_may_be_run(guarded: RunningBroker) -> None:
+    with login(guarded, "adder") as client:
+        assert len(client.call("qadd", "only", 60, "x")) == 16
+        assert client.call("QGET", "only", "g") == refused("adder", "qget")
+
+
+def test_commands_may_be_taken_away_one_by_one(guarded: RunningBroker) -> None:
+    with login(guarded, "careful") as client:
+        assert len(client.call("QADD", "careful", 60, "x")) == 16
+        assert client.call("QFLUSH", "careful") == refused("careful", "qflush")
+        assert client.call("CLIENT", "SETNAME", "x") == refused("careful", "client|setname")
+        assert client.call("CLIENT", "GETNAME") is None
+
+
+def test_only_queues_of_the_patterns_may_be_touched(guarded: RunningBroker) -> None:
+    with login(guarded, "orders") as client, login(guarded, "writer") as other:
+        other.call("QADD", "secret", 60, "x")
+        why = "NOPERM User orders has no permissions to access queue"
+
+        assert len(client.call("QADD", "orders.new", 60, "x")) == 16
+        assert client.call("QADD", "secret", 60, "x") == Refusal(f"{why} 'secret'")
+        assert client.call("QGET", "secret", "g") == Refusal(f"{why} 'secret'")
+        assert client.call("QNOTIFY", "g", 0, "orders.new", "b") == Refusal(f"{why} 'b'")
+        assert client.call("QREGISTER", "orders.new", "c") == Refusal(f"{why} 'c'")
+        assert client.call("QSTATUS", "d", "GROUPS", "g") == Refusal(f"{why} 'd'")
+        assert client.call("MEMORY", "USAGE", "e") == Refusal(f"{why} 'e'")
+
+
+def test_a_list_of_all_queues_has_only_those_the_user_may_see(guarded: RunningBroker) -> None:
+    with login(guarded, "orders") as client, login(guarded, "writer") as other:
+        other.call("QADD", "orders.seen", 60, "x")
+        other.call("QADD", "unseen", 60, "x")
+
+        listed = [row[0] for row in client.call("QSTATUS")]
+
+        assert b"orders.seen" in listed
+        assert b"unseen" not in listed
+        assert not any(b"unseen" in line for line in client.call("QINFO"))
+
+
+def test_a_pipeline_has_each_of_its_requests_checked(guarded: RunningBroker) -> None:
+    with login(guarded, "orders") as client:
+        for number in range(30):
+            client.send("QADD", "orders.many" if number % 3 else "other", 60, number)
+
+        kinds = [reply[:1] for reply in client.read_many(30)]
+
+        assert kinds == [b"$" if number % 3 else b"-" for number in range(30)]
+
+
+def test_kill_can_choose_by_user(guarded: RunningBroker) -> None:
+    with login(guarded, "boss") as client, login(guarded, "reader") as other:
+        assert client.call("CLIENT", "KILL", "USER", "reader") >= 1
+        assert other.read_to_end() == b""
+
+
+# -- users that cannot be -----------------------------------------------------------------------
+
+
+def test_a_user_with_an_unknown_command_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "users.toml").write_text(
+        '[users.bob]\npassword = "x"\ncommands = ["-QFLUSHH", "CONFIG|GET"]\n'
+    )
+
+    with pytest.raises(BrokerDidNotStart) as caught:
+        start_broker(tmp_path, "--users", str(tmp_path / "users.toml"))
+
+    assert "users.bob: there is no command 'QFLUSHH'; did you mean QFLUSH?" in str(caught.value)
+    assert "CONFIG" not in str(caught.value)

@@ -1,0 +1,69 @@
+"""SIGTERM and SIGINT: no new clients, everyone who waits is answered, nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.server.broker import start_broker, wait_until
+from tests.server.resp import request
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_answers_those_who_wait_and_ends_well(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as one, broker.connect() as two:
+        two.call("HELLO", 3)
+        one.send("QNOTIFY", "g", 60, "q")
+        two.send("QNOTIFY", "g", 60, "q")
+        with broker.connect() as looking:
+            wait_until(lambda: b"blocked_clients:2\r\n" in looking.call("INFO", "clients"))
+
+            broker.signal(number)
+
+            assert one.read_to_end() == b"$-1\r\n"
+            assert two.read_to_end() == b"_\r\n"
+            assert looking.read_to_end() == b""
+        assert broker.wait() == 0
+        assert broker.has_said("stopped")
+
+
+def test_everything_answered_before_a_stop_is_there_after_it(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker:
+        with broker.connect() as client:
+            client.send_bytes(request("QADD", "q", 60, "x") * 5000)
+            broker.signal(signal.SIGTERM)
+            replies = client.read_to_end()
+        assert broker.wait() == 0
+        answered = replies.count(b"$16\r\n")
+
+        broker.restart()
+
+        with broker.connect() as client:
+            (row,) = client.call("QSTATUS", "q", "GROUPS", "g")
+            assert row[1][1][1] >= answered
+
+
+def test_a_stop_does_not_wait_for_one_that_does_not_read(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--shutdown-timeout", "0.1") as broker, broker.connect() as lazy:
+        lazy.call("QADD", "q", 60, "x" * 20_000_000)
+        lazy.send("QGET", "q", "g")
+
+        assert broker.stop() == 0
+
+
+def test_a_paused_broker_can_be_stopped(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as one, broker.connect() as two:
+        one.call("CLIENT", "PAUSE", 600_000)
+        two.send("PING")
+        wait_until(lambda: b" qbuf=0 " not in one.call("CLIENT", "LIST", "ID", 2))
+
+        assert broker.stop() == 0
+
+
+def test_a_broker_with_nobody_connected_stops_at_once(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker:
+        assert broker.stop() == 0

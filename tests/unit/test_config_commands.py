@@ -1,0 +1,228 @@
+"""CONFIG GET, CONFIG SET and CONFIG REWRITE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quinque.errors import BadArgument, BadSetting
+from quinque.server.config import SETTINGS, Config
+from quinque.server.config_commands import get, rewrite, set_live
+from quinque.server.config_sources import load
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "quinque.toml"
+
+
+def test_get_shows_values_as_redis_does() -> None:
+    config = Config(maxmemory=1024, idle_timeout=0.5, log_json=True, listen=[":1", ":2"])
+
+    assert get(config, b"maxmemory") == [("maxmemory", "1024")]
+    assert get(config, b"IDLE-*") == [("idle-timeout", "0.5")]
+    assert get(config, b"log-json") == [("log-json", "yes")]
+    assert get(config, b"listen") == [("listen", ":1,:2")]
+    assert get(config, b"nothing-like-it") == []
+
+
+def test_get_star_shows_every_setting_once() -> None:
+    names = [name for name, _ in get(Config(), b"*")]
+
+    assert set(SETTINGS) <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_get_answers_the_names_that_redis_tools_ask_for() -> None:
+    config = Config(listen=["unix:/tmp/x", "10.0.0.1:7", ":8"], idle_timeout=0.5)
+
+    assert get(config, b"save") == [("save", "")]
+    assert get(config, b"append*") == [("appendonly", "yes"), ("appendfsync", "always")]
+    assert get(config, b"maxclients") == [("maxclients", "10000")]
+    assert get(config, b"timeout") == [("timeout", "1")]
+    assert get(config, b"databases") == [("databases", "1")]
+    assert get(config, b"port") == [("port", "7")]
+    assert get(config, b"bind") == [("bind", "10.0.0.1 *")]
+    assert get(Config(listen=["unix:/tmp/x"]), b"port") == [("port", "0")]
+
+
+def test_get_refuses_an_endless_pattern() -> None:
+    with pytest.raises(BadArgument, match="1024 bytes"):
+        get(Config(), b"*" * 1025)
+
+
+def test_set_changes_what_is_live() -> None:
+    config = Config()
+
+    set_live(config, [(b"MAXMEMORY", b"1mb"), (b"fsync", b"everysec")])
+
+    assert (config.maxmemory, config.fsync) == (1 << 20, "everysec")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        (b"maxmemory", b"lots", "'lots' is not a size"),
+        (b"maxmemory", b"\xff", "b'\\xff' is not a size"),
+        (b"dir", b"elsewhere", "it needs a restart"),
+        (b"max-client", b"5", "there is no such setting; did you mean max-clients?"),
+        (b"save", b"", "it can be read but not set here"),
+        (b"max-args", b"4", "'4' is not a whole number from 16"),
+        (b"fsync", b"no", "it is given twice"),
+        (b"max-arg-size", b"1gb", "is over query-buffer-limit"),
+    ],
+)
+def test_set_changes_nothing_when_one_of_several_is_wrong(
+    name: bytes, value: bytes, reason: str
+) -> None:
+    config = Config()
+
+    with pytest.raises(BadSetting) as caught:
+        set_live(config, [(b"fsync", b"no"), (b"slowlog-max-len", b"5"), (name, value)])
+
+    assert f"(possibly related to argument '{name.decode()}') - {reason}" in str(caught.value)
+    assert config == Config()
+    assert config.origins == {}
+
+
+def test_set_of_a_name_with_line_breaks_answers_on_one_line() -> None:
+    with pytest.raises(BadSetting) as caught:
+        set_live(Config(), [(b"a\r\n+OK", b"1")])
+
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_that_depend_on_each_other_can_change_together() -> None:
+    config = Config()
+
+    set_live(config, [(b"max-arg-size", b"1gb"), (b"query-buffer-limit", b"2gb")])
+
+    assert config.max_arg_size == 1 << 30
+
+
+def test_rewrite_without_a_config_file_is_refused() -> None:
+    with pytest.raises(BadSetting, match="running without a config file"):
+        rewrite(Config())
+
+
+def test_rewrite_keeps_comments_order_and_tables(file: Path) -> None:
+    file.write_text(
+        "# ours\n"
+        "max-clients = 50\n"
+        "listen = [\n"
+        '  "127.0.0.1:1",  # first\n'
+        '  "127.0.0.1:2",\n'
+        "]\n"
+        'maxmemory = "1mb"  # much\n'
+        "\n"
+        "[users.alice]  # works at night\n"
+        'password = "x"\n'
+    )
+    config = load({"config": str(file)}, {})
+    set_live(config, [(b"maxmemory", b"2mb"), (b"fsync", b"no")])
+
+    rewrite(config)
+
+    assert file.read_text() == (
+        "# ours\n"
+        "max-clients = 50\n"
+        "listen = [\n"
+        '  "127.0.0.1:1",  # first\n'
+        '  "127.0.0.1:2",\n'
+        "]\n"
+        'maxmemory = "2mb"\n'
+        "\n"
+        'fsync = "no"\n'
+        "[users.alice]  # works at night\n"
+        'password = "x"\n'
+    )
+
+
+def test_what_rewrite_wrote_starts_with_the_same_settings(file: Path) -> None:
+    file.write_text('maxmemory = "1mb"')
+    config = load({"config": str(file), "listen": [":1", "unix:/tmp/x"]}, {})
+    set_live(
+        config,
+        [(b"requirepass", 'a"b\\c\n\x7f\u2028é'.encode()), (b"idle-timeout", b"1500ms")],
+    )
+
+    rewrite(config)
+
+    assert load({"config": str(file)}, {}) == config
+
+
+def test_a_setting_set_back_to_its_default_is_written_where_the_file_had_another(
+    file: Path,
+) -> None:
+    file.write_text("max-clients = 5\n")
+    config = load({"config": str(file)}, {})
+    set_live(config, [(b"max-clients", b"10000")])
+
+    rewrite(config)
+
+    assert file.read_text() == "max-clients = 10000\n"
+
+
+def test_rewrite_does_not_write_down_a_secret_that_came_from_its_own_file(
+    file: Path, tmp_path: Path
+) -> None:
+    file.write_text("")
+    secret = tmp_path / "secret"
+    secret.write_text("open sesame\n")
+    config = load({"config": str(file)}, {"QUINQUE_REQUIREPASS_FILE": str(secret)})
+
+    rewrite(config)
+
+    assert file.read_text() == ""
+
+    set_live(config, [(b"requirepass", b"new")])
+    rewrite(config)
+
+    assert file.read_text() == 'requirepass = "new"\n'
+
+
+def test_rewrite_leaves_user_tables_alone_when_a_flag_named_a_users_file(file: Path) -> None:
+    text = '[users.alice]\npassword = "x"\n'
+    file.write_text(text)
+    config = load({"config": str(file), "users": "users.toml"}, {})
+
+    rewrite(config)
+
+    assert file.read_text() == text
+
+
+def test_rewrite_keeps_the_mode_and_the_link_of_the_file(file: Path, tmp_path: Path) -> None:
+    file.write_text("max-clients = 5\n")
+    file.chmod(0o640)
+    link = tmp_path / "link.toml"
+    link.symlink_to(file)
+    config = load({"config": str(link)}, {})
+    set_live(config, [(b"max-clients", b"6")])
+
+    rewrite(config)
+
+    assert link.is_symlink()
+    assert file.read_text() == "max-clients = 6\n"
+    assert file.stat().st_mode & 0o7777 == 0o640
+
+
+def test_a_rewrite_that_fails_leaves_the_file_and_no_other_behind(
+    file: Path, tmp_path: Path
+) -> None:
+    file.write_text("max-clients = 5\n")
+    config = load({"config": str(file)}, {})
+    file.write_text("max-clients = = 5\n")
+
+    with pytest.raises(BadSetting, match="not TOML any more"):
+        rewrite(config)
+
+    assert file.read_text() == "max-clients = = 5\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_rewrite_into_a_folder_that_is_gone_says_so(tmp_path: Path) -> None:
+    config = Config(config=str(tmp_path / "gone" / "quinque.toml"))
+
+    with pytest.raises(BadSetting, match="Rewriting config file: No such file or directory"):
+        rewrite(config)

@@ -1,0 +1,60 @@
+"""Patterns on raw bytes mean what they mean in Redis, and cost little whatever they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from quinque.server.glob import compile_glob
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        (b"*", b""),
+        (b"*", b"any\nthing\xff"),
+        (b"a*c", b"abbc"),
+        (b"a*b*c", b"a-b-b-c"),
+        (b"*.log*", b"x.log.log"),
+        (b"a?c", b"a\nc"),
+        (b"[a-c]x", b"bx"),
+        (b"[c-a]x", b"bx"),
+        (b"[^a-c]x", b"dx"),
+        (b"[\\]]", b"]"),
+        (b"[a", b"a"),
+        (b"\\*", b"*"),
+        (b"a\\", b"a\\"),
+        (b"a.c", b"a.c"),
+        (b"\xff*", b"\xff\x00"),
+        (b"a**b", b"ab"),
+        (b"*ab*ab", b"abab"),
+        (b"", b""),
+    ],
+)
+def test_the_name_matches(pattern: bytes, name: bytes) -> None:
+    assert compile_glob(pattern).fullmatch(name)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        (b"", b"a"),
+        (b"a*c", b"abcd"),
+        (b"a?c", b"ac"),
+        (b"[a-c]x", b"dx"),
+        (b"[^a-c]x", b"bx"),
+        (b"[]x", b"x"),
+        (b"\\*", b"a"),
+        (b"a.c", b"abc"),
+        (b"*ab*ab", b"ab"),
+        (b"a*", b"ba"),
+        (b"orders.*", b"orders"),
+        (b"A", b"a"),
+    ],
+)
+def test_the_name_does_not_match(pattern: bytes, name: bytes) -> None:
+    assert not compile_glob(pattern).fullmatch(name)
+
+
+def test_a_pattern_of_many_stars_ends_soon() -> None:
+    # With backtracking this takes longer than the universe has.
+    assert not compile_glob(b"*a" * 40 + b"*b").fullmatch(b"a" * 1000)
