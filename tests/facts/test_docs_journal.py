@@ -1,0 +1,58 @@
+"""Facts about docs/journal.md: its tables are the layout that the code has."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from quinque.model import events
+from quinque.stores.embedded import records
+from quinque.stores.embedded.journal import RESERVE_BYTES
+from tests.facts.pages import table_rows, text_of
+from tests.facts.repository import ROOT
+
+PAGE = text_of(ROOT / "docs" / "journal.md")
+BEGIN, END = "<!-- records -->\n", "<!-- /records -->"
+
+
+def test_the_table_of_records_is_that_of_the_events() -> None:
+    table = PAGE[PAGE.index(BEGIN) + len(BEGIN) : PAGE.index(END)]
+
+    # When this fails, put the right side between the two markers.
+    assert table == records_table()
+
+
+def test_the_header_has_the_sizes_that_are_written() -> None:
+    written = records.batch_header(b"body", now_ms=1, synced=2)
+    sizes = [int(row[1]) for row in table_rows(PAGE, "| header field | bytes |")]
+    signs = {4: "I", 8: "Q"}
+    layout = Struct("<4s" + "".join(signs[size] for size in sizes[1:]))
+
+    magic, length, _, now_ms, synced, _ = layout.unpack(written)
+
+    assert (magic, length, now_ms, synced) == (b"QnqB", 4, 1, 2)
+    assert sum(sizes) == records.HEADER_BYTES == 32
+
+
+def test_the_version_and_the_room_are_those_of_the_code() -> None:
+    words = " ".join(PAGE.split())
+
+    assert f"`version` is that of the format, {records.VERSION} on this page" in words
+    assert f"{RESERVE_BYTES >> 20} MiB ahead" in words
+
+
+def records_table() -> str:
+    """Every record as a row: its number, its name, and its fields."""
+    classes = sorted(
+        (
+            (value, getattr(events, "".join(map(str.capitalize, name.split("_")))))
+            for name, value in vars(events).items()
+            if name.isupper() and isinstance(value, int)
+        ),
+        key=lambda row: row[0],
+    )
+    rows: list[str] = []
+    for kind, record in classes:
+        fields = ", ".join(f"`{field}`" for field in record._fields[1:])
+        rows.append(f"| {kind} | `{record.__name__}` | {fields} |")
+    head = ["| kind | record | fields after the kind |", "|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"

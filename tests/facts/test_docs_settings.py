@@ -1,0 +1,61 @@
+"""Facts about docs/operations.md: its table of settings is the table of the settings."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+
+from quinque.server.commands.subcommands import with_subcommands
+from quinque.server.commands.table import all_commands
+from quinque.server.config import SETTINGS, Config, Setting
+from quinque.server.users import Users
+from tests.facts.pages import text_of
+from tests.facts.repository import ROOT
+
+PAGE = ROOT / "docs" / "operations.md"
+EXAMPLE = ROOT / "docs" / "examples" / "users.toml"
+BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"
+
+
+def test_the_table_of_settings_is_that_of_the_code() -> None:
+    page = text_of(PAGE)
+    table = page[page.index(BEGIN) + len(BEGIN) : page.index(END)]
+
+    # When this fails, put the right side between the two markers.
+    assert table == settings_table()
+
+
+def test_the_example_of_users_is_good() -> None:
+    users, problems = Users.read(Config(users=str(EXAMPLE)))
+
+    assert problems == []
+    assert users.unknown_commands({row.name for row in with_subcommands(all_commands())}) == []
+
+
+def test_the_hash_in_the_example_is_that_of_the_password_beside_it() -> None:
+    password = re.search(r"printf %s '(\w+)'", text_of(EXAMPLE))
+    table = tomllib.loads(text_of(EXAMPLE))["users"]["watcher"]
+
+    assert password is not None
+    assert table["password-sha256"] == hashlib.sha256(password[1].encode()).hexdigest()
+
+
+def settings_table() -> str:
+    """All settings as a Markdown table; those that CONFIG SET changes are live."""
+    rows = ["| setting | value | default | live | meaning |", "|---|---|---|---|---|"]
+    rows += [_row(setting) for setting in SETTINGS.values()]
+    return "\n".join(rows) + "\n"
+
+
+def _row(setting: Setting) -> str:
+    kind = setting.kind
+    value = f"{kind.shape}, {kind.unit}" if kind.unit else kind.shape
+    cells = [
+        f"`{setting.name}`",
+        value.replace(" | ", ", "),
+        f"`{kind.toml(setting.default)}`",
+        "yes" if setting.is_live else "",
+        setting.meaning,
+    ]
+    return f"| {' | '.join(cells)} |"

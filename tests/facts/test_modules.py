@@ -1,0 +1,48 @@
+"""Facts about every module of the package: how it begins and how long it may get."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.facts.repository import PACKAGE, modules, name
+
+MOST_LINES_OF_A_FILE = 400
+MOST_LINES_OF_A_FUNCTION = 60
+
+
+def test_every_module_begins_with_a_docstring() -> None:
+    silent = [path for path, tree in modules() if not ast.get_docstring(tree)]
+
+    assert silent == []
+
+
+def test_every_module_postpones_its_annotations() -> None:
+    eager = [path for path, tree in modules() if not _postpones_annotations(tree)]
+
+    assert eager == []
+
+
+def test_no_file_is_longer_than_a_reader_can_hold() -> None:
+    lengths = {name(path): len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
+
+    assert {path: n for path, n in lengths.items() if n > MOST_LINES_OF_A_FILE} == {}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    lengths = {
+        f"{path}:{node.lineno} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+    assert {where: n for where, n in lengths.items() if n > MOST_LINES_OF_A_FUNCTION} == {}
+
+
+def _postpones_annotations(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(alias.name == "annotations" for alias in node.names)
+        for node in tree.body
+    )

@@ -1,0 +1,22 @@
+"""The README's table of speeds is made from bench/results.json, by python -m bench --readme."""
+
+from __future__ import annotations
+
+import json
+
+from bench.summary import BEGIN, BUILDS, END, README, RESULTS, TARGETS, readme_block
+
+
+def test_the_table_is_what_the_saved_results_give() -> None:
+    text = README.read_text(encoding="utf-8")
+    block = text.partition(BEGIN)[2].partition(END)[0]
+
+    assert block == readme_block(json.loads(RESULTS.read_text(encoding="utf-8")))
+
+
+def test_the_saved_results_are_complete() -> None:
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+
+    assert set(results) == set(BUILDS)
+    for build in results.values():
+        assert set(build["figures"]) == {target.figure for target in TARGETS}

@@ -1,0 +1,175 @@
+"""A whole broker in one thread, on a clock that moves only when told to: no socket, no sleeping.
+
+Called by   player.py, test_pages.py.
+Calls       the broker as listener.py does: a Connection for each client, bytes in, bytes out.
+
+The event loop runs on the same clock as the store, so a reader's timeout, a lease and an expiry
+come exactly when a transcript says that the time has passed.
+
+Not here: what a transcript looks like (notation.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from quinque.server.broker import Broker
+from quinque.server.commands.table import all_commands
+from quinque.server.config import SETTINGS, Config
+from quinque.server.connection import Connection
+from quinque.server.users import Users
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded.store import EmbeddedStore
+
+# Request, NOBLOCK's addition, its turn, a reader it wakes, a tick: each is one iteration later.
+_ITERATIONS = 8
+
+
+class ManualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time is that of a ManualClock."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        # Counted from the start: in seconds since 1970 a float is too coarse for microseconds.
+        self._start_us = clock.now_us()
+        super().__init__()
+
+    def time(self) -> float:
+        return (self._clock.now_us() - self._start_us) / 1e6
+
+    def settle(self) -> None:
+        for _ in range(_ITERATIONS):
+            self.call_soon(self.stop)
+            self.run_forever()
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        taken, self.written = self.written, b""
+        return taken
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+class Stage:
+    """One broker and its clients, by name. Use it with `with`."""
+
+    def __init__(self, folder: Path, protocol: int, settings: dict[str, str] | None = None) -> None:
+        self.config = Config()
+        for name, text in (settings or {}).items():
+            self.config.put(name, SETTINGS[name].kind.value(text), "transcript")
+        self._folder = folder
+        self._protocol = protocol
+        self._clock = ManualClock()
+        self._loop = ManualLoop(self._clock)
+        self._lives = 0
+        self._clients: dict[str, tuple[Connection, Wire]] = {}
+        self._broker = self._start()
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop()
+        self._loop.close()
+
+    def send(self, client: str, requests: Iterable[list[bytes]]) -> None:
+        """The client, connected now if it was not, sends the requests in one go.
+
+        They are run by settle(), together with what other clients have sent.
+        """
+        if client not in self._clients:
+            self._clients[client] = self._connect()
+        self._clients[client][0].data_received(b"".join(map(request_bytes, requests)))
+
+    def settle(self) -> None:
+        """Everything that can happen without more bytes or more time has happened."""
+        self._loop.settle()
+
+    def replies(self) -> dict[str, bytes]:
+        """What each client got since the last time; those that got nothing are left out."""
+        taken = {name: wire.take() for name, (_, wire) in self._clients.items()}
+        return {name: data for name, data in taken.items() if data}
+
+    def pass_time(self, span_ms: float) -> None:
+        self._clock.advance(span_ms)
+        self._loop.settle()
+
+    def leave(self, client: str) -> None:
+        """The client's connection is lost."""
+        self._clients.pop(client)[0].connection_lost(None)
+        self._loop.settle()
+
+    def kill(self) -> None:
+        """The broker ends without a last word, and another one starts from what is on the disk."""
+        kept = self._folder / str(self._lives)
+        shutil.copytree(kept, self._folder / str(self._lives + 1))
+        self._stop()
+        self._broker = self._start()
+
+    def _connect(self) -> tuple[Connection, Wire]:
+        connection, wire = Connection(self._broker), Wire()
+        connection.connection_made(wire)
+        connection.protocol = self._protocol  # as HELLO does
+        return connection, wire
+
+    def _start(self) -> Broker:
+        folder = self._folder / str(self._lives)
+        self._store = EmbeddedStore(folder, clock=self._clock)
+        broker = Broker(
+            self.config,
+            self._store,
+            Users.from_config(self.config),
+            all_commands(),
+            self._loop,
+            lambda: None,
+        )
+        self._loop.settle()
+        return broker
+
+    def _stop(self) -> None:
+        for connection, _ in self._clients.values():
+            connection.connection_lost(None)
+        self._clients.clear()
+        self._broker.turn.stop()
+        self._loop.settle()
+        self._store.close()
+        self._lives += 1
+
+
+def request_bytes(words: list[bytes]) -> bytes:
+    """The words as a RESP array."""
+    return b"*%d\r\n" % len(words) + b"".join(
+        b"$%d\r\n%b\r\n" % (len(word), word) for word in words
+    )
