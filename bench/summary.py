@@ -1,0 +1,140 @@
+"""What is to be reached, what was measured, and the README's table made of both.
+
+Called by   __main__.py; tests/facts/test_readme_table.py holds the README to results.json.
+Calls       nothing.
+
+results.json keeps the figures of the last full run, by build: "compiled" (make compiled) and
+"python" (the sources as they are).
+
+Not here: measuring (the other files of this folder).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bench.harness import ROOT, Table, program
+
+RESULTS = ROOT / "bench" / "results.json"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
+BUILDS = {"compiled": "compiled", "python": "pure Python"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure, and what it has to be at least, or at most."""
+
+    what: str
+    figure: str
+    bound: Literal["≥", "≤"]
+    value: float
+    unit: Literal["×", "/s", "bytes"]
+
+    def shown(self, value: float) -> str:
+        return f"{value:.2f} ×" if self.unit == "×" else f"{value:,.0f} {self.unit}"
+
+    def is_met_by(self, value: float) -> bool:
+        """By the value as it is shown."""
+        shown = round(value, 2)
+        return shown >= self.value if self.bound == "≥" else shown <= self.value
+
+
+_ALWAYS = "`QADD`, every one synced before its reply, beside `LPUSH` with `appendfsync always`"
+_EVERYSEC = "`QADD`, synced once a second, beside `LPUSH` with `appendfsync everysec`"
+
+TARGETS = (
+    Target(_ALWAYS, "qadd always depth 1", "≥", 1.0, "×"),
+    Target("… pipelined 16 deep", "qadd always depth 16", "≥", 1.0, "×"),
+    Target(_EVERYSEC, "qadd everysec depth 1", "≥", 0.5, "×"),
+    Target("… pipelined 16 deep", "qadd everysec depth 16", "≥", 0.5, "×"),
+    Target("`QGET` beside `QADD`", "qget depth 1", "≥", 0.5, "×"),
+    Target("… pipelined 16 deep", "qget depth 16", "≥", 0.5, "×"),
+    Target("`QACK` beside `QADD`", "qack depth 1", "≥", 0.5, "×"),
+    Target("… pipelined 16 deep", "qack depth 16", "≥", 0.5, "×"),
+    Target("The slowest command with 1,000,000 waiting", "backlog waiting, 1 deep", "≥", 0.8, "×"),
+    Target("… pipelined 16 deep", "backlog waiting, 16 deep", "≥", 0.8, "×"),
+    Target("The slowest command with 1,000,000 leased", "backlog leased, 1 deep", "≥", 0.8, "×"),
+    Target("… pipelined 16 deep", "backlog leased, 16 deep", "≥", 0.8, "×"),
+    Target("The slowest command while 1,000,000 leases lapse", "backlog lapsed", "≥", 0.8, "×"),
+    Target("The slowest command while 1,000,000 events expire", "backlog expired", "≥", 0.8, "×"),
+    Target("Reading back 1,000,000 messages", "recovery, bodies in memory", "≥", 150_000, "/s"),
+    Target("… with bodies on disk", "recovery, bodies on disk", "≥", 150_000, "/s"),
+    Target("Memory of a 64-byte message", "bytes a message, bodies in memory", "≤", 700, "bytes"),
+    Target("… with bodies on disk", "bytes a message, bodies on disk", "≤", 350, "bytes"),
+)
+
+
+def compare(figures: Mapping[str, float]) -> Table:
+    """Targets and figures of one run."""
+    table = Table("Targets", ["", "target", "measured", "met"])
+    for target in TARGETS:
+        if target.figure in figures:
+            value = figures[target.figure]
+            met = "yes" if target.is_met_by(value) else "NO"
+            wanted = f"{target.bound} {target.shown(target.value)}"
+            table.rows.append([target.what, wanted, target.shown(value), met])
+    return table
+
+
+def save(path: Path, build: str, figures: Mapping[str, float]) -> None:
+    """The figures are in the file, beside those of the other build."""
+    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    rounded = {name: float(f"{value:.4g}") for name, value in figures.items()}
+    kept[build] = {"machine": _machine(), "figures": {**_figures(kept, build), **rounded}}
+    path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
+
+
+def readme_block(results: Mapping[str, Any]) -> str:
+    """The table of the README, from what results.json holds."""
+    builds = [build for build in BUILDS if build in results]
+    lines = [
+        "| | target | " + " | ".join(BUILDS[build] for build in builds) + " |",
+        "|---|---:|" + "---:|" * len(builds),
+    ]
+    for target in TARGETS:
+        cells = [target.what, f"{target.bound} {target.shown(target.value)}"]
+        for build in builds:
+            value = _figures(results, build).get(target.figure)
+            shown = "–" if value is None else target.shown(value)
+            missed = value is not None and not target.is_met_by(value)
+            cells.append(f"{shown} (missed)" if missed else shown)
+        lines.append("| " + " | ".join(cells) + " |")
+    machines = dict.fromkeys(results[build]["machine"] for build in builds)
+    lines += ["", f"Medians of `make bench` on {'; '.join(machines)}. × is a ratio within one run."]
+    return "\n".join(lines) + "\n"
+
+
+def write_readme() -> None:
+    """The README's table is that of results.json."""
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise RuntimeError(f"{README.name} has no {BEGIN.strip()} … {END}")
+    block = readme_block(json.loads(RESULTS.read_text(encoding="utf-8")))
+    README.write_text(before + BEGIN + block + END + after, encoding="utf-8")
+
+
+def _figures(results: Mapping[str, Any], build: str) -> dict[str, float]:
+    figures: dict[str, float] = results.get(build, {}).get("figures", {})
+    return figures
+
+
+def _machine() -> str:
+    """What it was measured on, in a few words."""
+    said = subprocess.run(
+        [program("redis-server"), "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    redis = next(word[2:] for word in said.split() if word.startswith("v="))
+    return (
+        f"{os.cpu_count()} cores, {platform.system()} {platform.release().split('-')[0]}, "
+        f"Python {platform.python_version()}, redis-server {redis}"
+    )

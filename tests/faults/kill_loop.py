@@ -1,0 +1,287 @@
+"""Kill a broker under load, again and again, and see whether anything was lost.
+
+Called by   test_kill_loop.py; by hand: python -m tests.faults.kill_loop --rounds 200
+Calls       load.py (the clients, as processes), total_queue.py (the verdict).
+
+A round: a broker with `fsync = always` starts on what the last one left, with other sizes of
+segments and memory each time; clients connect and do as they like; after a random number of
+replies the broker gets SIGKILL, in some rounds a client before it, in some the next broker too
+while it is still reading the journal. In the end everything is drained, the broker is killed once
+more, and nothing may be left.
+
+Not here: faults of the disk (test_full_disk.py, test_failing_disk.py).
+"""
+
+# ruff: noqa: T201
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tests.faults.load import LEASES_S, VIEWS, Reading, take_answer, words_of
+from tests.faults.total_queue import Operation, Verb, Verdict, check, lines
+from tests.server.broker import RunningBroker, start_broker
+from tests.server.resp import TIMEOUT_S, Client, meaning, request
+
+CLIENTS = 3
+REPLIES_OF_A_ROUND = (1, 1500)
+SEGMENT_SIZES = ("64kb", "64kb", "128kb", "64mb")
+MEMORIES = ("0", "1", "16kb")
+DRAIN_AT_ONCE = 200
+DRAIN_LEASE_S = 60.0
+DRAIN_PATIENCE_S = 1.5 * max(LEASES_S)
+
+
+@dataclass(slots=True)
+class Kills:
+    """What was done to the broker and its clients, and what that hit."""
+
+    brokers: int = 0
+    starting_brokers: int = 0
+    clients: int = 0
+    segments: int = 0  # of the journal: written in all
+    compacted: int = 0  # of them, gone in the end
+
+
+@dataclass(slots=True)
+class ClientProcess:
+    """A client, and what it has written down so far."""
+
+    process: subprocess.Popen[bytes]
+    reader: threading.Thread
+    reading: Reading = field(default_factory=Reading)
+
+
+class Clients:
+    """The client processes, those that were killed included."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._all: list[ClientProcess] = []
+        self._replied = threading.Condition()
+        self._replies = 0
+
+    def fill_up(self) -> None:
+        """As many as there should be are alive."""
+        while len(self._alive()) < CLIENTS:
+            name = f"c{len(self._all)}"
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.load", name, f"{self._seed}.{name}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            client = ClientProcess(process, threading.Thread(name=name))
+            client.reader = threading.Thread(target=self._read, args=(client,), name=name)
+            client.reader.start()
+            self._all.append(client)
+
+    def go(self, port: int) -> None:
+        """All of them connect to the broker."""
+        for client in self._alive():
+            stdin = _pipe(client.process.stdin)
+            stdin.write(b"go %d\n" % port)
+            stdin.flush()
+
+    def wait_for_replies(self, more: int) -> None:
+        with self._replied:
+            wanted = self._replies + more
+            if not self._replied.wait_for(lambda: self._replies >= wanted, TIMEOUT_S):
+                raise AssertionError(f"no reply for {TIMEOUT_S} s")
+
+    def kill_one(self, chance: random.Random) -> None:
+        client = chance.choice(self._alive())
+        client.process.kill()
+        client.process.wait()
+        _pipe(client.process.stdin).close()
+
+    def finish(self) -> list[Operation]:
+        """They end; all they have written down."""
+        for client in self._alive():
+            _pipe(client.process.stdin).close()
+        for client in self._all:
+            client.process.wait(TIMEOUT_S)
+            client.reader.join(TIMEOUT_S)
+        return [op for client in self._all for op in client.reading.operations.values()]
+
+    def end(self) -> None:
+        """None of them is left, whatever happened."""
+        for client in self._alive():
+            client.process.kill()
+            client.process.wait()
+        for client in self._all:
+            client.reader.join(TIMEOUT_S)
+
+    def _alive(self) -> list[ClientProcess]:
+        return [client for client in self._all if client.process.poll() is None]
+
+    def _read(self, client: ClientProcess) -> None:
+        with _pipe(client.process.stdout) as stdout:
+            for line in stdout:
+                # The last line of a client that was killed may be half a line.
+                if line.endswith(b"\n") and client.reading.take(line):
+                    with self._replied:
+                        self._replies += 1
+                        self._replied.notify()
+
+
+def run(
+    folder: Path,
+    rounds: int,
+    seed: int,
+    seconds: float = 0.0,
+    before: Sequence[str] = (),
+    kill: Callable[[RunningBroker], None] = RunningBroker.kill,
+) -> tuple[Verdict, Kills]:
+    """The verdict after so many rounds, or as many as begin within `seconds` (0: no limit).
+
+    `before` are words to put before the broker's command line, `kill` is how it ends each time.
+    """
+    chance = random.Random(seed)
+    kills = Kills()
+    clients = Clients(seed)
+    ends_s = time.monotonic() + seconds if seconds else float("inf")
+    try:
+        with start_broker(folder, *_flags(chance), before=before) as broker:
+            while kills.brokers < rounds and time.monotonic() < ends_s:
+                _play_round(broker, clients, chance, kills, kill)
+            history = clients.finish()
+            history += drain(broker)
+            kill(broker)
+            broker.restart(*_flags(chance), same_port=True)
+            history += drain(broker)
+            # As the broker sees the folder, which may be on a disk of its own.
+            folder = Path(f"/proc/{broker.pid}/root{broker.folder}")
+            numbers = [int(path.stem) for path in folder.glob("*.journal")]
+            kills.segments, kills.compacted = max(numbers), min(numbers) - 1
+    finally:
+        clients.end()
+    return check(history, VIEWS), kills
+
+
+def drain(broker: RunningBroker) -> list[Operation]:
+    """Everything is delivered to every group and acked; what was seen doing so."""
+    history: list[Operation] = []
+    with broker.connect() as client:
+        for queue, group in VIEWS:
+            while _has_work(client, queue, group):
+                gets = list(_ask(client, "get", queue, group, [""] * DRAIN_AT_ONCE))
+                ids = [get.id for get in gets if get.id]
+                history += gets
+                history += _ask(client, "ack", queue, group, ids)
+                if any(get.error for get in gets):
+                    break
+    return history
+
+
+def _play_round(
+    broker: RunningBroker,
+    clients: Clients,
+    chance: random.Random,
+    kills: Kills,
+    kill: Callable[[RunningBroker], None],
+) -> None:
+    clients.fill_up()
+    clients.go(broker.port)
+    if chance.random() < 0.25:
+        clients.wait_for_replies(chance.randint(*REPLIES_OF_A_ROUND) // 2)
+        clients.kill_one(chance)
+        kills.clients += 1
+    clients.wait_for_replies(chance.randint(*REPLIES_OF_A_ROUND))
+    kill(broker)
+    kills.brokers += 1
+    broker.flags = _flags(chance)
+    if chance.random() < 0.2:
+        _kill_while_starting(broker, chance.uniform(0.1, 0.4))
+        kills.starting_brokers += 1
+    broker.restart(same_port=True)
+
+
+def _kill_while_starting(broker: RunningBroker, after_s: float) -> None:
+    """A broker starts on the folder and is killed within so long."""
+    process = subprocess.Popen(
+        broker.command(f"127.0.0.1:{broker.port}"), stderr=subprocess.DEVNULL
+    )
+    try:
+        process.wait(after_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    process.wait()
+
+
+def _flags(chance: random.Random) -> tuple[str, ...]:
+    sizes = ("--segment-size", chance.choice(SEGMENT_SIZES), "--maxmemory", chance.choice(MEMORIES))
+    return ("--fsync", "always", *sizes)
+
+
+def _has_work(client: Client, queue: str, group: str) -> bool:
+    """Whether there is something for the group, now or when a lease ends."""
+    if client.call("QNOTIFY", group, 0, queue) is not None:
+        return True
+    ((_, groups),) = client.call("QSTATUS", queue)
+    of_group = dict(zip(groups[::2], groups[1::2], strict=True)).get(group.encode(), [])
+    counts = dict(zip(of_group[::2], of_group[1::2], strict=True))
+    # A brief event may also expire while it is held: then there is nothing to wait for.
+    return bool(counts.get(b"inprogress")) and (
+        client.call("QNOTIFY", group, DRAIN_PATIENCE_S, queue) is not None
+    )
+
+
+def _ask(
+    client: Client, verb: Verb, queue: str, group: str, keys: list[str]
+) -> Iterator[Operation]:
+    """So many operations at once, and what came of them."""
+    ops = [
+        Operation("drain", verb, queue, group, key, DRAIN_LEASE_S, time.monotonic_ns())
+        for key in keys
+    ]
+    client.send_bytes(b"".join(request(*words_of(op)) for op in ops))
+    for op in ops:
+        take_answer(op, meaning(client.read()))
+        yield op
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Kill a broker under load, again and again.")
+    parser.add_argument("--rounds", type=int, default=50, help="kills of the broker")
+    parser.add_argument("--seconds", type=float, default=0.0, help="begin no round after this")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--folder", type=Path, help="keep the data here")
+    asked = parser.parse_args()
+    print(f"seed {asked.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="quinque-kills-") as folder:
+        verdict, kills = run(asked.folder or Path(folder), asked.rounds, asked.seed, asked.seconds)
+    print("\n".join(report(verdict, kills)))
+    return 0 if verdict.is_good else 1
+
+
+def report(verdict: Verdict, kills: Kills) -> Iterator[str]:
+    """What happened, as a table and a sentence."""
+    yield f"  {'brokers killed':<32}{kills.brokers:>8}"
+    yield f"  {'brokers killed while starting':<32}{kills.starting_brokers:>8}"
+    yield f"  {'clients killed':<32}{kills.clients:>8}"
+    yield f"  {'journal segments written':<32}{kills.segments:>8}"
+    yield f"  {'journal segments compacted':<32}{kills.compacted:>8}"
+    yield from lines(verdict)
+    if verdict.is_good:
+        yield "Nothing acknowledged was lost, and nothing acked came back."
+        return
+    for what, found in verdict.violations.items():
+        yield from (f"{what}: {line}" for line in found[:20])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""What a crash leaves is cut off and reported; what was damaged later stops the start."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from quinque.stores.embedded.records import HEADER_BYTES, SECTOR_BYTES, Batch, read_batches
+from tests.server.broker import RunningBroker, start_broker
+
+COMMITS = 20
+# Several sectors a batch, so that some of them can be missing.
+BODY = b"x" * 3 * SECTOR_BYTES
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> RunningBroker:
+    """A broker that was killed after so many messages, one batch each."""
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        for number in range(COMMITS):
+            client.call("QADD", "q", 600, b"%d." % number + BODY)
+        broker.kill()
+    return broker
+
+
+TEARS: dict[str, Callable[[bytes, Batch], bytes]] = {
+    "one byte is left": lambda data, last: data[: last.start + 1],
+    "half a header is left": lambda data, last: data[: last.start + HEADER_BYTES // 2],
+    "the header is left": lambda data, last: data[: last.start + HEADER_BYTES],
+    "half a body is left": lambda data, last: data[: (last.start + last.end) // 2],
+    "all but a byte is left": lambda data, last: data[: last.end - 1],
+    "the first sector was never written": lambda data, last: _zero(data, last.start, 1),
+    "a sector in the middle was never written": lambda data, last: _zero(data, last.start, 2),
+}
+
+
+@pytest.mark.parametrize("tear", TEARS.values(), ids=TEARS.keys())
+def test_a_torn_tail_is_cut_and_reported(
+    killed: RunningBroker, tear: Callable[[bytes, Batch], bytes]
+) -> None:
+    path, data, batches = _journal(killed)
+    path.write_bytes(tear(data, batches[-1]))
+
+    killed.restart()
+
+    with killed, killed.connect() as client:
+        assert killed.has_said("WARNING cut a torn tail of")
+        assert killed.has_said(f"{path} at byte {batches[-1].start}")
+        assert _numbers(client.call("QGET", "q", "g") for _ in range(COMMITS - 1)) == [
+            *range(COMMITS - 1)
+        ]
+        assert client.call("QGET", "q", "g") is None
+        client.call("QADD", "q", 600, b"20.")
+        assert client.call("QGET", "q", "g")[1] == b"20."
+
+
+def test_the_end_of_the_reserved_room_is_no_torn_tail(killed: RunningBroker) -> None:
+    _, data, batches = _journal(killed)
+    assert len(data) > batches[-1].end, "room is reserved ahead"
+
+    killed.restart()
+
+    with killed:
+        assert not killed.has_said("torn")
+
+
+@pytest.mark.parametrize("number", [0, COMMITS // 2, COMMITS])
+def test_a_flipped_bit_in_what_was_acknowledged_stops_the_start(
+    killed: RunningBroker, number: int
+) -> None:
+    path, data, batches = _journal(killed)
+    damaged = batches[number]
+    at = damaged.end - 5
+    path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
+
+    refused = _start_refused(killed)
+
+    assert refused.returncode == 1
+    assert f"{path} at byte {damaged.start}: " in refused.stderr
+    assert f"quinque check {killed.folder}" in refused.stderr
+    assert path.read_bytes()[:at] == data[:at], "a refused start changes nothing"
+
+
+def test_a_missing_segment_stops_the_start(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--segment-size", "64kb") as broker, broker.connect() as client:
+        for _ in range(10):
+            client.call("QADD", "q", 600, b"x" * 20_000)
+        broker.kill()
+    missing = sorted(broker.folder.glob("*.journal"))[1]
+    missing.unlink()
+
+    refused = _start_refused(broker)
+
+    assert refused.returncode == 1
+    assert "segment 2 is missing" in refused.stderr
+
+
+def _start_refused(broker: RunningBroker) -> subprocess.CompletedProcess[str]:
+    """It starts on the folder, and ends by itself."""
+    return subprocess.run(
+        broker.command("127.0.0.1:0"), capture_output=True, text=True, check=False
+    )
+
+
+def _journal(broker: RunningBroker) -> tuple[Path, bytes, list[Batch]]:
+    """The only segment: where it is, its bytes, its batches (the first opens it)."""
+    (path,) = broker.folder.glob("*.journal")
+    data = path.read_bytes()
+    batches = [batch for batch in read_batches(data) if isinstance(batch, Batch)]
+    assert len(batches) == COMMITS + 1
+    return path, data, batches
+
+
+def _zero(data: bytes, start: int, sector: int) -> bytes:
+    """The data as if a sector of what begins at `start` had not been written."""
+    at = start - start % SECTOR_BYTES + (sector - 1) * SECTOR_BYTES
+    begin, end = max(at, start), at + SECTOR_BYTES
+    return data[:begin] + bytes(end - begin) + data[end:]
+
+
+def _numbers(replies: Iterable[list[bytes]]) -> list[int]:
+    return [int(body.split(b".")[0]) for _, body in replies]

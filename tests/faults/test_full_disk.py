@@ -1,0 +1,157 @@
+"""A full disk: additions are refused, all that was accepted stays, and room brings it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.disks import SmallDisk
+from tests.server.broker import RunningBroker, start_broker
+from tests.server.resp import Client, Refusal
+
+DISK_KB = 1024
+FILLER_BYTES = 300_000
+BODY, SMALL_BODY = b"x" * 4000, b"x" * 400
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with SmallDisk(tmp_path / "disk", DISK_KB) as disk:
+        yield disk
+
+
+@pytest.fixture
+def broker(disk: SmallDisk, tmp_path: Path) -> Iterator[RunningBroker]:
+    flags = ("--segment-size", "64kb")
+    with start_broker(tmp_path / "disk", *flags, before=disk.before) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+def test_what_was_accepted_stays_and_may_be_worked_on(
+    broker: RunningBroker, disk: SmallDisk, ending: str
+) -> None:
+    with broker.connect() as client:
+        accepted = add_until_full(client)
+        assert len(accepted) > DISK_KB * 1000 / len(BODY) / 2
+
+        given = take(client, "g")
+        acks = [client.call("QACK", "q", "g", id) for id in given]
+
+        assert given == accepted
+        assert acks == [1] * len(accepted)
+        assert is_full(client.call("QADD", "q", 600, BODY))
+    getattr(broker, ending)()
+    broker.restart()
+    with broker.connect() as client:
+        assert client.call("QGET", "q", "g") is None
+        assert take(client, "h") == accepted
+
+
+def test_when_there_is_room_again_it_accepts_without_a_restart(
+    broker: RunningBroker, disk: SmallDisk
+) -> None:
+    filler = disk.inside / "filler"
+    filler.write_bytes(bytes(FILLER_BYTES))
+    with broker.connect() as client:
+        accepted = add_until_full(client)
+
+        filler.unlink()
+        accepted += add_until_full(client)
+
+        assert len(accepted) * len(BODY) > DISK_KB * 1000 / 2 + FILLER_BYTES / 2
+        assert take(client, "g") == accepted
+        broker.kill()
+    broker.restart()
+    with broker.connect() as client:
+        assert take(client, "h") == accepted
+
+
+def test_working_a_queue_off_makes_room_by_itself(broker: RunningBroker) -> None:
+    with broker.connect() as client:
+        for turn in range(5):
+            pushed = push_until_full(client, turn)
+            assert len(pushed) > DISK_KB * 1000 / len(BODY) / 2
+
+            done = pop_and_ack(client, len(pushed))
+
+            assert done == pushed
+        broker.kill()
+    broker.restart()
+    with broker.connect() as client:
+        assert client.call("QRPOP", "line") is None
+
+
+def test_what_was_acked_while_compaction_had_no_room_stays_acked(
+    broker: RunningBroker, disk: SmallDisk
+) -> None:
+    """Compaction stands before a large message for which there is no room; then that is acked."""
+    filler, page = disk.inside / "filler", disk.inside / "page"
+    filler.write_bytes(bytes(FILLER_BYTES))
+    page.write_bytes(bytes(4096))
+    with broker.connect() as client:
+        large = [b"large-%d" % number for number in range(7)]
+        for id in large:
+            assert client.call("QLPUSH", "line", id, 2 * BODY) == b"OK"
+        small = push_until_full(client, 0, SMALL_BODY)
+        # Every other one, so that there is something to gain and nothing to drop.
+        small = [*small[::2], *small[1::2]]
+        while client.call("QACK", "line", small[-1]) == 1:
+            small.pop()
+        page.unlink()
+        assert [client.call("QACK", "line", id) for id in large[:-1]] == [1] * 6
+        filler.unlink()
+        # Compaction goes a step with each turn that changes something.
+        for _ in range(50):
+            assert isinstance(client.call("QADD", "q", 600, "body"), bytes)
+        broker.kill()
+    broker.restart()
+
+    with broker.connect() as client:
+        left = pop_and_ack(client, len(small) + len(large))
+
+    assert sorted(left) == sorted([large[-1], *small])
+
+
+def add_until_full(client: Client) -> list[bytes]:
+    """Add until refused; the ids."""
+    ids: list[bytes] = []
+    while not is_full(reply := client.call("QADD", "q", 600, BODY)):
+        ids.append(reply)
+    return ids
+
+
+def push_until_full(client: Client, turn: int, body: bytes = BODY) -> list[bytes]:
+    """Push as okq's clients do until refused; the ids."""
+    ids: list[bytes] = []
+    while not is_full(client.call("QLPUSH", "line", id := b"%d-%d" % (turn, len(ids)), body)):
+        ids.append(id)
+    return ids
+
+
+def take(client: Client, group: str) -> list[bytes]:
+    """Get all there is for the group; the ids."""
+    ids: list[bytes] = []
+    while (given := client.call("QGET", "q", group, "EX", 600)) is not None:
+        assert given[1] == BODY
+        ids.append(given[0])
+    return ids
+
+
+def pop_and_ack(client: Client, most: int) -> list[bytes]:
+    """Work off up to so many events, and be told each time that it is done; their ids."""
+    ids: list[bytes] = []
+    while len(ids) < most and (given := client.call("QRPOP", "line", "EX", 600)) is not None:
+        assert client.call("QACK", "line", given[0]) == 1
+        ids.append(given[0])
+    return ids
+
+
+def is_full(reply: object) -> bool:
+    """Whether the disk was; any other refusal is a failure."""
+    if isinstance(reply, Refusal):
+        assert reply.text.startswith("DISKFULL "), reply.text
+        return True
+    return False

@@ -1,0 +1,246 @@
+"""Was anything lost, doubled or invented? What many clients saw of a queue, checked as a whole.
+
+Called by   kill_loop.py, with the history that the clients of load.py wrote.
+Calls       nothing.
+
+The check is Jepsen's total-queue, made stricter by what this broker promises. A history is a list
+of operations; one that was sent and not answered is indeterminate: it may have taken effect or
+not, and either is right. Times are of one monotonic clock, so "before" is meant literally: A is
+before B when A was answered before B was sent.
+
+Not here: making a history (load.py), faults (kill_loop.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+Verb = Literal["add", "get", "ack", "redo"]
+View = tuple[str, str]  # a queue, and a group that reads it
+
+# The broker counts in whole milliseconds, and a restarted one reads the wall clock anew.
+TOLERANCE_NS = 5_000_000
+
+
+@dataclass(slots=True)
+class Operation:
+    """What a client sent, and what came back, if it did.
+
+    verb   key              answer
+    add    name of a body   id
+    get    –                id and name of the body, or None for nothing
+    ack    id               whether it was held
+    redo   id               whether it was held
+    """
+
+    client: str
+    verb: Verb
+    queue: str
+    group: str
+    key: str
+    span_s: float  # of a get, its lease; of an add, its life
+    sent_ns: int
+    answered_ns: int = 0  # 0: indeterminate
+    id: str = ""
+    body: str = ""
+    was_done: bool = False
+    error: str = ""
+
+    @property
+    def is_indeterminate(self) -> bool:
+        return not self.answered_ns
+
+    @property
+    def was_delivered(self) -> bool:
+        return self.verb == "get" and bool(self.id)
+
+
+@dataclass(slots=True)
+class Verdict:
+    """Counts of what happened, and a line for each thing that must not."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    lost: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    stored_twice: list[str] = field(default_factory=list)
+    came_back: list[str] = field(default_factory=list)
+    in_two_hands: list[str] = field(default_factory=list)
+    outlived: list[str] = field(default_factory=list)
+    ids_went_back: list[str] = field(default_factory=list)
+    out_of_order: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def violations(self) -> dict[str, list[str]]:
+        return {
+            "acknowledged, then lost": self.lost,
+            "delivered, never sent": self.unexpected,
+            "sent once, stored twice": self.stored_twice,
+            "acked, then delivered again": self.came_back,
+            "held by two at once": self.in_two_hands,
+            "delivered after expiry": self.outlived,
+            "ids that went back": self.ids_went_back,
+            "delivered out of order": self.out_of_order,
+            "answered with an error": self.refused,
+        }
+
+    @property
+    def is_good(self) -> bool:
+        return not any(self.violations.values())
+
+
+def check(history: list[Operation], views: Iterable[View]) -> Verdict:
+    """The verdict on a history that ends with every view drained."""
+    verdict = Verdict()
+    verdict.refused += [f"{op.verb} {op.queue} {op.key}: {op.error}" for op in history if op.error]
+    adds = {(op.queue, op.key): op for op in history if op.verb == "add"}
+    _check_ids(history, verdict)
+    for queue, group in views:
+        ops = [op for op in history if op.queue == queue]
+        gets = sorted(
+            (op for op in ops if op.verb == "get" and op.group == group),
+            key=lambda op: op.answered_ns,
+        )
+        deliveries = [op for op in gets if op.was_delivered]
+        settled = [op for op in ops if op.verb in ("ack", "redo") and op.group == group]
+        _check_origin(deliveries, adds, verdict)
+        _check_lost(queue, group, adds, gets, verdict)
+        _check_holds(deliveries, settled, verdict)
+        _check_order(queue, group, gets, verdict)
+    _count(history, verdict)
+    return verdict
+
+
+def _check_origin(
+    deliveries: list[Operation], adds: dict[tuple[str, str], Operation], verdict: Verdict
+) -> None:
+    """What was delivered was sent, once, and not after its life."""
+    ids_of: dict[str, str] = {}
+    for get in deliveries:
+        add = adds.get((get.queue, get.body))
+        if add is None or add.id not in ("", get.id):
+            verdict.unexpected.append(f"{get.queue} {get.id} {get.body!r}")
+            continue
+        if ids_of.setdefault(get.body, get.id) != get.id:
+            verdict.stored_twice.append(f"{get.queue} {get.body} as {get.id}, {ids_of[get.body]}")
+        ends_ns = add.answered_ns + _ns(add.span_s) + TOLERANCE_NS
+        if add.span_s and add.answered_ns and get.sent_ns > ends_ns:
+            verdict.outlived.append(f"{get.queue} {get.id}")
+
+
+def _check_lost(
+    queue: str,
+    group: str,
+    adds: dict[tuple[str, str], Operation],
+    gets: list[Operation],
+    verdict: Verdict,
+) -> None:
+    """What was acknowledged reached the group.
+
+    A get that needs no ack and whose answer was lost took its message along: that is what it asked
+    for. So many may be missing, and no more.
+    """
+    seen = {op.body for op in gets if op.was_delivered}
+    missing = [
+        add
+        for add in adds.values()
+        if add.queue == queue and add.answered_ns and add.key not in seen and not _is_brief(add)
+    ]
+    taken = sum(op.is_indeterminate and not op.span_s for op in gets)
+    verdict.counts["taken along by a lost answer"] += min(len(missing), taken)
+    if len(missing) > taken:
+        verdict.lost += [f"{queue} {group} {add.id}" for add in missing]
+
+
+def _check_holds(deliveries: list[Operation], settled: list[Operation], verdict: Verdict) -> None:
+    """A message is in one hand at a time until its lease ends, and never again once acked."""
+    of_id: dict[str, list[Operation]] = defaultdict(list)
+    for get in deliveries:
+        of_id[get.id].append(get)
+    acked_ns: dict[str, int] = {}
+    for op in settled:
+        if op.verb == "ack" and op.was_done:
+            acked_ns[op.key] = min(acked_ns.get(op.key, op.answered_ns), op.answered_ns)
+    may_be_over = {op.key for op in settled if op.verb == "redo"}
+    for id, gets in of_id.items():
+        for get in gets:
+            done_ns = acked_ns.get(id, 0)
+            if done_ns and get.sent_ns > done_ns:
+                verdict.came_back.append(f"{get.queue} {get.group} {id}")
+        for earlier, later in pairwise(gets):
+            if later.sent_ns < earlier.answered_ns:
+                continue
+            if not earlier.span_s:
+                verdict.came_back.append(f"{later.queue} {later.group} {id}")
+            ends_ns = earlier.sent_ns + _ns(earlier.span_s) - TOLERANCE_NS
+            if later.answered_ns < ends_ns and id not in may_be_over:
+                verdict.in_two_hands.append(f"{later.queue} {later.group} {id}")
+
+
+def _check_order(queue: str, group: str, gets: list[Operation], verdict: Verdict) -> None:
+    """Each client meets new messages in the order of their ids.
+
+    One that comes late was given out before, in an answer that was lost: so many may, and no more.
+    """
+    first_sent_ns: dict[str, int] = {}
+    for get in gets:
+        first_sent_ns[get.id] = min(first_sent_ns.get(get.id, get.sent_ns), get.sent_ns)
+    newest: dict[str, int] = defaultdict(int)
+    late: list[str] = []
+    for get in gets:
+        # Only who asked first can be the one who met it first.
+        if not get.id.isdigit() or get.sent_ns > first_sent_ns[get.id]:
+            continue
+        if int(get.id) < newest[get.client]:
+            late.append(f"{queue} {group} {get.id} to {get.client}")
+        newest[get.client] = max(newest[get.client], int(get.id))
+    if len(late) > sum(op.is_indeterminate for op in gets):
+        verdict.out_of_order += late
+
+
+def _check_ids(history: list[Operation], verdict: Verdict) -> None:
+    """An id is larger than every one that was known before its message was sent."""
+    adds = [op for op in history if op.verb == "add" and op.id.isdigit()]
+    answered = iter(sorted(adds, key=lambda op: op.answered_ns))
+    known = next(answered, None)
+    newest = 0
+    for add in sorted(adds, key=lambda op: op.sent_ns):
+        while known is not None and known.answered_ns < add.sent_ns:
+            newest = max(newest, int(known.id))
+            known = next(answered, None)
+        if int(add.id) <= newest:
+            verdict.ids_went_back.append(f"{add.id} after {newest}")
+
+
+def _count(history: list[Operation], verdict: Verdict) -> None:
+    for op in history:
+        verdict.counts[f"{op.verb} sent"] += 1
+        verdict.counts[f"{op.verb} indeterminate"] += op.is_indeterminate
+    deliveries = Counter((op.queue, op.group, op.id) for op in history if op.was_delivered)
+    verdict.counts["get delivered"] = deliveries.total()
+    verdict.counts["get delivered again"] = deliveries.total() - len(deliveries)
+    verdict.counts["ack done"] = sum(op.verb == "ack" and op.was_done for op in history)
+    unknown = {(op.queue, op.key) for op in history if op.verb == "add" and not op.answered_ns}
+    found = {(op.queue, op.body) for op in history if op.was_delivered}
+    verdict.counts["add indeterminate, delivered"] = len(unknown & found)
+
+
+def _is_brief(add: Operation) -> bool:
+    """Whether it may rightly have expired before anyone came for it."""
+    return 0 < add.span_s < 60
+
+
+def _ns(span_s: float) -> int:
+    return round(span_s * 1e9)
+
+
+def lines(verdict: Verdict) -> Iterator[str]:
+    """The verdict as a table for people."""
+    for what, count in sorted(verdict.counts.items()):
+        yield f"  {what:<32}{count:>8}"
+    for what, found in verdict.violations.items():
+        yield f"  {what:<32}{len(found):>8}"
