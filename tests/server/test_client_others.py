@@ -96,7 +96,7 @@ def test_a_killed_reader_waits_no_more(client: Client, other: Client, queue: str
     other.send("QNOTIFY", "g", 60, queue)
     wait_until(lambda: is_waiting(client, number))
 
-    client.call("CLIENT", "KILL", "ID", number)
+    assert client.call("CLIENT", "KILL", "ID", number) == 1
 
     wait_until(lambda: client.call("QSTATUS", queue) == [[queue.encode(), []]])
 

@@ -15,7 +15,9 @@ from tests.transcripts.player import Player
     "path", transcript_paths(), ids=lambda path: path.relative_to(FOLDER).as_posix()
 )
 def test_it_happens_as_written(path: Path, protocol: int, tmp_path: Path) -> None:
-    Player(parse(path.read_text(encoding="utf-8")), tmp_path, protocol).play()
+    transcript = parse(path.read_text(encoding="utf-8"))
+
+    Player(transcript, tmp_path, protocol).play()  # raises AssertionError at the first difference
 
 
 def test_a_reply_that_is_not_in_the_transcript_is_noticed(tmp_path: Path) -> None:

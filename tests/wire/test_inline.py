@@ -23,7 +23,7 @@ def test_a_line_that_does_not_end_takes_no_longer_than_another(start: bytes) -> 
     """Tried every way there is, forty escapes would take a day; 64 KiB is the longest line."""
     opening, escape = start[:1], start[1:]
 
-    split_inline(opening + escape * (65_536 // len(escape)))
+    assert split_inline(opening + escape * (65_536 // len(escape))) is None
 
 
 def doubly(word: bytes) -> bytes:

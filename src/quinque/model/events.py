@@ -12,8 +12,8 @@ Not here: record framing (stores/embedded/records.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 OPENED: Final = 0
 STORED: Final = 1
@@ -156,3 +156,15 @@ class Lost(NamedTuple):
 
 
 Event = Stored | Leased | Acked | Released | Lapsed | Expired | Removed | Flushed | Kept | GroupKept
+
+# A record read back, as the event it is. Stored and Kept are taken apart as they are.
+AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
+    LEASED: Leased._make,
+    ACKED: Acked._make,
+    RELEASED: Released._make,
+    LAPSED: Lapsed._make,
+    EXPIRED: Expired._make,
+    REMOVED: Removed._make,
+    FLUSHED: Flushed._make,
+    GROUP_KEPT: GroupKept._make,
+}

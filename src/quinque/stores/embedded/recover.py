@@ -16,31 +16,22 @@ import os
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from quinque.engine.apply import APPLY, APPLY_WITH_BODY
 from quinque.engine.queue import Queue
 from quinque.errors import JournalDamaged
 from quinque.model.events import (
-    ACKED,
+    AS_EVENT,
     EXPIRED,
     FLUSHED,
     GROUP_KEPT,
     KEPT,
-    LAPSED,
     LEASED,
     LOST,
     OPENED,
-    RELEASED,
     REMOVED,
     STORED,
-    Acked,
-    Expired,
-    Flushed,
-    GroupKept,
-    Lapsed,
-    Leased,
-    Released,
     Removed,
 )
 from quinque.model.families import BY_CODE, Family
@@ -51,17 +42,6 @@ from quinque.stores.embedded.records import VERSION, Batch, Damage, read_batches
 
 # Until a record says which it is.
 _UNKNOWN: Final = Family("unknown", 0, "")
-
-_AS_EVENT: Final[dict[int, Any]] = {
-    LEASED: Leased._make,
-    ACKED: Acked._make,
-    RELEASED: Released._make,
-    LAPSED: Lapsed._make,
-    EXPIRED: Expired._make,
-    REMOVED: Removed._make,
-    FLUSHED: Flushed._make,
-    GROUP_KEPT: GroupKept._make,
-}
 
 
 @dataclass
@@ -188,7 +168,7 @@ def _replay_records(
             else:  # a message written again
                 bodies.moved(queue.messages[record[3]], home, record[-1])
             continue
-        as_event = _AS_EVENT[kind]
+        as_event = AS_EVENT[kind]
         if queue is None:
             if kind != GROUP_KEPT and kind != LEASED:
                 continue
