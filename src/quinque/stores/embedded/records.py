@@ -148,6 +148,10 @@ def _judge(data: bytes | mmap, at: int, end: int, why: str) -> Damage:
         return Damage(at, False, why + ", and a later batch says it was on the disk")
     if end > len(data):
         return Damage(at, True, why)
+    # Killed between two short writes, a process leaves the rest of a batch, and all after it, as
+    # it was reserved: zeros.
+    if data[end - 1] == 0 and not any(data[end:]):
+        return Damage(at, True, why)
     first = at - at % SECTOR_BYTES
     for sector in range(first, end, SECTOR_BYTES):
         part = data[max(sector, at) : min(sector + SECTOR_BYTES, end)]
