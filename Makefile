@@ -15,7 +15,7 @@ SHELL = /bin/sh
 BIN = .venv/bin
 TESTS =
 SPREAD = --numprocesses=logical --maxprocesses=4 --dist=worksteal
-IOREDIS = .tools/node/node_modules/ioredis/package.json
+NODE_CLIENTS = .tools/node/made
 
 .PHONY: demo run test lint format bench compiled clean programs compiler
 
@@ -28,7 +28,7 @@ run: .venv/package
 # worksteal: the tests of tests/faults take many times longer than the others.
 # Then what clients and users see once more, on the compiled build; the other tests reach into what
 # only Python shows.
-test: lint programs $(IOREDIS) build/compiled/made
+test: lint programs $(NODE_CLIENTS) build/compiled/made
 	$(BIN)/python -m pytest $(SPREAD) $(TESTS)
 	[ -n "$(TESTS)" ] || PYTHONPATH=build/compiled $(BIN)/python -m pytest $(SPREAD) \
 	    tests/conformance tests/engine tests/transcripts tests/server tests/clients
@@ -88,7 +88,7 @@ build/compiled/made: pyproject.toml $(shell find src -name '*.py') | .venv/made 
 	    --target build/compiled build/source
 	touch $@
 
-$(IOREDIS): tests/clients/node/package.json | programs
+$(NODE_CLIENTS): tests/clients/node/package.json | programs
 	mkdir -p .tools/node
 	cp tests/clients/node/package.json .tools/node/
 	npm install --prefix .tools/node --no-package-lock --no-audit --no-fund --loglevel=error

@@ -11,10 +11,10 @@ from statistics import median
 from time import perf_counter
 
 from bench.harness import BODY, Result, Table, per_second
-from quinque.engine import decide
-from quinque.engine.apply import APPLY, apply_given_back, apply_leased, apply_stored
-from quinque.engine.due import settle
-from quinque.engine.queue import Queue
+from quinque.engine.feed import decide
+from quinque.engine.feed.apply import APPLY, apply_given_back, apply_leased, apply_stored
+from quinque.engine.feed.due import settle
+from quinque.engine.feed.feed import Feed
 from quinque.model.events import Leased
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Put, Reserve
@@ -51,7 +51,7 @@ class _Life:
     def __init__(self, count: int, batch: int) -> None:
         self._count = count
         self._batch = batch
-        self._queue = Queue(b"q", EVENTS)
+        self._queue = Feed(b"q", EVENTS)
         self._leases: list[list[bytes]] = []
         self.steps: dict[str, Callable[[], None]] = {
             "put": self._put,

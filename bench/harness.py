@@ -186,7 +186,7 @@ def times(ratio: float) -> str:
 
 def is_compiled() -> bool:
     """Whether the package that runs is the compiled one."""
-    import quinque.engine.decide as module
+    import quinque.engine.feed.decide as module
 
     return not str(module.__file__).endswith(".py")
 

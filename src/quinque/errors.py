@@ -12,6 +12,13 @@ Calls       nothing.
     ├── ProtocolBroken        ERR          the bytes are not a request; the connection closes
     ├── WrongType             WRONGTYPE    the queue belongs to another family
     ├── Duplicate             ERR          the caller's id is already in the queue
+    ├── BadId                 BADID        what should be a message's id does not look like one
+    ├── NoMessage             NOJOB        no such message, or not any more
+    ├── TooLate               TOOLATE      more than half of the message's life is over
+    ├── QueueFull             MAXLEN       as many wait as the request allows
+    ├── QueuePaused           PAUSED       the queue takes nothing at the moment
+    ├── NoReplicas            NOREPL       there are not that many nodes to keep a copy
+    ├── Leaving               LEAVING      the node is about to go: ask another one
     ├── Refused
     │   ├── NoAuth            NOAUTH       not authenticated yet
     │   ├── WrongPass         WRONGPASS    no such user, or not that password
@@ -102,6 +109,70 @@ class Duplicate(QuinqueError):
     def __init__(self, message_id: bytes) -> None:
         super().__init__(f"duplicate event {printable(message_id)}")
         self.message_id = message_id
+
+
+class BadId(QuinqueError):
+    """What should be a message's id does not look like one."""
+
+    code = "BADID"
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(f"'{printable(text[:64])}' is not a job id")
+
+
+class NoMessage(QuinqueError):
+    """The message is not there, or not any more."""
+
+    code = "NOJOB"
+
+    def __init__(self, message_id: bytes) -> None:
+        super().__init__(f"{printable(message_id)} is not known here")
+
+
+class TooLate(QuinqueError):
+    """More than half of the message's life is over, so its lease is not prolonged."""
+
+    code = "TOOLATE"
+
+    def __init__(self, message_id: bytes) -> None:
+        super().__init__(f"more than half of the life of {printable(message_id)} is over")
+
+
+class QueueFull(QuinqueError):
+    """As many messages wait in the queue as the request allows."""
+
+    code = "MAXLEN"
+    retry = True
+
+    def __init__(self, queue: bytes, length: int, most: int) -> None:
+        super().__init__(f"queue '{printable(queue)}' has {length} waiting; MAXLEN is {most}")
+
+
+class QueuePaused(QuinqueError):
+    """The queue takes nothing until it is resumed."""
+
+    code = "PAUSED"
+    retry = True
+
+    def __init__(self, queue: bytes) -> None:
+        super().__init__(f"queue '{printable(queue)}' is paused and takes nothing")
+
+
+class NoReplicas(QuinqueError):
+    """There are not that many nodes that could keep a copy; nothing was stored."""
+
+    code = "NOREPL"
+    retry = True
+
+
+class Leaving(QuinqueError):
+    """The node is about to go and nobody should wait on it."""
+
+    code = "LEAVING"
+    retry = True
+
+    def __init__(self) -> None:
+        super().__init__("this node is leaving; wait on another one")
 
 
 class Refused(QuinqueError):

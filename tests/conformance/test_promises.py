@@ -22,6 +22,7 @@ from tests.conformance.words import (
     put_single,
     release,
     take,
+    tick,
 )
 
 OTHER = Family("other", 99, "a family of this test")
@@ -440,16 +441,6 @@ def test_11_settings_hold_from_when_they_are_set(
     assert take(store, 2) == [b"in memory", b"on disk"]
     store = reopen(clock)
     assert take(store, 2, group=b"h") == [b"in memory", b"on disk"]
-
-
-def tick(store: Store) -> None:
-    """Ticks and commits until nothing is due, as a server does it."""
-    for _ in range(1_000):
-        if store.next_due_ms() > store.now_ms():
-            return
-        store.tick()
-        store.commit()
-    raise AssertionError("there is no end to it")
 
 
 def take_all(store: Store, lease_ms: int = HOUR_MS) -> None:

@@ -78,6 +78,16 @@ def counts(store: Store, group: bytes = b"g", queue: bytes = b"q") -> tuple[int,
     return of.leased, of.redo, of.done, of.available
 
 
+def tick(store: Store) -> None:
+    """Ticks and commits until nothing is due, as a server does it."""
+    for _ in range(1_000):
+        if store.next_due_ms() > store.now_ms():
+            return
+        store.tick()
+        store.commit()
+    raise AssertionError("there is no end to it")
+
+
 def everything(store: Store) -> object:
     """All that can be seen from outside, to compare before and after."""
     rows = store.run(Count(EVENTS))

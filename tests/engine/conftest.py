@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quinque.engine.queue import Queue
+from quinque.engine.feed.feed import Feed
 from quinque.model.families import EVENTS
 
 
 @pytest.fixture
-def queue() -> Queue:
-    return Queue(b"q", EVENTS)
+def queue() -> Feed:
+    return Feed(b"q", EVENTS)

@@ -1,22 +1,23 @@
 """What is true of a queue between any two events, whatever happened before.
 
 Called by   tests/model after every step, tests/engine and tests/store where indexes are at stake.
-Calls       nothing; it looks into the indexes of engine/queue.py, engine/groups.py, engine/due.py.
+Calls       nothing; it looks into the indexes of engine/feed/feed.py, engine/feed/groups.py and
+            engine/calendar.py.
 """
 
 from __future__ import annotations
 
-from quinque.engine.due import Calendar
-from quinque.engine.groups import Group
-from quinque.engine.queue import Queue
+from quinque.engine.calendar import Calendar
+from quinque.engine.feed.feed import Feed
+from quinque.engine.feed.groups import Group
 from quinque.model.limits import NEVER_MS
-from quinque.model.message import Message
+from quinque.model.message import FeedMessage
 
 
-def check_invariants(queue: Queue, now_ms: int = 0) -> None:
+def check_invariants(queue: Feed, now_ms: int = 0) -> None:
     """Every index of the queue says the same as every other."""
     ordered = _check_list(queue)
-    _check_calendar(queue.expiries)
+    check_calendar(queue.expiries)
     for message in ordered:
         if message.expires_ms:
             assert message.id in queue.expiries._days[message.expires_ms], "expiry has no reminder"
@@ -31,10 +32,10 @@ def check_invariants(queue: Queue, now_ms: int = 0) -> None:
         assert queue.soonest_ms <= group.deadlines.next_ms, "a lease may lapse unnoticed"
 
 
-def _check_list(queue: Queue) -> list[Message]:
+def _check_list(queue: Feed) -> list[FeedMessage]:
     """The messages in order; the list, read both ways, holds those of the dict."""
     assert queue.in_order
-    ordered: list[Message] = []
+    ordered: list[FeedMessage] = []
     before = None
     step = queue.head
     while step is not None:
@@ -49,7 +50,7 @@ def _check_list(queue: Queue) -> list[Message]:
     return ordered
 
 
-def _check_group(queue: Queue, group: Group, ordered: list[Message]) -> None:
+def _check_group(queue: Feed, group: Group, ordered: list[FeedMessage]) -> None:
     passed = [message for message in ordered if message.place <= group.cursor]
     assert group.passed == len(passed)
     assert group.at is (passed[-1] if passed else None)
@@ -73,10 +74,10 @@ def _check_group(queue: Queue, group: Group, ordered: list[Message]) -> None:
     lowest = min((lease.message.place for lease in group.again.values()), default=None)
     following = group.next_again()
     assert lowest == (following.place if following is not None else None)
-    _check_calendar(group.deadlines)
+    check_calendar(group.deadlines)
 
 
-def _check_calendar(calendar: Calendar) -> None:
+def check_calendar(calendar: Calendar) -> None:
     assert sorted(calendar._order) == sorted(calendar._days)
     assert all(calendar._days.values()), "a day without reminders"
     assert calendar.next_ms == min(calendar._days, default=NEVER_MS)

@@ -1,7 +1,7 @@
 """Steps on a queue, as a store takes them: decide, then apply.
 
 Called by   the tests beside this file.
-Calls       engine/decide.py, engine/apply.py, engine/due.py.
+Calls       engine/feed/decide.py, engine/feed/apply.py, engine/feed/due.py.
 
 Places count up from 1,000, so that a message's place is easy to say.
 """
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from quinque.engine import decide
-from quinque.engine.apply import (
+from quinque.engine.feed import decide
+from quinque.engine.feed.apply import (
     APPLY,
     apply_flushed,
     apply_leased,
     apply_removed,
     apply_stored,
 )
-from quinque.engine.due import settle
-from quinque.engine.queue import Queue
+from quinque.engine.feed.due import settle
+from quinque.engine.feed.feed import Feed
 from quinque.model.events import EXPIRED, FLUSHED, REMOVED, Expired, Flushed, Removed
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Put, Release, Reserve
@@ -29,7 +29,7 @@ HOUR_MS = 3_600_000
 
 
 def put(
-    queue: Queue, *ids: bytes, now_ms: int = NOW_MS, first_place: int = 1_000, **options: Any
+    queue: Feed, *ids: bytes, now_ms: int = NOW_MS, first_place: int = 1_000, **options: Any
 ) -> None:
     """Messages with these ids, at the next places; `first_place` is for an empty queue."""
     for id in ids:
@@ -39,7 +39,7 @@ def put(
 
 
 def lease(
-    queue: Queue,
+    queue: Feed,
     count: int = 1,
     group: bytes = b"g",
     lease_ms: int = HOUR_MS,
@@ -60,33 +60,33 @@ def lease(
     return ids
 
 
-def ack(queue: Queue, *ids: bytes, group: bytes = b"g", now_ms: int = NOW_MS) -> list[bool]:
+def ack(queue: Feed, *ids: bytes, group: bytes = b"g", now_ms: int = NOW_MS) -> list[bool]:
     events, results = decide.ack(queue, Ack(EVENTS, queue.name, group, ids), now_ms)
     for event in events:
         APPLY[event.kind](queue, event)
     return results
 
 
-def release(queue: Queue, *ids: bytes, group: bytes = b"g", now_ms: int = NOW_MS) -> list[bool]:
+def release(queue: Feed, *ids: bytes, group: bytes = b"g", now_ms: int = NOW_MS) -> list[bool]:
     events, results = decide.release(queue, Release(EVENTS, queue.name, group, ids), now_ms)
     for event in events:
         APPLY[event.kind](queue, event)
     return results
 
 
-def remove(queue: Queue, *ids: bytes) -> None:
+def remove(queue: Feed, *ids: bytes) -> None:
     apply_removed(queue, Removed(REMOVED, queue.name, ids))
 
 
-def expire(queue: Queue, *ids: bytes) -> None:
+def expire(queue: Feed, *ids: bytes) -> None:
     apply_removed(queue, Expired(EXPIRED, queue.name, ids))
 
 
-def flush(queue: Queue) -> None:
+def flush(queue: Feed) -> None:
     apply_flushed(queue, Flushed(FLUSHED, queue.name))
 
 
-def pass_time(queue: Queue, now_ms: int, most: int = 500) -> None:
+def pass_time(queue: Feed, now_ms: int, most: int = 500) -> None:
     """One slice of what is due."""
     for event in settle(queue, now_ms, most):
         APPLY[event.kind](queue, event)

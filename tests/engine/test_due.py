@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from quinque.engine.due import Calendar, settle, soonest
-from quinque.engine.queue import Queue
+from quinque.engine.calendar import Calendar
+from quinque.engine.feed.due import settle, soonest
+from quinque.engine.feed.feed import Feed
 from quinque.model.events import EXPIRED, LAPSED, Expired, Lapsed
 from quinque.model.limits import NEVER_MS
 from tests.engine.invariants import check_invariants
@@ -47,7 +48,7 @@ def test_a_calendar_does_not_share_the_list_it_was_given() -> None:
     assert ids == [b"a", b"b"]
 
 
-def test_leases_lapse_and_messages_expire_in_their_millisecond(queue: Queue) -> None:
+def test_leases_lapse_and_messages_expire_in_their_millisecond(queue: Feed) -> None:
     put(queue, b"a", b"b", ttl_ms=20)
     lease(queue, lease_ms=10)
 
@@ -56,7 +57,7 @@ def test_leases_lapse_and_messages_expire_in_their_millisecond(queue: Queue) -> 
     assert settle(queue, NOW_MS + 20, 99) == [Expired(EXPIRED, b"q", [b"a", b"b"])]
 
 
-def test_reminders_of_what_ended_early_come_to_nothing(queue: Queue) -> None:
+def test_reminders_of_what_ended_early_come_to_nothing(queue: Feed) -> None:
     put(queue, b"a", b"b", b"c")
     lease(queue, 3, lease_ms=10)
     ack(queue, b"a")
@@ -66,7 +67,7 @@ def test_reminders_of_what_ended_early_come_to_nothing(queue: Queue) -> None:
     assert settle(queue, NOW_MS + 10, 99) == [Lapsed(LAPSED, b"q", b"g", [b"c"])]
 
 
-def test_reminders_that_come_to_nothing_do_not_hide_what_is_due(queue: Queue) -> None:
+def test_reminders_that_come_to_nothing_do_not_hide_what_is_due(queue: Feed) -> None:
     ids = [b"%d" % number for number in range(20)]
     put(queue, *ids)
     lease(queue, 20, lease_ms=10)
@@ -77,7 +78,7 @@ def test_reminders_that_come_to_nothing_do_not_hide_what_is_due(queue: Queue) ->
     assert events == [Lapsed(LAPSED, b"q", b"g", [b"0"])]
 
 
-def test_a_slice_takes_no_more_than_it_may_and_the_rest_stays_due(queue: Queue) -> None:
+def test_a_slice_takes_no_more_than_it_may_and_the_rest_stays_due(queue: Feed) -> None:
     put(queue, *(b"%d" % number for number in range(20)))
     lease(queue, 20, lease_ms=10)
 
@@ -88,7 +89,7 @@ def test_a_slice_takes_no_more_than_it_may_and_the_rest_stays_due(queue: Queue) 
     check_invariants(queue, NOW_MS + 10)
 
 
-def test_a_lease_on_a_message_that_expired_with_it_comes_back_to_nobody(queue: Queue) -> None:
+def test_a_lease_on_a_message_that_expired_with_it_comes_back_to_nobody(queue: Feed) -> None:
     put(queue, *(b"%d" % number for number in range(20)), ttl_ms=10)
     lease(queue, 20, lease_ms=10)
     put(queue, b"lives", ttl_ms=50)
@@ -103,7 +104,7 @@ def test_a_lease_on_a_message_that_expired_with_it_comes_back_to_nobody(queue: Q
     assert queue.groups[b"g"].held == {}
 
 
-def test_a_lease_on_a_flushed_message_ends_though_the_message_expired(queue: Queue) -> None:
+def test_a_lease_on_a_flushed_message_ends_though_the_message_expired(queue: Feed) -> None:
     put(queue, b"a", ttl_ms=10)
     lease(queue, lease_ms=10)
     flush(queue)
@@ -113,7 +114,7 @@ def test_a_lease_on_a_flushed_message_ends_though_the_message_expired(queue: Que
     assert queue.is_empty
 
 
-def test_the_next_thing_due_is_the_earliest_of_all(queue: Queue) -> None:
+def test_the_next_thing_due_is_the_earliest_of_all(queue: Feed) -> None:
     assert soonest(queue) == NEVER_MS
     put(queue, b"a", ttl_ms=50)
     lease(queue, lease_ms=40)

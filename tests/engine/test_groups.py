@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from quinque.engine import decide
-from quinque.engine.queue import Queue
+from quinque.engine.feed import decide
+from quinque.engine.feed.feed import Feed
 from quinque.model.families import EVENTS
 from quinque.model.ops import Peek
 from tests.engine.invariants import check_invariants
 from tests.engine.steps import HOUR_MS, NOW_MS, ack, expire, flush, lease, pass_time, put, release
 
 
-def test_a_group_that_passed_nothing_that_lives_is_dropped(queue: Queue) -> None:
+def test_a_group_that_passed_nothing_that_lives_is_dropped(queue: Feed) -> None:
     put(queue, b"a", b"b")
     lease(queue, lease_ms=0)
     assert set(queue.groups) == {b"g"}
@@ -22,7 +22,7 @@ def test_a_group_that_passed_nothing_that_lives_is_dropped(queue: Queue) -> None
     assert queue.groups == {}
 
 
-def test_a_group_that_still_holds_something_is_not_dropped(queue: Queue) -> None:
+def test_a_group_that_still_holds_something_is_not_dropped(queue: Feed) -> None:
     put(queue, b"a")
     lease(queue)
 
@@ -35,7 +35,7 @@ def test_a_group_that_still_holds_something_is_not_dropped(queue: Queue) -> None
 
 
 @pytest.mark.parametrize("gone", [b"a", b"b", b"c"])
-def test_a_group_stands_where_it_stood_when_a_message_goes(queue: Queue, gone: bytes) -> None:
+def test_a_group_stands_where_it_stood_when_a_message_goes(queue: Feed, gone: bytes) -> None:
     put(queue, b"a", b"b", b"c", b"d")
     lease(queue, 3)
 
@@ -45,7 +45,7 @@ def test_a_group_stands_where_it_stood_when_a_message_goes(queue: Queue, gone: b
     assert lease(queue, 5) == [b"d"]
 
 
-def test_messages_passed_over_because_they_were_dead_count_as_passed(queue: Queue) -> None:
+def test_messages_passed_over_because_they_were_dead_count_as_passed(queue: Feed) -> None:
     put(queue, b"a")
     put(queue, b"b", b"c", ttl_ms=10)
     put(queue, b"d")
@@ -60,7 +60,7 @@ def test_messages_passed_over_because_they_were_dead_count_as_passed(queue: Queu
     check_invariants(queue, NOW_MS + 10)
 
 
-def test_what_comes_back_comes_in_the_order_of_the_queue(queue: Queue) -> None:
+def test_what_comes_back_comes_in_the_order_of_the_queue(queue: Feed) -> None:
     put(queue, b"a", b"b", b"c", b"d")
     lease(queue, 4)
 
@@ -71,7 +71,7 @@ def test_what_comes_back_comes_in_the_order_of_the_queue(queue: Queue) -> None:
     assert lease(queue, 5) == [b"a", b"c", b"d"]
 
 
-def test_what_went_from_the_middle_of_what_comes_back_is_not_found_again(queue: Queue) -> None:
+def test_what_went_from_the_middle_of_what_comes_back_is_not_found_again(queue: Feed) -> None:
     put(queue, b"a", b"b", b"c")
     lease(queue, 3)
     release(queue, b"a", b"b", b"c")
@@ -82,7 +82,7 @@ def test_what_went_from_the_middle_of_what_comes_back_is_not_found_again(queue: 
     assert lease(queue, 5) == [b"a", b"c"]
 
 
-def test_an_id_used_again_does_not_inherit_the_place_of_its_first_message(queue: Queue) -> None:
+def test_an_id_used_again_does_not_inherit_the_place_of_its_first_message(queue: Feed) -> None:
     put(queue, b"a", b"b", b"x")
     lease(queue, 3)
     release(queue, b"b", b"x")
@@ -95,7 +95,7 @@ def test_an_id_used_again_does_not_inherit_the_place_of_its_first_message(queue:
     assert lease(queue, 3) == [b"x", b"b"]
 
 
-def test_a_lease_since_before_a_flush_is_not_taken_for_one_of_a_new_message(queue: Queue) -> None:
+def test_a_lease_since_before_a_flush_is_not_taken_for_one_of_a_new_message(queue: Feed) -> None:
     put(queue, b"x")
     lease(queue)
     flush(queue)
@@ -107,7 +107,7 @@ def test_a_lease_since_before_a_flush_is_not_taken_for_one_of_a_new_message(queu
     assert ack(queue, b"x", b"x") == [True, False]
 
 
-def test_a_lease_since_before_a_flush_may_end_beside_a_new_message_of_its_id(queue: Queue) -> None:
+def test_a_lease_since_before_a_flush_may_end_beside_a_new_message_of_its_id(queue: Feed) -> None:
     put(queue, b"x")
     lease(queue, lease_ms=10)
     flush(queue)
@@ -122,7 +122,7 @@ def test_a_lease_since_before_a_flush_may_end_beside_a_new_message_of_its_id(que
     assert lease(queue, 5) == [b"x", b"y"]
 
 
-def test_a_new_message_may_be_leased_beside_a_lease_since_before_a_flush(queue: Queue) -> None:
+def test_a_new_message_may_be_leased_beside_a_lease_since_before_a_flush(queue: Feed) -> None:
     put(queue, b"x")
     lease(queue)
     flush(queue)
@@ -137,7 +137,7 @@ def test_a_new_message_may_be_leased_beside_a_lease_since_before_a_flush(queue: 
 
 
 @pytest.mark.parametrize("is_single", [False, True])
-def test_reminders_of_leases_that_ended_early_do_not_pile_up(queue: Queue, is_single: bool) -> None:
+def test_reminders_of_leases_that_ended_early_do_not_pile_up(queue: Feed, is_single: bool) -> None:
     put(queue, b"stays")
     lease(queue, lease_ms=5_000)
     for number in range(10_000):
@@ -150,7 +150,7 @@ def test_reminders_of_leases_that_ended_early_do_not_pile_up(queue: Queue, is_si
     assert lease(queue) == [b"stays"]
 
 
-def test_peeking_looks_past_the_dead_at_both_ends(queue: Queue) -> None:
+def test_peeking_looks_past_the_dead_at_both_ends(queue: Feed) -> None:
     put(queue, b"a", ttl_ms=10)
     put(queue, b"b", b"c")
     put(queue, b"d", ttl_ms=10)
@@ -164,6 +164,6 @@ def test_peeking_looks_past_the_dead_at_both_ends(queue: Queue) -> None:
     check_invariants(queue, NOW_MS + 10)
 
 
-def peek_last(queue: Queue) -> bytes | None:
+def peek_last(queue: Feed) -> bytes | None:
     found = decide.peek(queue, Peek(EVENTS, b"q", b"g", last=True), NOW_MS)
     return found.id if found is not None else None

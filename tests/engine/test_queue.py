@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quinque.engine import decide
-from quinque.engine.apply import apply_group_kept, apply_kept, apply_leased, apply_stored
-from quinque.engine.queue import Queue
+from quinque.engine.feed import decide
+from quinque.engine.feed.apply import apply_group_kept, apply_kept, apply_leased, apply_stored
+from quinque.engine.feed.feed import Feed
 from quinque.errors import Duplicate, WrongType
 from quinque.model.events import (
     GROUP_KEPT,
@@ -19,13 +19,13 @@ from quinque.model.events import (
     Stored,
 )
 from quinque.model.families import EVENTS, Family
-from quinque.model.message import Message
+from quinque.model.message import FeedMessage
 from quinque.model.ops import Put
 from tests.engine.invariants import check_invariants
 from tests.engine.steps import NOW_MS, expire, flush, lease, pass_time, put, remove
 
 
-def ids(queue: Queue) -> list[bytes]:
+def ids(queue: Feed) -> list[bytes]:
     """Read from both ends."""
     forward, backward = [], []
     step = queue.head
@@ -41,7 +41,7 @@ def ids(queue: Queue) -> list[bytes]:
 
 
 @pytest.mark.parametrize("gone", [b"a", b"b", b"c"])
-def test_a_message_may_go_from_any_place(queue: Queue, gone: bytes) -> None:
+def test_a_message_may_go_from_any_place(queue: Feed, gone: bytes) -> None:
     put(queue, b"a", b"b", b"c")
 
     remove(queue, gone)
@@ -50,7 +50,7 @@ def test_a_message_may_go_from_any_place(queue: Queue, gone: bytes) -> None:
     check_invariants(queue)
 
 
-def test_a_message_that_is_gone_holds_on_to_no_other(queue: Queue) -> None:
+def test_a_message_that_is_gone_holds_on_to_no_other(queue: Feed) -> None:
     """Else a lease on it would keep all that came after it in memory."""
     put(queue, b"a", b"b", b"c")
     middle = queue.messages[b"b"]
@@ -60,7 +60,7 @@ def test_a_message_that_is_gone_holds_on_to_no_other(queue: Queue) -> None:
     assert (middle.before, middle.after) == (None, None)
 
 
-def test_messages_of_a_flushed_queue_hold_on_to_no_others(queue: Queue) -> None:
+def test_messages_of_a_flushed_queue_hold_on_to_no_others(queue: Feed) -> None:
     put(queue, b"a", b"b", b"c")
     messages = list(queue.messages.values())
 
@@ -70,7 +70,7 @@ def test_messages_of_a_flushed_queue_hold_on_to_no_others(queue: Queue) -> None:
     assert (queue.head, queue.tail, queue.is_empty) == (None, None, True)
 
 
-def test_each_message_before_all_stands_one_place_before_the_last_such(queue: Queue) -> None:
+def test_each_message_before_all_stands_one_place_before_the_last_such(queue: Feed) -> None:
     put(queue, b"a")
     put(queue, b"b", b"c", to_front=True)
 
@@ -79,7 +79,7 @@ def test_each_message_before_all_stands_one_place_before_the_last_such(queue: Qu
     check_invariants(queue)
 
 
-def test_messages_that_come_together_have_places_that_follow_each_other(queue: Queue) -> None:
+def test_messages_that_come_together_have_places_that_follow_each_other(queue: Feed) -> None:
     op = Put(EVENTS, b"q", [b"1", b"2", b"3"])
 
     messages = apply_stored(queue, decide.put(queue, op, NOW_MS, 5_000), home=70)
@@ -92,7 +92,7 @@ def test_messages_that_come_together_have_places_that_follow_each_other(queue: Q
     check_invariants(queue)
 
 
-def test_a_taken_id_and_another_family_are_refused(queue: Queue) -> None:
+def test_a_taken_id_and_another_family_are_refused(queue: Feed) -> None:
     put(queue, b"a")
 
     with pytest.raises(Duplicate):
@@ -101,7 +101,7 @@ def test_a_taken_id_and_another_family_are_refused(queue: Queue) -> None:
         decide.put(queue, Put(Family("other", 9, ""), b"q", [b""]), NOW_MS, 5_000)
 
 
-def test_dead_messages_are_stepped_over_once_and_then_known(queue: Queue) -> None:
+def test_dead_messages_are_stepped_over_once_and_then_known(queue: Feed) -> None:
     put(queue, *(b"%d" % number for number in range(50)), ttl_ms=10)
     put(queue, b"lives")
 
@@ -112,7 +112,7 @@ def test_dead_messages_are_stepped_over_once_and_then_known(queue: Queue) -> Non
     check_invariants(queue, NOW_MS + 10)
 
 
-def test_a_group_in_the_middle_of_the_dead_goes_on_after_them(queue: Queue) -> None:
+def test_a_group_in_the_middle_of_the_dead_goes_on_after_them(queue: Feed) -> None:
     put(queue, b"a", b"b", b"c", ttl_ms=10)
     put(queue, b"d")
     lease(queue)
@@ -123,7 +123,7 @@ def test_a_group_in_the_middle_of_the_dead_goes_on_after_them(queue: Queue) -> N
     check_invariants(queue, NOW_MS + 10)
 
 
-def test_what_a_group_finds_dead_in_the_middle_is_not_taken_for_the_start(queue: Queue) -> None:
+def test_what_a_group_finds_dead_in_the_middle_is_not_taken_for_the_start(queue: Feed) -> None:
     """It lives for groups that are not as far: only a row of dead ones from the head is known."""
     put(queue, b"lives")
     put(queue, b"dies", ttl_ms=10)
@@ -136,7 +136,7 @@ def test_what_a_group_finds_dead_in_the_middle_is_not_taken_for_the_start(queue:
     assert lease(queue, group=b"h", now_ms=NOW_MS + 10) == [b"lives"]
 
 
-def test_what_is_known_of_the_dead_follows_them_as_they_go(queue: Queue) -> None:
+def test_what_is_known_of_the_dead_follows_them_as_they_go(queue: Feed) -> None:
     put(queue, b"a", b"b", ttl_ms=10)
     put(queue, b"c")
     queue.next_for(None, NOW_MS + 10)
@@ -149,7 +149,7 @@ def test_what_is_known_of_the_dead_follows_them_as_they_go(queue: Queue) -> None
     assert queue.next_for(None, NOW_MS + 10) is queue.messages[b"c"]
 
 
-def test_a_message_before_all_is_seen_though_all_behind_it_is_dead(queue: Queue) -> None:
+def test_a_message_before_all_is_seen_though_all_behind_it_is_dead(queue: Feed) -> None:
     put(queue, b"a", ttl_ms=10)
     put(queue, b"b")
     queue.next_for(None, NOW_MS + 10)
@@ -161,7 +161,7 @@ def test_a_message_before_all_is_seen_though_all_behind_it_is_dead(queue: Queue)
 
 
 def test_messages_read_back_in_any_order_are_put_in_order() -> None:
-    queue = Queue(b"q", EVENTS, in_order=False)
+    queue = Feed(b"q", EVENTS, in_order=False)
     for place in (5, 2, 9, 1):
         apply_kept(queue, kept(b"%d" % place, place, holds=[]), 0)
     apply_group_kept(queue, GroupKept(GROUP_KEPT, b"q", EVENTS.code, b"g", 5))
@@ -174,7 +174,7 @@ def test_messages_read_back_in_any_order_are_put_in_order() -> None:
 
 
 def test_a_group_that_came_to_nothing_is_dropped_when_all_is_read() -> None:
-    queue = Queue(b"q", EVENTS, in_order=False)
+    queue = Feed(b"q", EVENTS, in_order=False)
     apply_kept(queue, kept(b"7", 7, holds=[]), 0)
     apply_group_kept(queue, GroupKept(GROUP_KEPT, b"q", EVENTS.code, b"g", 6))
 
@@ -184,7 +184,7 @@ def test_a_group_that_came_to_nothing_is_dropped_when_all_is_read() -> None:
 
 
 def test_what_groups_held_is_read_back_from_the_message_itself() -> None:
-    queue = Queue(b"q", EVENTS, in_order=False)
+    queue = Feed(b"q", EVENTS, in_order=False)
     holds = [(b"held", 5_000, 3), (b"again", 0, 2), (b"fresh", 0, 0)]
     apply_kept(queue, kept(b"7", 7, holds), 0)
 
@@ -197,7 +197,7 @@ def test_what_groups_held_is_read_back_from_the_message_itself() -> None:
 
 
 def test_a_message_that_goes_before_it_is_known_how_far_its_group_came_leaves_nothing() -> None:
-    queue = Queue(b"q", EVENTS, in_order=False)
+    queue = Feed(b"q", EVENTS, in_order=False)
     apply_kept(queue, kept(b"7", 7, [(b"g", 5_000, 1), (b"h", 0, 1)]), 0)
     apply_kept(queue, kept(b"8", 8, []), 0)
     remove(queue, b"7")
@@ -210,7 +210,7 @@ def test_a_message_that_goes_before_it_is_known_how_far_its_group_came_leaves_no
 
 
 def test_a_lease_of_a_message_that_is_not_there_moves_its_group_on() -> None:
-    queue = Queue(b"q", EVENTS, in_order=False)
+    queue = Feed(b"q", EVENTS, in_order=False)
     apply_leased(queue, Leased(LEASED, b"q", b"g", 5_000, 7, [b"7"]))
     apply_kept(queue, kept(b"7", 7, holds=[]), 0)
     apply_kept(queue, kept(b"8", 8, holds=[]), 0)
@@ -220,7 +220,7 @@ def test_a_lease_of_a_message_that_is_not_there_moves_its_group_on() -> None:
     assert lease(queue, 5) == [b"8"]
 
 
-def test_a_message_before_all_names_the_groups_that_have_come_further(queue: Queue) -> None:
+def test_a_message_before_all_names_the_groups_that_have_come_further(queue: Feed) -> None:
     put(queue, b"a")
     lease(queue)
     op = Put(EVENTS, b"q", [b""], message_id=b"front", to_front=True)
@@ -231,7 +231,7 @@ def test_a_message_before_all_names_the_groups_that_have_come_further(queue: Que
 
 
 def test_a_message_before_all_is_read_back_though_its_group_is_not_known_yet() -> None:
-    queue = Queue(b"q", EVENTS, in_order=False)
+    queue = Feed(b"q", EVENTS, in_order=False)
     stored = Stored(STORED, b"q", EVENTS.code, 7, 0, False, [b"g"], [b"front"], [b""])
     apply_stored(queue, stored, 0)
     apply_kept(queue, kept(b"8", 8, holds=[]), 0)
@@ -243,7 +243,7 @@ def test_a_message_before_all_is_read_back_though_its_group_is_not_known_yet() -
     check_invariants(queue)
 
 
-def test_reminders_of_messages_that_went_early_do_not_pile_up(queue: Queue) -> None:
+def test_reminders_of_messages_that_went_early_do_not_pile_up(queue: Feed) -> None:
     put(queue, b"stays", ttl_ms=100)
     for number in range(10_000):
         put(queue, b"%d" % number, ttl_ms=number + 1)
@@ -259,4 +259,4 @@ def kept(id: bytes, place: int, holds: list[tuple[bytes, int, int]]) -> Kept:
 
 
 def test_a_message_is_small() -> None:
-    assert not hasattr(Message(b"", 0, 0, False, b"", 0), "__dict__")
+    assert not hasattr(FeedMessage(b"", 0, 0, False, b"", 0), "__dict__")

@@ -3,7 +3,7 @@
 Called by   the tests beside this file.
 Calls       repository.py.
 
-`engine/decide.py:put` on a page is a function or a class of that module of the package,
+`engine/feed/decide.py:put` on a page is a function or a class of that module of the package,
 `server/turn.py:Turn.end` a method, and `tests/…/test_x.py::test_y` a test.
 """
 

@@ -1,4 +1,4 @@
-"""Facts about docs/operations.md: its table of settings is the table of the settings."""
+"""Facts about docs/operations.md: its tables of settings and of names are those of the code."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ import tomllib
 from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.commands.table import all_commands
 from quinque.server.config import SETTINGS, Config, Setting
+from quinque.server.config_names import OTHER_NAMES
 from quinque.server.users import Users
 from tests.facts.pages import text_of
 from tests.facts.repository import ROOT
 
 PAGE = ROOT / "docs" / "operations.md"
 EXAMPLE = ROOT / "docs" / "examples" / "users.toml"
-BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"
+
+
+# When one of these two fails, put the right side between the two markers.
 
 
 def test_the_table_of_settings_is_that_of_the_code() -> None:
-    page = text_of(PAGE)
-    table = page[page.index(BEGIN) + len(BEGIN) : page.index(END)]
+    assert _between("settings") == settings_table()
 
-    # When this fails, put the right side between the two markers.
-    assert table == settings_table()
+
+def test_the_table_of_other_names_is_that_of_the_code() -> None:
+    assert _between("other names") == names_table()
 
 
 def test_the_example_of_users_is_good() -> None:
@@ -46,6 +49,22 @@ def settings_table() -> str:
     rows = ["| setting | value | default | live | meaning |", "|---|---|---|---|---|"]
     rows += [_row(setting) for setting in SETTINGS.values()]
     return "\n".join(rows) + "\n"
+
+
+def names_table() -> str:
+    """Other names of settings as a Markdown table, with the values that CONFIG SET takes."""
+    rows = ["| name | CONFIG SET takes | meaning |", "|---|---|---|"]
+    for name, other in OTHER_NAMES.items():
+        taken = other.accepts.shape.replace(" | ", ", ") if other.accepts else ""
+        if other.setting:
+            taken = f"what `{other.setting}` does"
+        rows.append(f"| `{name}` | {taken} | {other.meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _between(marker: str) -> str:
+    page, begin = text_of(PAGE), f"<!-- {marker} -->\n"
+    return page[page.index(begin) + len(begin) : page.index(f"<!-- /{marker} -->")]
 
 
 def _row(setting: Setting) -> str:

@@ -15,7 +15,11 @@ TRANSCRIPTS = [parse(text_of(path)) for path in transcript_paths()]
 REQUESTS = [argv for transcript in TRANSCRIPTS for argv in requests_of(transcript)]
 REPLIES = {line for transcript in TRANSCRIPTS for line in lines_of(transcript)}
 
-DIALECTS = ("bananaq.py", "okq.py")
+DIALECTS = tuple(
+    path.name
+    for path in sorted((PACKAGE / "dialects").glob("*.py"))
+    if path.name not in {"__init__.py", "args.py", "command.py"}
+)
 
 
 def test_every_command_of_a_family_is_in_a_transcript() -> None:

@@ -1,13 +1,14 @@
 """Kill a broker under load, again and again, and see whether anything was lost.
 
-Called by   test_kill_loop.py; by hand: python -m tests.faults.kill_loop --rounds 200
-Calls       load.py (the clients, as processes), total_queue.py (the verdict).
+Called by   test_kill_loop.py and others; by hand: python -m tests.faults.kill_loop --rounds 200
+Calls       load.py (the clients, as processes), total_queue.py and job_checks.py (the verdicts).
 
 A round: a broker with `fsync = always` starts on what the last one left, with other sizes of
-segments and memory each time; clients connect and do as they like; after a random number of
-replies the broker gets SIGKILL, in some rounds a client before it, in some the next broker too
-while it is still reading the journal. In the end everything is drained, the broker is killed once
-more, and nothing may be left.
+segments and memory each time; clients of all families connect and do as they like; after a random
+number of replies the broker gets SIGKILL, in some rounds a client before it, in some the next
+broker too while it is still reading the journal. Before the clients connect again, every job is
+looked at. In the end everything is drained, the broker is killed once more, and nothing may be
+left.
 
 Not here: faults of the disk (test_full_disk.py, test_failing_disk.py).
 """
@@ -23,19 +24,24 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from tests.faults.load import LEASES_S, VIEWS, Reading, take_answer, words_of
-from tests.faults.total_queue import Operation, Verb, Verdict, check, lines
+from tests.faults import job_checks, job_looks, total_queue
+from tests.faults.job_checks import JobVerdict
+from tests.faults.job_history import JobOperation
+from tests.faults.load import Reading
+from tests.faults.load_events import LEASES_S, VIEWS, take_answer, words_of
+from tests.faults.total_queue import Operation, Verb, Verdict, lines
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import TIMEOUT_S, Client, meaning, request
 
-CLIENTS = 3
+CLIENTS = {"events": 2, "jobs": 2}  # processes, by family
 REPLIES_OF_A_ROUND = (1, 1500)
 SEGMENT_SIZES = ("64kb", "64kb", "128kb", "64mb")
 MEMORIES = ("0", "1", "16kb")
+ROUNDS_OF_A_DRAIN = 20
 DRAIN_AT_ONCE = 200
 DRAIN_LEASE_S = 60.0
 DRAIN_PATIENCE_S = 1.5 * max(LEASES_S)
@@ -53,12 +59,26 @@ class Kills:
 
 
 @dataclass(slots=True)
+class Outcome:
+    """What came of a run."""
+
+    events: Verdict
+    jobs: JobVerdict
+    kills: Kills
+
+    @property
+    def is_good(self) -> bool:
+        return self.events.is_good and self.jobs.is_good
+
+
+@dataclass(slots=True)
 class ClientProcess:
     """A client, and what it has written down so far."""
 
+    family: str
     process: subprocess.Popen[bytes]
     reader: threading.Thread
-    reading: Reading = field(default_factory=Reading)
+    reading: Reading
 
 
 class Clients:
@@ -72,17 +92,10 @@ class Clients:
 
     def fill_up(self) -> None:
         """As many as there should be are alive."""
-        while len(self._alive()) < CLIENTS:
-            name = f"c{len(self._all)}"
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.load", name, f"{self._seed}.{name}"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )
-            client = ClientProcess(process, threading.Thread(name=name))
-            client.reader = threading.Thread(target=self._read, args=(client,), name=name)
-            client.reader.start()
-            self._all.append(client)
+        for family, wanted in CLIENTS.items():
+            alive = sum(client.family == family for client in self._alive())
+            for _ in range(wanted - alive):
+                self._start(family, f"c{len(self._all)}")
 
     def go(self, port: int) -> None:
         """All of them connect to the broker."""
@@ -103,14 +116,17 @@ class Clients:
         client.process.wait()
         _pipe(client.process.stdin).close()
 
-    def finish(self) -> list[Operation]:
-        """They end; all they have written down."""
+    def finish(self) -> dict[str, list[Any]]:
+        """They end; all they have written down, by family."""
         for client in self._alive():
             _pipe(client.process.stdin).close()
         for client in self._all:
             client.process.wait(TIMEOUT_S)
             client.reader.join(TIMEOUT_S)
-        return [op for client in self._all for op in client.reading.operations.values()]
+        history: dict[str, list[Any]] = {family: [] for family in CLIENTS}
+        for client in self._all:
+            history[client.family] += client.reading.operations.values()
+        return history
 
     def end(self) -> None:
         """None of them is left, whatever happened."""
@@ -119,6 +135,16 @@ class Clients:
             client.process.wait()
         for client in self._all:
             client.reader.join(TIMEOUT_S)
+
+    def _start(self, family: str, name: str) -> None:
+        words = ["tests.faults.load", family, name, f"{self._seed}.{name}"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        client = ClientProcess(family, process, threading.Thread(name=name), Reading(family))
+        client.reader = threading.Thread(target=self._read, args=(client,), name=name)
+        client.reader.start()
+        self._all.append(client)
 
     def _alive(self) -> list[ClientProcess]:
         return [client for client in self._all if client.process.poll() is None]
@@ -140,8 +166,8 @@ def run(
     seconds: float = 0.0,
     before: Sequence[str] = (),
     kill: Callable[[RunningBroker], None] = RunningBroker.kill,
-) -> tuple[Verdict, Kills]:
-    """The verdict after so many rounds, or as many as begin within `seconds` (0: no limit).
+) -> Outcome:
+    """What came of so many rounds, or of as many as begin within `seconds` (0: no limit).
 
     `before` are words to put before the broker's command line, `kill` is how it ends each time.
     """
@@ -151,20 +177,30 @@ def run(
     ends_s = time.monotonic() + seconds if seconds else float("inf")
     try:
         with start_broker(folder, *_flags(chance), before=before) as broker:
+            snapshots = [job_looks.look(broker)]
+            drained: list[JobOperation] = []
             while kills.brokers < rounds and time.monotonic() < ends_s:
                 _play_round(broker, clients, chance, kills, kill)
+                snapshots.append(job_looks.look(broker))
+                if kills.brokers % ROUNDS_OF_A_DRAIN == 0:
+                    # Or what killed clients held would be there to the end, and looked at.
+                    drained += job_looks.drain(broker)
+                    snapshots.append(job_looks.look(broker))
             history = clients.finish()
-            history += drain(broker)
+            history["events"] += drain(broker)
+            history["jobs"] += drained + job_looks.drain(broker)
             kill(broker)
             broker.restart(*_flags(chance), same_port=True)
-            history += drain(broker)
+            history["events"] += drain(broker)
+            snapshots.append(job_looks.look(broker))
             # As the broker sees the folder, which may be on a disk of its own.
             folder = Path(f"/proc/{broker.pid}/root{broker.folder}")
             numbers = [int(path.stem) for path in folder.glob("*.journal")]
             kills.segments, kills.compacted = max(numbers), min(numbers) - 1
     finally:
         clients.end()
-    return check(history, VIEWS), kills
+    events = total_queue.check(history["events"], VIEWS)
+    return Outcome(events, job_checks.check(history["jobs"], snapshots), kills)
 
 
 def drain(broker: RunningBroker) -> list[Operation]:
@@ -263,24 +299,28 @@ def main() -> int:
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="quinque-kills-") as folder:
-        verdict, kills = run(asked.folder or Path(folder), asked.rounds, asked.seed, asked.seconds)
-    print("\n".join(report(verdict, kills)))
-    return 0 if verdict.is_good else 1
+        outcome = run(asked.folder or Path(folder), asked.rounds, asked.seed, asked.seconds)
+    print("\n".join(report(outcome)))
+    return 0 if outcome.is_good else 1
 
 
-def report(verdict: Verdict, kills: Kills) -> Iterator[str]:
+def report(outcome: Outcome) -> Iterator[str]:
     """What happened, as a table and a sentence."""
-    yield f"  {'brokers killed':<32}{kills.brokers:>8}"
-    yield f"  {'brokers killed while starting':<32}{kills.starting_brokers:>8}"
-    yield f"  {'clients killed':<32}{kills.clients:>8}"
-    yield f"  {'journal segments written':<32}{kills.segments:>8}"
-    yield f"  {'journal segments compacted':<32}{kills.compacted:>8}"
-    yield from lines(verdict)
-    if verdict.is_good:
+    kills = outcome.kills
+    yield f"  {'brokers killed':<36}{kills.brokers:>8}"
+    yield f"  {'brokers killed while starting':<36}{kills.starting_brokers:>8}"
+    yield f"  {'clients killed':<36}{kills.clients:>8}"
+    yield f"  {'journal segments written':<36}{kills.segments:>8}"
+    yield f"  {'journal segments compacted':<36}{kills.compacted:>8}"
+    for family, verdict in (("events", outcome.events), ("jobs", outcome.jobs)):
+        yield family
+        yield from lines(verdict)
+    if outcome.is_good:
         yield "Nothing acknowledged was lost, and nothing acked came back."
         return
-    for what, found in verdict.violations.items():
-        yield from (f"{what}: {line}" for line in found[:20])
+    for verdict in (outcome.events, outcome.jobs):
+        for what, found in verdict.violations.items():
+            yield from (f"{what}: {line}" for line in found[:20])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from time import monotonic
 
 import pytest
 
+from tests.faults.clocks import WallClock
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client
 
@@ -19,29 +20,6 @@ HOUR_S, DAY_S = 3600, 86_400
 JUMPS_S = [HOUR_S, -HOUR_S, DAY_S, -DAY_S]
 LIFE_S, LEASE_S = 600, 300
 BRIEF_LEASE_S = 0.5
-
-
-class WallClock:
-    """The wall clock of a broker started with these variables."""
-
-    def __init__(self, folder: Path) -> None:
-        libraries = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
-        assert libraries, "libfaketime moves the clock of this test: install the package faketime"
-        self._file = folder / "offset"
-        self.jump(0)
-        self.variables = {
-            "LD_PRELOAD": str(libraries[0]),
-            "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-
-    def jump(self, by_s: int) -> None:
-        """From now on the clock is so far from the true time."""
-        # In one step: a reader never finds an empty file.
-        written = self._file.with_suffix(".new")
-        written.write_text(f"{by_s:+d}\n")
-        written.rename(self._file)
 
 
 @pytest.fixture

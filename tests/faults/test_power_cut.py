@@ -20,9 +20,9 @@ def test_ten_power_cuts_lose_nothing_acknowledged_and_deliver_nothing_acked(
             disk.cut_power()
             disk.power_on()
 
-        verdict, kills = run(tmp_path / "disk", rounds=10, seed=3, before=disk.before, kill=cut)
+        outcome = run(tmp_path / "disk", rounds=10, seed=3, before=disk.before, kill=cut)
 
-    assert verdict.is_good, "\n".join(report(verdict, kills))
+    assert outcome.is_good, "\n".join(report(outcome))
 
 
 def test_the_cut_is_real_what_was_not_synced_is_gone(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Was anything lost, doubled or invented? What many clients saw of a queue, checked as a whole.
 
-Called by   kill_loop.py, with the history that the clients of load.py wrote.
+Called by   kill_loop.py, with the history that the clients of load_events.py wrote.
 Calls       nothing.
 
 The check is Jepsen's total-queue, made stricter by what this broker promises. A history is a list
@@ -8,7 +8,7 @@ of operations; one that was sent and not answered is indeterminate: it may have 
 not, and either is right. Times are of one monotonic clock, so "before" is meant literally: A is
 before B when A was answered before B was sent.
 
-Not here: making a history (load.py), faults (kill_loop.py).
+Not here: making a history (load_events.py), faults (kill_loop.py), jobs (job_checks.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Protocol
 
 Verb = Literal["add", "get", "ack", "redo"]
 View = tuple[str, str]  # a queue, and a group that reads it
@@ -57,6 +57,15 @@ class Operation:
     @property
     def was_delivered(self) -> bool:
         return self.verb == "get" and bool(self.id)
+
+
+class Found(Protocol):
+    """What a check of a family found."""
+
+    counts: Counter[str]
+
+    @property
+    def violations(self) -> dict[str, list[str]]: ...
 
 
 @dataclass(slots=True)
@@ -238,9 +247,9 @@ def _ns(span_s: float) -> int:
     return round(span_s * 1e9)
 
 
-def lines(verdict: Verdict) -> Iterator[str]:
+def lines(verdict: Found) -> Iterator[str]:
     """The verdict as a table for people."""
     for what, count in sorted(verdict.counts.items()):
-        yield f"  {what:<32}{count:>8}"
+        yield f"  {what:<36}{count:>8}"
     for what, found in verdict.violations.items():
-        yield f"  {what:<32}{len(found):>8}"
+        yield f"  {what:<36}{len(found):>8}"

@@ -8,32 +8,24 @@ the store says it keeps, and the indexes themselves are compared.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from copy import deepcopy
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from quinque.errors import Duplicate
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Peek, Put, Release, Reserve
-from quinque.stores.clock import ManualClock
-from quinque.stores.embedded import compact
 from quinque.stores.embedded.store import EmbeddedStore
-from tests.engine.invariants import check_invariants
 from tests.model.effort import effort
+from tests.model.machine import START_MS, StoreMachine
 from tests.model.reference import Counts, Reference
+from tests.store.picture import feed_of
 
 QUEUES = (b"q", b"r")
 GROUPS = (b"g", b"h")
 CHOSEN_IDS = (b"x", b"y", b"z")
-START_MS = 1_700_000_000_000
-FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None  # no disk to wait for
 
 # Mostly one queue and one group, so that things meet; the first is the one that is tried first.
 queues = st.sampled_from((b"q", b"q", b"q", b"r"))
@@ -42,31 +34,12 @@ bodies = st.sampled_from((b"", b"a", b"\r\n\0", b"b" * 300))
 spans_ms = st.sampled_from((0, 1, 50, 1_000, 60_000))
 
 
-class StoreAndReference(RuleBasedStateMachine):
-    @initialize(
-        segment_bytes=st.sampled_from((1, 250, 2_000)),
-        maxmemory=st.sampled_from((0, 1, 600)),
-        operations_a_turn=st.sampled_from((1, 1, 3, 1_000)),
-        compacts_always=st.booleans(),
-    )
-    def begin(
-        self, segment_bytes: int, maxmemory: int, operations_a_turn: int, compacts_always: bool
-    ) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="quinque-model-", dir=FAST))
-        self.settings: dict[str, Any] = {
-            "segment_bytes": segment_bytes,
-            "maxmemory": maxmemory,
-            "fsync": "no",  # what a crash of the process leaves does not depend on it
-        }
-        self.operations_a_turn = operations_a_turn
-        self.compacts_always = compacts_always
-        self.operations = 0
+class StoreAndReference(StoreMachine):
+    def begin_model(self) -> None:
         self.openings = 0
         self.model = Reference(START_MS)
-        self.committed = deepcopy(self.model)
         self.made_ids: list[bytes] = []
         self.waited: set[tuple[bytes, bytes]] = set()
-        self.open(START_MS)
 
     # -- operations ---------------------------------------------------------------------------
 
@@ -158,43 +131,13 @@ class StoreAndReference(RuleBasedStateMachine):
                 self.store.tick()
                 self.commit()
 
-    @rule()
-    def commit(self) -> None:
-        self.store.commit()
-
-        self.committed = deepcopy(self.model)
-
     @rule(set_back_ms=st.sampled_from((0, 0, 3_600_000)))
     def close_and_open(self, set_back_ms: int) -> None:
         self.store.close()
         self.committed = deepcopy(self.model)
-        self.open(self.model.now_ms - set_back_ms)
-
-    @rule(cut=st.sampled_from((None, 0.0, 0.3, 0.9, 1.0)))
-    def crash(self, cut: float | None) -> None:
-        """Between two turns, or in a commit: then a part of what it writes is in the file."""
-        before = self.copied()
-        ends = dict(self.store._journal.sizes)
-        if cut is not None:
-            committed = deepcopy(self.committed)
-            self.commit()
-            after = self.copied()
-            last = max(ends)
-            written_bytes = self.store._journal.sizes.get(last, ends[last]) - ends[last]
-            if self.store._journal.segment == last and cut < 1:
-                self.committed = committed
-                shutil.copy(after / segment_name(last), before)
-                end = ends[last] + int(written_bytes * cut)
-                os.truncate(before / segment_name(last), end)
-                shutil.rmtree(after)
-            else:
-                shutil.rmtree(before)
-                before = after
-        self.drop()
-        self.folder = before
-        now_ms = self.model.now_ms
-        self.model = deepcopy(self.committed)
-        self.open(now_ms)
+        known_ms = self.model.now_ms
+        self.open(known_ms - set_back_ms)
+        assert known_ms - set_back_ms <= self.store.now_ms() <= known_ms
 
     # -- after every step ---------------------------------------------------------------------
 
@@ -213,17 +156,7 @@ class StoreAndReference(RuleBasedStateMachine):
 
     @invariant()
     def indexes_agree(self) -> None:
-        now_ms = self.store.now_ms()
-        for name, queue in self.store.queues.items():
-            assert queue.name == name
-            assert not queue.is_empty, "an empty queue is dropped"
-            check_invariants(queue, now_ms)
-        every = [m for queue in self.store.queues.values() for m in queue.messages.values()]
-        kept = self.store.bodies
-        assert kept.count == len(every)
-        assert kept.in_memory == sum(len(m.body) for m in every if m.body is not None)
-        assert kept.on_disk == sum(m.body is None for m in every)
-        assert kept.total_bytes == sum(len(kept.of(m)) for m in every)
+        self.check_books()
 
     @invariant()
     def readers_are_woken(self) -> None:
@@ -238,40 +171,12 @@ class StoreAndReference(RuleBasedStateMachine):
         self.waited = waiting
         self.store.ready.clear()
 
-    def teardown(self) -> None:
-        if hasattr(self, "folder"):
-            self.drop()
-
-    def end_operation(self) -> None:
-        self.operations += 1
-        if self.operations % self.operations_a_turn == 0:
-            self.commit()
-
     # -- shared steps -------------------------------------------------------------------------
 
-    def open(self, now_ms: int) -> None:
-        """The store is open on the folder; the clock of the machine shows `now_ms`."""
-        known_ms = self.model.now_ms
-        self.clock = ManualClock(now_ms * 1000)
-        self.store = EmbeddedStore(self.folder, clock=self.clock, **self.settings)
-        if self.compacts_always:
-            sizes = self.store._journal.sizes
-            compactor: Any = self.store._compactor
-            compactor._is_worth_it = lambda: len(sizes) > 1
+    def opened(self) -> None:
         self.model.now_ms = self.store.now_ms()
-        assert min(now_ms, known_ms) <= self.model.now_ms <= max(now_ms, known_ms)
         self.openings += 1
         self.waited = {(queue, group) for queue in QUEUES for group in GROUPS}
-
-    def copied(self) -> Path:
-        """A copy of the folder as it is: what the process has not written is not in it."""
-        copy = Path(tempfile.mkdtemp(prefix="quinque-model-", dir=FAST))
-        return shutil.copytree(self.folder, copy, dirs_exist_ok=True)
-
-    def drop(self) -> None:
-        """The store and its folder are gone."""
-        self.store.close()
-        shutil.rmtree(self.folder)
 
     def draw_ids(self, data: st.DataObject, queue: bytes, group: bytes) -> list[bytes]:
         """Ids of what the group holds, mostly."""
@@ -282,17 +187,11 @@ class StoreAndReference(RuleBasedStateMachine):
     def reconcile(self, queue: bytes, group: bytes, ids: list[bytes]) -> None:
         """A lease on a message that was flushed may be forgotten when its segment was compacted
         and the store opened anew: then the ack is answered 0, and nothing else depends on it."""
-        held = self.store.queues[queue].groups[group].held if self.has_group(queue, group) else {}
+        groups = feed_of(self.store, queue).groups if queue in self.store.queues else {}
+        held = groups[group].held if group in groups else {}
         for id in ids:
             if (queue, group, id) in self.model.flushed and id not in held and self.openings > 1:
                 del self.model.flushed[queue, group, id]
-
-    def has_group(self, queue: bytes, group: bytes) -> bool:
-        return queue in self.store.queues and group in self.store.queues[queue].groups
-
-
-def segment_name(number: int) -> str:
-    return f"{number:010d}.journal"
 
 
 def counts_of(store: EmbeddedStore) -> Counts:
@@ -316,13 +215,6 @@ def counts_of_model(model: Reference) -> Counts:
         queue: (total, {group: row for group, row in rows.items() if any(row[:3])})
         for queue, (total, rows) in model.count().items()
     }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compaction_pauses_often() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compact, "STEP_BYTES", 100)
-        yield
 
 
 StoreAndReference.TestCase.settings = effort(examples=400, steps=60)

@@ -114,7 +114,7 @@ def test_monitoring_twice_shows_each_command_once(client: Client, other: Client)
 # -- SHUTDOWN ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [(), ("NOSAVE",), ("save", "now", "force")])
+@pytest.mark.parametrize("words", [(), ("NOSAVE",), ("save", "now", "force"), ("REWRITE-AOF",)])
 def test_shutdown_stops_the_broker_and_keeps_what_it_has(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
@@ -140,6 +140,7 @@ def test_shutdown_stops_the_broker_and_keeps_what_it_has(
         (("ABORT",), "No shutdown in progress."),
         (("nosuch",), "syntax error"),
         (("SAVE", "NOSAVE"), "syntax error"),
+        (("SAVE", "REWRITE-AOF"), "syntax error"),
         (("ABORT", "NOW"), "syntax error"),
     ],
 )
@@ -169,7 +170,8 @@ def test_debug_sleep_wants_seconds(client: Client, seconds: str) -> None:
 
 
 def test_every_command_of_two_words_has_help(client: Client) -> None:
-    for word in ("CLIENT", "COMMAND", "CONFIG", "DEBUG", "MEMORY", "SLOWLOG"):
+    words = ("CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DEBUG", "LATENCY", "MEMORY", "SLOWLOG")
+    for word in words:
         lines = client.call(word, "HELP")
 
         assert lines[0].startswith(f"{word} <subcommand>".encode())

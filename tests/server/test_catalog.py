@@ -87,7 +87,7 @@ def test_docs_of_all_commands_have_every_command(client3: Client) -> None:
 
 def test_list_can_be_filtered(client: Client) -> None:
     assert client.call("COMMAND", "LIST", "FILTERBY", "PATTERN", "qla*") == []
-    assert client.call("COMMAND", "LIST", "filterby", "pattern", "QL*") == [b"qlpush", b"qlpeek"]
+    assert client.call("COMMAND", "LIST", "filterby", "pattern", "QLP*") == [b"qlpush", b"qlpeek"]
     assert b"config|set" in client.call("COMMAND", "LIST", "FILTERBY", "ACLCAT", "admin")
     assert b"qadd" in client.call("COMMAND", "LIST", "FILTERBY", "ACLCAT", "events")
     assert client.call("COMMAND", "LIST", "FILTERBY", "MODULE", "x") == []

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from quinque import __version__
-from tests.server.broker import RunningBroker
+from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import Client, Refusal
 
-DEFAULT = "Server Clients Memory Persistence Stats Replication CPU Errorstats Keyspace Quinque"
+DEFAULT = (
+    "Server Clients Memory Jobs Queues Persistence Stats Replication CPU Errorstats Cluster"
+    " Keyspace Quinque"
+)
+
+# What Disque's INFO has.
+DISQUE = {
+    "Server": "disque_version disque_git_sha1 disque_git_dirty disque_build_id os arch_bits"
+    " multiplexing_api gcc_version process_id run_id tcp_port uptime_in_seconds uptime_in_days hz"
+    " executable config_file",
+    "Clients": "connected_clients client_longest_output_list client_biggest_input_buf"
+    " blocked_clients",
+    "Memory": "used_memory used_memory_human used_memory_rss used_memory_peak"
+    " used_memory_peak_human mem_fragmentation_ratio mem_allocator",
+    "Jobs": "registered_jobs",
+    "Queues": "registered_queues",
+    "Persistence": "loading aof_enabled aof_state aof_rewrite_in_progress aof_rewrite_scheduled"
+    " aof_last_rewrite_time_sec aof_current_rewrite_time_sec aof_last_bgrewrite_status"
+    " aof_last_write_status aof_current_size aof_base_size aof_pending_rewrite aof_buffer_length"
+    " aof_rewrite_buffer_length aof_pending_bio_fsync aof_delayed_fsync",
+    "Stats": "total_connections_received total_commands_processed instantaneous_ops_per_sec"
+    " total_net_input_bytes total_net_output_bytes instantaneous_input_kbps"
+    " instantaneous_output_kbps rejected_connections latest_fork_usec",
+    "CPU": "used_cpu_sys used_cpu_user used_cpu_sys_children used_cpu_user_children",
+}
 
 
 def sections(text: bytes) -> dict[str, dict[str, str]]:
@@ -34,6 +60,42 @@ def test_info_has_the_sections_and_the_fields_that_tools_look_for(client: Client
     assert int(found["Memory"]["used_memory"]) > 1_000_000
     assert int(found["Stats"]["total_commands_processed"]) >= 0
     assert found["Quinque"]["fsync"] == "always"
+
+
+@pytest.mark.parametrize("section", DISQUE)
+def test_info_has_every_field_of_disque(client: Client, section: str) -> None:
+    found = sections(client.call("INFO", section))[section]
+
+    assert set(DISQUE[section].split()) - set(found) == set()
+    assert "" not in {value for name, value in found.items() if name != "config_file"}
+
+
+def test_an_empty_line_parts_the_sections(client: Client) -> None:
+    # disqueue-node cuts at each "#", and takes two empty lines off the end of what it gets.
+    pieces = client.call("INFO").decode().split("#")[1:]
+
+    assert [piece.split("\r\n")[0].strip() for piece in pieces] == DEFAULT.split()
+    assert all(piece.endswith("\r\n\r\n") for piece in pieces[:-1])
+
+
+def test_jobs_and_their_queues_are_counted(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        client.call("QADD", "events", 60, "not a job")
+        for queue in ("a", "a", "b"):
+            client.call("ADDJOB", queue, "body", 0)
+
+        found = sections(client.call("INFO", "jobs", "queues"))
+
+        assert found == {"Jobs": {"registered_jobs": "3"}, "Queues": {"registered_queues": "2"}}
+
+
+def test_rates_are_measured_once_a_second(client: Client) -> None:
+    def rates() -> dict[str, str]:
+        return sections(client.call("INFO", "stats"))["Stats"]
+
+    wait_until(lambda: int(rates()["instantaneous_ops_per_sec"]) > 0)
+    wait_until(lambda: float(rates()["instantaneous_input_kbps"]) > 0)
+    assert float(rates()["instantaneous_output_kbps"]) > 0
 
 
 def test_info_is_lines_with_cr_lf_and_verbatim_in_resp3(client: Client, client3: Client) -> None:
@@ -107,6 +169,19 @@ def test_memory_usage_of_a_queue_grows_with_it(client: Client, queue: str) -> No
     client.call("QADD", queue, 60, "x")
 
     two = client.call("MEMORY", "USAGE", queue, "SAMPLES", 0)
+
+    assert 100 < one < two
+
+
+def test_memory_usage_of_a_queue_of_jobs_counts_jobs_in_every_state(
+    client: Client, queue: str
+) -> None:
+    client.call("ADDJOB", queue, "x", 0)
+    one = client.call("MEMORY", "USAGE", queue)
+    client.call("ADDJOB", queue, "x", 0, "DELAY", 60)
+    client.call("GETJOB", "FROM", queue)
+
+    two = client.call("MEMORY", "USAGE", queue)
 
     assert 100 < one < two
 

@@ -35,6 +35,16 @@ commands = ["QADD"]
 password = "c"
 commands = ["-QFLUSH", "-CLIENT|SETNAME"]
 
+[users.keeper]
+password = "k"
+families = ["events"]
+rights = ["read", "write", "admin"]
+
+[users.limited]
+password = "l"
+queues = ["orders.*"]
+rights = ["read", "write", "admin"]
+
 [users.stranger]
 password = "s"
 families = []
@@ -94,7 +104,8 @@ def test_a_failed_login_leaves_one_who_one_was(guarded: RunningBroker) -> None:
 
 def test_hello_needs_a_user_and_can_bring_one(guarded: RunningBroker) -> None:
     with guarded.connect() as client:
-        for words in (("HELLO",), ("HELLO", "3"), ("HELLO", "3", "SETNAME", "x")):
+        assert client.call("HELLO") == NOAUTH, "Disque's, which tells of the nodes"
+        for words in (("HELLO", "3"), ("HELLO", "3", "SETNAME", "x")):
             assert client.call(*words).text.startswith(
                 "NOAUTH HELLO must be called with the client already authenticated, otherwise"
                 " the HELLO <proto> AUTH <user> <pass> option can be used"
@@ -203,6 +214,40 @@ def test_a_list_of_all_queues_has_only_those_the_user_may_see(guarded: RunningBr
         assert b"orders.seen" in listed
         assert b"unseen" not in listed
         assert not any(b"unseen" in line for line in client.call("QINFO"))
+
+
+@pytest.mark.parametrize("words", [("DEBUG", "FLUSHALL"), ("CLUSTER", "RESET")])
+def test_all_jobs_may_be_flushed_only_by_who_may_touch_all_of_them(
+    guarded: RunningBroker, words: tuple[str, str]
+) -> None:
+    with login(guarded, "boss") as boss:
+        job_id = boss.call("ADDJOB", "jobs", "x", 0)
+        why = ": it needs the right 'admin'"
+        with login(guarded, "reader") as client:
+            assert client.call(*words) == refused("reader", "|".join(words).lower(), why)
+        with login(guarded, "keeper") as client:
+            assert client.call(*words) == refused("keeper", "|".join(words).lower())
+        with login(guarded, "limited") as client:
+            assert client.call(*words) == Refusal(
+                "NOPERM User limited has no permissions to access every queue"
+            )
+        assert boss.call("SHOW", job_id) is not None
+
+        assert boss.call(*words) == b"OK"
+
+        assert boss.call("SHOW", job_id) is None
+
+
+def test_everyone_may_ask_for_the_nodes_and_only_admins_change_them(guarded: RunningBroker) -> None:
+    with login(guarded, "reader") as client:
+        node_id = client.call("CLUSTER", "MYID")
+
+        assert client.call("HELLO")[1] == node_id
+        assert client.call("CLUSTER", "LEAVING", "yes") == refused(
+            "reader", "cluster|leaving", ": it needs the right 'admin'"
+        )
+    with login(guarded, "stranger") as client:
+        assert client.call("HELLO")[1] == node_id
 
 
 def test_a_pipeline_has_each_of_its_requests_checked(guarded: RunningBroker) -> None:

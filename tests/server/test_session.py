@@ -37,10 +37,10 @@ def test_an_unknown_command_is_quoted_in_the_error(client: Client) -> None:
     assert refused == Refusal("ERR unknown command 'nosuch', with args beginning with: 'a  b' 'c'")
 
 
-def test_hello_without_arguments_answers_in_the_protocol_of_the_connection(client: Client) -> None:
+def test_hello_2_answers_who_the_server_is(client: Client) -> None:
     number = client.call("CLIENT", "ID")
 
-    assert client.ask("HELLO") == (
+    assert client.ask("HELLO", 2) == (
         b"*14\r\n$6\r\nserver\r\n$7\r\nquinque\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n"
         b"$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:%d\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
         b"$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n" % number

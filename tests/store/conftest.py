@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded import compact
+from tests.store.disk import Disk
+from tests.store.stage import Stage
+
 MEMORY = Path("/dev/shm")
 
 
@@ -18,3 +23,27 @@ def folder() -> Iterator[Path]:
     made = tempfile.mkdtemp(prefix="quinque-store-", dir=MEMORY if MEMORY.is_dir() else None)
     yield Path(made)
     shutil.rmtree(made)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    """A disk that works until it is told not to."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield Disk(patch)
+
+
+@pytest.fixture
+def stage(folder: Path) -> Iterator[Stage]:
+    stage = Stage(folder)
+    yield stage
+    stage.store.close()
+
+
+@pytest.fixture
+def compaction_pauses_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "STEP_BYTES", 60)

@@ -1,6 +1,6 @@
 """All that a store knows, as plain values: two stores that look alike will answer alike.
 
-Called by   the tests beside this file, tests/unit/test_check.py.
+Called by   the tests beside this file, tests/model, tests/unit/test_check.py.
 Calls       nothing; it looks into the queues.
 """
 
@@ -8,44 +8,120 @@ from __future__ import annotations
 
 from typing import Any
 
+from quinque.engine.feed.feed import Feed
+from quinque.engine.work.worklist import Worklist
+from quinque.model.message import Message
 from quinque.stores.embedded.store import EmbeddedStore
+from tests.engine.invariants import check_invariants
+from tests.engine.work.invariants import check_directory, check_worklist, in_order
 
 
 def picture_of(store: EmbeddedStore) -> dict[bytes, Any]:
-    """Queues with their messages in order, and for each group what it holds, may have again and
-    has done.
-
-    A group that did nothing is left out: it is the same as one that never was. So are leases on
-    messages that were flushed: compaction and a restart may forget them.
-    """
+    """Queues with their messages in order, and what is known of them beside."""
     queues: dict[bytes, Any] = {}
     for name, queue in sorted(store.queues.items()):
-        messages = []
-        step = queue.head
-        while step is not None:
-            body = store.bodies.of(step)
-            messages.append((step.id, body, step.place, step.expires_ms, step.is_single))
-            step = step.after
-        groups = {}
-        for group in queue.groups.values():
-            held = {
-                id: (it.deadline_ms, it.deliveries)
-                for id, it in group.held.items()
-                if it.message is queue.messages.get(id)
-            }
-            again = {id: it.deliveries for id, it in group.again.items() if it.deliveries}
-            done = [
-                id
-                for id, _, place, _, _ in messages
-                if place <= group.cursor and id not in held and id not in group.again
-            ]
-            if held or again or done:
-                groups[group.name] = (held, again, done)
-        if messages:
-            queues[name] = (queue.family.name, messages, groups)
+        if isinstance(queue, Worklist):
+            picture: Any = _picture_of_worklist(store, queue)
+        else:
+            assert isinstance(queue, Feed)
+            picture = _picture_of_feed(store, queue)
+        if picture is not None:
+            queues[name] = picture
     return queues
 
 
 def messages_of(store: EmbeddedStore) -> dict[bytes, list[bytes]]:
     """The bodies of each queue, in order."""
     return {name: [row[1] for row in rows[1]] for name, rows in picture_of(store).items()}
+
+
+def feed_of(store: EmbeddedStore, name: bytes) -> Feed:
+    """The queue, which is a feed."""
+    queue = store.queues[name]
+    assert isinstance(queue, Feed)
+    return queue
+
+
+def check_indexes(store: EmbeddedStore) -> None:
+    """Every index of every queue says the same as every other."""
+    now_ms = store.now_ms()
+    for name, queue in store.queues.items():
+        assert queue.name == name
+        if isinstance(queue, Worklist):
+            check_worklist(queue, now_ms)
+        else:
+            assert isinstance(queue, Feed)
+            assert not queue.is_empty, "an empty queue is dropped"
+            check_invariants(queue, now_ms)
+    check_directory(store.directory)
+    for message in store.directory.by_id.values():
+        assert store.queues.get(message.queue.name) is message.queue, "its queue is gone"
+    assert store.bodies.count == len(every_message(store))
+
+
+def every_message(store: EmbeddedStore) -> list[Message]:
+    messages: list[Message] = []
+    for queue in store.queues.values():
+        if isinstance(queue, Worklist):
+            messages += queue.all()
+        else:
+            assert isinstance(queue, Feed)
+            messages += queue.messages.values()
+    return messages
+
+
+def _picture_of_feed(store: EmbeddedStore, queue: Feed) -> object:
+    """The messages, and for each group what it holds, may have again and has done.
+
+    A group that did nothing is left out: it is the same as one that never was. So are leases on
+    messages that were flushed: compaction and a restart may forget them.
+    """
+    messages = []
+    step = queue.head
+    while step is not None:
+        body = store.bodies.of(step)
+        messages.append((step.id, body, step.place, step.expires_ms, step.is_single))
+        step = step.after
+    groups = {}
+    for group in queue.groups.values():
+        held = {
+            id: (it.deadline_ms, it.deliveries)
+            for id, it in group.held.items()
+            if it.message is queue.messages.get(id)
+        }
+        again = {id: it.deliveries for id, it in group.again.items() if it.deliveries}
+        done = [
+            id
+            for id, _, place, _, _ in messages
+            if place <= group.cursor and id not in held and id not in group.again
+        ]
+        if held or again or done:
+            groups[group.name] = (held, again, done)
+    return (queue.family.name, messages, groups) if messages else None
+
+
+def _picture_of_worklist(store: EmbeddedStore, queue: Worklist) -> object:
+    """The messages, what was counted and what is set.
+
+    A worklist with nothing in it, for which nothing is set, is left out: that somebody asked for it
+    may be forgotten. So may be since when it was there before the first message.
+    """
+    messages = [
+        (
+            it.id,
+            store.bodies.of(it),
+            it.place,
+            it.expires_ms,
+            it.terms,
+            it.state,
+            it.due_ms,
+            (it.nacks, it.requeues, it.deliveries, it.was_ready),
+            it.reason,
+            it.key,
+        )
+        for it in in_order(queue.all())
+    ]
+    rate = queue.rate and (queue.rate.count, queue.rate.span_ms, queue.rate.full_us)
+    settings = (queue.is_paused_in, queue.is_paused_out, queue.max_deliveries, rate)
+    counts = (queue.came, queue.went, queue.active_ms)
+    return None if queue.is_vacant else (queue.family.name, messages, counts, settings)

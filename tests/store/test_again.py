@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quinque.engine.groups import Group
+from quinque.engine.feed.groups import Group
 from quinque.model.families import EVENTS
 from quinque.model.limits import RESERVE_MOST_BYTES
-from quinque.model.message import Lease, Message
+from quinque.model.message import FeedMessage, Lease
 from quinque.model.ops import Put, Reserve
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
@@ -17,7 +17,7 @@ def test_some_again_are_the_lowest_places_in_order_whatever_was_taken_before() -
     group = Group(b"g")
     places = [(7 * number) % 101 for number in range(101)]
     for place in places:
-        group.give_again(Lease(Message(b"%d" % place, place, 0, False, b"", 0), 0, 1))
+        group.give_again(Lease(FeedMessage(b"%d" % place, place, 0, False, b"", 0), 0, 1))
     for place in range(0, 100, 3):
         lease = group.take_again(b"%d" % place)
         assert lease is not None

@@ -26,7 +26,7 @@ def test_alarms_of_queues_that_came_and_went_do_not_pile_up(folder: Path) -> Non
         store.run(Ack(EVENTS, b"q", b"g", [b"%d" % number]))
     store.commit()
 
-    assert len(store._alarms) < 2_000
+    assert len(store.alarms) < 2_000
     clock.advance(2 * HOUR_MS)
     store.tick()
     assert store.info()["messages"] == 0, "those that came to nothing took no turn"

@@ -5,82 +5,23 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from random import Random
 
 import pytest
 
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, Flush, Put, Release, Reserve
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded import compact
 from quinque.stores.embedded.compact import Compactor
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
-from tests.engine.invariants import check_invariants
-from tests.store.picture import messages_of, picture_of
-from tests.store.random_work import Worker
+from tests.store.picture import check_indexes, feed_of, messages_of, picture_of
+from tests.store.random_work import WORKERS, Worker
+from tests.store.stage import Stage
 
 HOUR_MS = 3_600_000
 
-
-class Stage:
-    """A store whose turns each fill a segment, so that a test says what is compacted when."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.clock = ManualClock()
-        self.store = self.open()
-
-    def open(self, maxmemory: int = 0) -> EmbeddedStore:
-        self.store = EmbeddedStore(
-            self.folder, clock=self.clock, segment_bytes=1, fsync="no", maxmemory=maxmemory
-        )
-        return self.store
-
-    def put(self, body: bytes, **options: Any) -> bytes:
-        self.clock.advance(0.001)
-        ids: list[bytes] = self.store.run(Put(EVENTS, b"q", [body], **options))
-        return ids[0]
-
-    def take(self, group: bytes = b"g", lease_ms: int = HOUR_MS, count: int = 1) -> list[bytes]:
-        given = self.store.run(Reserve(EVENTS, b"q", group, lease_ms, count))
-        return [delivery.body for delivery in given]
-
-    def ack(self, *ids: bytes, group: bytes = b"g") -> list[bool]:
-        results: list[bool] = self.store.run(Ack(EVENTS, b"q", group, ids))
-        return results
-
-    def compact_first(self) -> Iterator[None]:
-        """Compact the oldest segment, pausing wherever the compactor pauses."""
-        return self.store._compactor._compact(min(self.store._journal.sizes))
-
-    def compact_all(self) -> None:
-        """Compact every segment there is but the newest."""
-        for _ in range(len(self.store._journal.sizes) - 1):
-            for _ in self.compact_first():
-                self.turn()
-
-    def turn(self) -> None:
-        """End the turn, without the compaction that a store does by itself."""
-        journal, store = self.store._journal, self.store
-        journal.commit(store._now_ms)
-        store.bodies.committed()
-        journal.rotate(store._stamp_us, store._now_ms)
-
-    def reopened(self, maxmemory: int = 0) -> EmbeddedStore:
-        """The store as the folder has it."""
-        self.store.close()
-        store = self.open(maxmemory)
-        for queue in store.queues.values():
-            check_invariants(queue, store.now_ms())
-        return store
-
-
-@pytest.fixture
-def stage(folder: Path) -> Iterator[Stage]:
-    stage = Stage(folder)
-    yield stage
-    stage.store.close()
+pytestmark = pytest.mark.usefixtures("compaction_pauses_often")
 
 
 def test_what_lives_is_written_again_and_the_segment_goes(stage: Stage, folder: Path) -> None:
@@ -169,7 +110,7 @@ def test_a_message_is_not_lost_beside_a_lease_on_a_flushed_one_of_its_id(stage: 
     stage.store.run(Flush(EVENTS, b"q"))
     stage.put(b"behind")
     stage.put(b"new", message_id=b"x", to_front=True)
-    assert stage.store.queues[b"q"].groups[b"g"].fresh == 1
+    assert feed_of(stage.store, b"q").groups[b"g"].fresh == 1
     stage.turn()
 
     stage.compact_all()
@@ -216,13 +157,20 @@ def test_a_queue_that_was_flushed_meanwhile_stays_flushed(stage: Stage) -> None:
     assert messages_of(stage.store).get(b"q", []) == []
 
 
+@pytest.mark.parametrize("kind", WORKERS)
 @pytest.mark.parametrize("seed", range(10, 13))
 def test_a_crash_at_any_step_leaves_everything_as_it_was(
-    folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    folder: Path, seed: int, kind: type[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock()
-    store = EmbeddedStore(folder / "live", clock=clock, segment_bytes=3_000, maxmemory=500)
-    worker = Worker(store, clock, seed)
+    store = EmbeddedStore(
+        folder / "live",
+        clock=clock,
+        segment_bytes=3_000,
+        maxmemory=500,
+        chance=Random(seed).randbytes,
+    )
+    worker = kind(store, clock, seed)
     steps = 0
 
     def watched(segment: int) -> Iterator[None]:
@@ -326,7 +274,7 @@ def test_a_message_that_lives_long_is_moved_and_moved_and_stays_the_same(folder:
     store.close()
     store = EmbeddedStore(folder, clock=clock, segment_bytes=2_000)
 
-    lease = store.queues[b"long"].groups[b"g"].held[id]
+    lease = feed_of(store, b"long").groups[b"g"].held[id]
     assert lease.deliveries == 4
     assert lease.deadline_ms == ManualClock().now_us() // 1000 + 3 + HOUR_MS
     assert messages_of(store)[b"long"] == [b"lived"]
@@ -360,7 +308,7 @@ def test_a_group_that_ended_while_positions_are_written_is_not_written(stage: St
     for number in range(600):
         stage.take(group=b"%d" % number)
     stage.turn()
-    positions = stage.store._compactor._group_positions(min(stage.store._journal.sizes))
+    positions = stage.store._compactor._positions(min(stage.store.journal.sizes))
     next(positions)
 
     stage.store.run(Flush(EVENTS, b"q"))
@@ -377,12 +325,6 @@ def check_copy(folder: Path, store: EmbeddedStore) -> None:
     opened = EmbeddedStore(copy, clock=ManualClock(), maxmemory=500)
     # The store has settled nothing since its commit, and the one that opens settles nothing.
     assert picture_of(opened) == picture_of(store)
-    for queue in opened.queues.values():
-        check_invariants(queue, opened.now_ms())
+    check_indexes(opened)
     opened.close()
     shutil.rmtree(copy)
-
-
-@pytest.fixture(autouse=True)
-def _compaction_pauses_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact, "STEP_BYTES", 60)

@@ -23,9 +23,8 @@ from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import Fsync
 from quinque.stores.embedded.records import SECTOR_BYTES, Batch, read_batches
 from quinque.stores.embedded.store import EmbeddedStore
-from tests.engine.invariants import check_invariants
-from tests.store.picture import messages_of, picture_of
-from tests.store.random_work import Worker
+from tests.store.picture import check_indexes, messages_of, picture_of
+from tests.store.random_work import WORKERS, FeedWorker, Worker
 
 SEGMENT = "0000000001.journal"
 
@@ -47,21 +46,27 @@ class Past:
 
 
 def make_past(
-    folder: Path, seed: int, turns: int, fsync: Fsync = "always", last_bytes: int = 0
+    folder: Path,
+    seed: int,
+    turns: int,
+    fsync: Fsync = "always",
+    last_bytes: int = 0,
+    kind: type[Worker] = FeedWorker,
 ) -> Past:
     """Random work, and a last turn that stores so many bytes."""
     clock = ManualClock()
-    store = EmbeddedStore(folder / "made", clock=clock, fsync=fsync)
-    pictures: dict[int, dict[bytes, Any]] = {0: {}, store._journal.sizes[1]: {}}
-    worker = Worker(store, clock, seed)
+    chance = Random(seed).randbytes
+    store = EmbeddedStore(folder / "made", clock=clock, fsync=fsync, chance=chance)
+    pictures: dict[int, dict[bytes, Any]] = {0: {}, store.journal.sizes[1]: {}}
+    worker = kind(store, clock, seed)
     for _ in range(turns):
         worker.turn()
-        pictures[store._journal.sizes[1]] = picture_of(store)
+        pictures[store.journal.sizes[1]] = picture_of(store)
     if last_bytes:
         store.run(Put(EVENTS, b"last", [worker.random.randbytes(last_bytes)]))
         store.commit()
-        pictures[store._journal.sizes[1]] = picture_of(store)
-    data = (folder / "made" / SEGMENT).read_bytes()[: store._journal.sizes[1]]
+        pictures[store.journal.sizes[1]] = picture_of(store)
+    data = (folder / "made" / SEGMENT).read_bytes()[: store.journal.sizes[1]]
     store.close()
     return Past(data, pictures)
 
@@ -77,8 +82,7 @@ def open_with(folder: Path, data: bytes) -> EmbeddedStore:
 def check_opened(store: EmbeddedStore, past: Past, end: int) -> None:
     """The store is as it was when the journal ended at `end`."""
     assert picture_of(store) == past.pictures[end]
-    for queue in store.queues.values():
-        check_invariants(queue, store.now_ms())
+    check_indexes(store)
 
 
 def check_goes_on(store: EmbeddedStore) -> None:
@@ -86,17 +90,18 @@ def check_goes_on(store: EmbeddedStore) -> None:
     bodies = messages_of(store)
     store.run(Put(EVENTS, b"more", [b"1", b"2"]))
     store.close()
-    again = EmbeddedStore(store._journal.folder, clock=ManualClock())
+    again = EmbeddedStore(store.journal.folder, clock=ManualClock())
     assert messages_of(again) == {**bodies, b"more": [b"1", b"2"]}
     assert again.recovered.cut_bytes == 0, "a tail is cut once"
     again.close()
 
 
+@pytest.mark.parametrize("kind", WORKERS)
 @pytest.mark.parametrize("seed", range(2))
 def test_cut_at_any_byte_the_journal_keeps_all_that_was_acknowledged_before(
-    folder: Path, seed: int
+    folder: Path, seed: int, kind: type[Worker]
 ) -> None:
-    past = make_past(folder, seed, turns=20)
+    past = make_past(folder, seed, turns=20, kind=kind)
 
     for cut in range(len(past.data) + 1):
         store = open_with(folder, past.data[:cut])

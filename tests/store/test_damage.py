@@ -33,17 +33,20 @@ from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.records import SECTOR_BYTES, VERSION, Batch, batch_header, read_batches
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.picture import messages_of, picture_of
-from tests.store.random_work import Worker
+from tests.store.random_work import MixedWorker
 
 
 @pytest.fixture
 def made(folder: Path) -> Path:
     """A folder with four segments of random work."""
     clock = ManualClock()
-    store = EmbeddedStore(folder / "made", clock=clock, segment_bytes=1_500)
-    worker = Worker(store, clock, seed=7)
-    while len(store._journal.sizes) < 4 or store._journal.sizes[4] < 1_000:
+    chance = Random(7).randbytes
+    store = EmbeddedStore(folder / "made", clock=clock, segment_bytes=1_500, chance=chance)
+    worker = MixedWorker(store, clock, seed=7)
+    while len(store.journal.sizes) < 4 or store.journal.sizes[4] < 1_000:
         worker.turn()
+    store.run(Put(EVENTS, b"last", [b"whose end is not zeros, which may be torn"]))
+    store.commit()
     assert store.info()["compacted_segments"] == 0
     store.close()
     return folder / "made"
@@ -153,7 +156,7 @@ def test_a_newest_segment_that_was_only_just_made_is_made_again(made: Path, left
     store = EmbeddedStore(made, clock=ManualClock())
 
     assert picture_of(store) == picture_of(with_four)
-    assert store._journal.segment == 5
+    assert store.journal.segment == 5
     store.run(Put(EVENTS, b"more", [b"1"]))
     store.close()
     again = EmbeddedStore(made, clock=ManualClock())

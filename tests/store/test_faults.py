@@ -8,68 +8,23 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from quinque.errors import DiskFull, JournalDamaged, QuinqueError, StoreUnavailable
+from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Release, Reserve
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import compact
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
-from tests.engine.invariants import check_invariants
-from tests.store.picture import messages_of, picture_of
+from tests.store.disk import Disk, check_refused, leave_room, reopened, until_refused
+from tests.store.picture import feed_of, messages_of, picture_of
 
 HOUR_MS = 3_600_000
 MIB = 1 << 20
-
-
-class Disk:
-    """Calls of `os` that fail while they are told to."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._patch = patch
-
-    def fail(self, name: str, number: int, after: int = 0) -> None:
-        """From the call after next `after` on, os.<name> fails with this error."""
-        real, calls = getattr(os, name), iter(range(after))
-
-        def failing(*args: Any) -> Any:
-            if next(calls, None) is not None:
-                return real(*args)
-            raise OSError(number, os.strerror(number))
-
-        self._patch.setattr(os, name, failing)
-
-    def write_at_most(self, size_bytes: int, then: int | None = None) -> None:
-        """Each os.pwrite writes so many bytes at most; with `then`, the second one fails so."""
-        real, calls = os.pwrite, iter([None])
-
-        def short(file: int, data: memoryview, at: int) -> int:
-            if then is not None and next(calls, 0) is not None:
-                raise OSError(then, os.strerror(then))
-            return real(file, data[:size_bytes], at)
-
-        self._patch.setattr(os, "pwrite", short)
-
-    def heal(self) -> None:
-        self._patch.undo()
-
-
-@pytest.fixture
-def disk() -> Iterator[Disk]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield Disk(patch)
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 @pytest.fixture
@@ -87,30 +42,8 @@ def store(folder: Path, clock: ManualClock, disk: Disk) -> Iterator[EmbeddedStor
         pass
 
 
-def reopened(store: EmbeddedStore) -> EmbeddedStore:
-    """The store as its folder has it, after a crash."""
-    folder = store._journal.folder
-    copy = folder.with_name("copy")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("lock"))
-    opened = EmbeddedStore(copy, clock=ManualClock())
-    for queue in opened.queues.values():
-        check_invariants(queue, opened.now_ms())
-    opened.close()
-    opened.bodies.of = lambda message: message.body or b""  # type: ignore[method-assign]
-    return opened
-
-
 def held_id(store: EmbeddedStore) -> bytes:
-    return next(iter(store.queues[b"q"].groups[b"g"].held))
-
-
-def check_refused(store: EmbeddedStore, op: Op, error: type[QuinqueError]) -> None:
-    """The operation is refused, and nothing changed."""
-    before = picture_of(store)
-    with pytest.raises(error):
-        store.run(op)
-    assert picture_of(store) == before
+    return next(iter(feed_of(store, b"q").groups[b"g"].held))
 
 
 def writes(store: EmbeddedStore) -> list[Op]:
@@ -230,7 +163,7 @@ def test_when_the_last_room_is_used_up_acks_are_refused_too_and_change_nothing(
     done = until_refused(lambda number: store.run(Reserve(EVENTS, b"q", b"%d" % number, 0)))
 
     assert done * 40 > SPARE_BYTES / 2, "the room was for them"
-    store._journal._reserved = store._journal._at  # shorter records than the refused one, too
+    store.journal._reserved = store.journal._at  # shorter records than the refused one, too
     for op in writes(store):
         check_refused(store, op, DiskFull)
     store.commit()
@@ -306,7 +239,7 @@ def test_an_ack_of_both_kinds_is_done_wholly_or_not_at_all(
     store.run(Put(EVENTS, b"q", [b"single"], message_id=b"x" * 40, is_single=True))
     store.run(Reserve(EVENTS, b"q", b"g", HOUR_MS, count=5))
     store.commit()
-    ids = list(store.queues[b"q"].groups[b"g"].held)
+    ids = list(feed_of(store, b"q").groups[b"g"].held)
     assert len(ids) == 3
 
     for room_bytes in range(0, 300, 10):
@@ -324,8 +257,8 @@ def test_an_ack_of_both_kinds_is_done_wholly_or_not_at_all(
 
 def test_without_room_for_a_new_segment_the_old_one_goes_on(folder: Path, disk: Disk) -> None:
     store = EmbeddedStore(folder / "live", clock=ManualClock(), segment_bytes=200)
-    store._journal._reserved = MIB
-    os.posix_fallocate(store._journal.files[1], 0, MIB)
+    store.journal._reserved = MIB
+    os.posix_fallocate(store.journal.files[1], 0, MIB)
     disk.fail("posix_fallocate", errno.ENOSPC)
 
     for number in range(20):
@@ -441,7 +374,7 @@ def test_closing_gives_back_the_reserved_room(folder: Path) -> None:
 
     store.close()
 
-    assert path.stat().st_size == store._journal.sizes[1]
+    assert path.stat().st_size == store.journal.sizes[1]
 
 
 def fill(store: EmbeddedStore) -> int:
@@ -450,21 +383,3 @@ def fill(store: EmbeddedStore) -> int:
     store.commit()
     assert accepted
     return accepted
-
-
-def until_refused(do: Callable[[int], object]) -> int:
-    """Do it until there is no room; how often it was done."""
-    for number in range(100_000):
-        try:
-            do(number)
-        except DiskFull:
-            return number
-    raise AssertionError("there was always room")
-
-
-def leave_room(store: EmbeddedStore, disk: Disk, room_bytes: int) -> None:
-    """There is room for so many bytes of records in the segment, and no more to be had."""
-    disk.heal()
-    store.commit()
-    store._journal._reserved = store._journal._at + room_bytes
-    disk.fail("posix_fallocate", errno.ENOSPC)

@@ -16,10 +16,16 @@ Calls       wire/inline.py, whose quoting the request lines share.
     * the broker is killed and started again
     * bg-qadd-pool-size is 1      a setting; before the first request
 
-In a reply, `<id:1>` stands for an id that the broker made: 16 digits, larger than those before.
-From then on it stands for that id everywhere. In a request, `<bytes:1025>` is so many bytes.
-In a reply, \\r \\n \\\\ and \\xNN are bytes. Whatever a client gets must stand there: no line,
-no reply.
+In a reply, these stand for what the broker made, and from then on for that same thing everywhere:
+
+    <id:1>          an id of the events family: 16 digits, larger than those before
+    <job:1>         an id of the jobs family
+    <job:1:05a1>    … that ends so
+    <node>          what the broker is called among nodes
+    <cursor:1>      where a scan goes on: a whole bulk string in a reply, a number in a request
+
+In a request, `<bytes:1025>` is so many bytes. In a reply, \\r \\n \\\\ and \\xNN are bytes.
+Whatever a client gets must stand there: no line, no reply.
 
 Not here: playing them (player.py).
 """

@@ -14,8 +14,13 @@ from pathlib import Path
 from tests.transcripts.notation import Line, Step, Transcript, escaped
 from tests.transcripts.stage import Stage
 
-_ID = re.compile(rb"<id:(\w+)>")
-_MADE = rb"[0-9]{16}"
+_MADE = re.compile(rb"<(?P<kind>id|job|node|cursor)(?::(?P<name>\w+))?(?::(?P<end>\w{4}))?>")
+_LOOKS = {
+    b"id": rb"[0-9]{16}",
+    b"job": rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}",
+    b"node": rb"[0-9a-f]{40}",
+    b"cursor": rb"\$[1-4]\r\n[0-9]{1,4}",
+}
 _BYTES = re.compile(rb"<bytes:([0-9]+)>")
 
 
@@ -24,7 +29,7 @@ class Player:
         self._transcript = transcript
         self._folder = folder
         self._protocol = protocol
-        self._ids: dict[bytes, bytes] = {}
+        self._made: dict[bytes, bytes] = {}  # by kind and name
 
     def play(self) -> None:
         """Everything happened as the transcript says, byte by byte.
@@ -50,8 +55,12 @@ class Player:
 
     def _words(self, argv: list[bytes]) -> list[bytes]:
         """The words of a request, with what stands for something else replaced by it."""
-        ids_filled = [_ID.sub(lambda found: self._ids[found[1]], word) for word in argv]
-        return [_BYTES.sub(lambda found: b"x" * int(found[1]), word) for word in ids_filled]
+        filled = [_MADE.sub(self._again, word) for word in argv]
+        return [_BYTES.sub(lambda found: b"x" * int(found[1]), word) for word in filled]
+
+    def _again(self, found: re.Match[bytes]) -> bytes:
+        made = self._made[_key(found)]
+        return made.rpartition(b"\n")[2] if found["kind"] == b"cursor" else made
 
     def _compare(self, step: Step, got: dict[str, bytes]) -> None:
         for client in sorted({*got, *step.replies}):
@@ -66,27 +75,38 @@ class Player:
             )
 
     def _is_as_told(self, wanted: bytes, got: bytes) -> bool:
-        """Whether the bytes match, taking note of the ids that are new in them."""
-        pattern, new = b"", []
-        for at, part in enumerate(_ID.split(wanted)):
-            if at % 2 == 0:
-                pattern += re.escape(part)
-            elif part in self._ids:
-                pattern += re.escape(self._ids[part])
-            elif part in new:
-                pattern += b"(?P=id_%b)" % part
+        """Whether the bytes match, taking note of what is new in them."""
+        pattern, at = b"", 0
+        new: list[bytes] = []
+        for found in _MADE.finditer(wanted):
+            key = _key(found)
+            pattern += re.escape(wanted[at : found.start()])
+            at = found.end()
+            if key in self._made:
+                pattern += re.escape(self._made[key])
+            elif key in new:
+                pattern += b"(?P=%b)" % key
             else:
-                new.append(part)
-                pattern += b"(?P<id_%b>%b)" % (part, _MADE)
-        found = re.fullmatch(pattern, got, re.DOTALL)
-        if found is None:
+                new.append(key)
+                looks = _LOOKS[found["kind"]]
+                if found["end"]:
+                    looks = looks.removesuffix(b"[0-9a-f]{4}") + found["end"]
+                pattern += b"(?P<%b>%b)" % (key, looks)
+        match = re.fullmatch(pattern + re.escape(wanted[at:]), got, re.DOTALL)
+        return match is not None and all(self._note(key, match[key.decode()]) for key in new)
+
+    def _note(self, key: bytes, made: bytes) -> bool:
+        """Remember what was made; False when it cannot be new."""
+        ids = [each for name, each in self._made.items() if name.startswith(b"id_")]
+        is_new = made not in self._made.values() or key.startswith(b"cursor_")
+        if not is_new or (key.startswith(b"id_") and any(made <= id for id in ids)):
             return False
-        for name in new:
-            id = found["id_" + name.decode()]
-            if any(id <= earlier for earlier in self._ids.values()):
-                return False
-            self._ids[name] = id
+        self._made[key] = made
         return True
+
+
+def _key(found: re.Match[bytes]) -> bytes:
+    return b"%b_%b" % (found["kind"], found["name"] or b"")
 
 
 def as_lines(client: str, reply: bytes) -> str:

@@ -4,7 +4,8 @@ Called by   player.py, test_pages.py.
 Calls       the broker as listener.py does: a Connection for each client, bytes in, bytes out.
 
 The event loop runs on the same clock as the store, so a reader's timeout, a lease and an expiry
-come exactly when a transcript says that the time has passed.
+come exactly when a transcript says that the time has passed. What is left to chance falls out the
+same each time.
 
 Not here: what a transcript looks like (notation.py).
 """
@@ -12,11 +13,13 @@ Not here: what a transcript looks like (notation.py).
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from quinque.model.limits import JITTER_MS
 from quinque.server.broker import Broker
 from quinque.server.commands.table import all_commands
 from quinque.server.config import SETTINGS, Config
@@ -27,6 +30,18 @@ from quinque.stores.embedded.store import EmbeddedStore
 
 # Request, NOBLOCK's addition, its turn, a reader it wakes, a tick: each is one iteration later.
 _ITERATIONS = 8
+
+
+class NoChance:
+    """Random bytes that are always the same, and of which every two mean a jitter of 0 ms."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(0)
+
+    def __call__(self, count: int) -> bytes:
+        steps = range(JITTER_MS, 1 << 16, 2 * JITTER_MS)
+        words = self._random.choices(steps, k=-(-count // 2))
+        return b"".join(word.to_bytes(2, "big") for word in words)[:count]
 
 
 class ManualLoop(asyncio.SelectorEventLoop):
@@ -92,6 +107,7 @@ class Stage:
         self._folder = folder
         self._protocol = protocol
         self._clock = ManualClock()
+        self._chance = NoChance()
         self._loop = ManualLoop(self._clock)
         self._lives = 0
         self._clients: dict[str, tuple[Connection, Wire]] = {}
@@ -146,7 +162,7 @@ class Stage:
 
     def _start(self) -> Broker:
         folder = self._folder / str(self._lives)
-        self._store = EmbeddedStore(folder, clock=self._clock)
+        self._store = EmbeddedStore(folder, clock=self._clock, chance=self._chance)
         broker = Broker(
             self.config,
             self._store,

@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     for body in BODIES:
         store.run(Put(EVENTS, b"q", [body]))
         store.commit()
-    assert len(store._journal.sizes) == 5
+    assert len(store.journal.sizes) == 5
     store.close()
     return tmp_path / "data"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quinque.errors import BadArgument, BadSetting
-from quinque.server.config import SETTINGS, Config
+from quinque.server.config import SETTINGS, Config, LogLevel
 from quinque.server.config_commands import get, rewrite, set_live
 from quinque.server.config_sources import load
 
@@ -42,6 +42,10 @@ def test_get_answers_the_names_that_redis_tools_ask_for() -> None:
     assert get(config, b"maxclients") == [("maxclients", "10000")]
     assert get(config, b"timeout") == [("timeout", "1")]
     assert get(config, b"databases") == [("databases", "1")]
+    assert get(config, b"unixsocket") == [("unixsocket", "/tmp/x")]
+    assert get(config, b"client-output*") == [
+        ("client-output-buffer-limit", f"normal {64 << 20} 0 0")
+    ]
     assert get(config, b"port") == [("port", "7")]
     assert get(config, b"bind") == [("bind", "10.0.0.1 *")]
     assert get(Config(listen=["unix:/tmp/x"]), b"port") == [("port", "0")]
@@ -66,7 +70,9 @@ def test_set_changes_what_is_live() -> None:
         (b"maxmemory", b"lots", "'lots' is not a size"),
         (b"maxmemory", b"\xff", "b'\\xff' is not a size"),
         (b"dir", b"elsewhere", "it needs a restart"),
-        (b"max-client", b"5", "there is no such setting; did you mean max-clients?"),
+        (b"appendonly", b"no", "'no' is not one of: yes"),
+        (b"maxclients", b"many", "'many' is not a whole number"),
+        (b"appendfsync", b"always", "it is given twice"),
         (b"save", b"", "it can be read but not set here"),
         (b"max-args", b"4", "'4' is not a whole number from 16"),
         (b"fsync", b"no", "it is given twice"),
@@ -84,6 +90,82 @@ def test_set_changes_nothing_when_one_of_several_is_wrong(
     assert f"(possibly related to argument '{name.decode()}') - {reason}" in str(caught.value)
     assert config == Config()
     assert config.origins == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [(b"max-client", "; did you mean max-clients?"), (b"hz", ""), (b"TCP-BACKLOG", "")],
+)
+def test_set_of_what_is_not_a_setting_names_it_as_disque_does(name: bytes, hint: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        set_live(Config(), [(name, b"5")])
+
+    assert str(caught.value) == f"Unsupported CONFIG parameter: {name.decode().lower()}{hint}"
+
+
+def test_set_takes_other_names_of_our_settings() -> None:
+    config = Config()
+
+    set_live(
+        config,
+        [
+            (b"maxclients", b"7"),
+            (b"appendfsync", b"everysec"),
+            (b"timeout", b"30"),
+            (b"LogLevel", b"Verbose"),
+        ],
+    )
+
+    assert (config.max_clients, config.fsync) == (7, "everysec")
+    assert (config.idle_timeout, config.log_level) == (30.0, "debug")
+    assert get(config, b"loglevel") == [("loglevel", "debug")]
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"), [("info", "notice"), ("warning", "warning"), ("error", "warning")]
+)
+def test_get_shows_log_levels_in_the_words_of_redis(level: LogLevel, shown: str) -> None:
+    assert get(Config(log_level=level), b"loglevel") == [("loglevel", shown)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (b"appendonly", b"yes"),
+        (b"aof-enqueue-jobs-once", b"yes"),
+        (b"aof-enqueue-jobs-once", b"no"),
+        (b"aof-load-truncated", b"yes"),
+        (b"maxmemory-policy", b"noeviction"),
+        (b"cluster-node-timeout", b"15000"),
+    ],
+)
+def test_set_of_what_needs_nothing_done_is_accepted_and_changes_nothing(
+    name: bytes, value: bytes
+) -> None:
+    config = Config()
+
+    set_live(config, [(name, value)])
+
+    assert config == Config()
+    assert config.origins == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        (b"aof-enqueue-jobs-once", b"twice", "'twice' is not one of: yes, no"),
+        (b"aof-load-truncated", b"no", "'no' is not one of: yes"),
+        (b"maxmemory-policy", b"acks", "'acks' is not one of: noeviction"),
+        (b"cluster-node-timeout", b"-5", "'-5' is not a whole number"),
+    ],
+)
+def test_set_to_what_would_need_something_done_is_refused(
+    name: bytes, value: bytes, reason: str
+) -> None:
+    with pytest.raises(BadSetting) as caught:
+        set_live(Config(), [(name, value)])
+
+    assert f"(possibly related to argument '{name.decode()}') - {reason}" in str(caught.value)
 
 
 def test_set_of_a_name_with_line_breaks_answers_on_one_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quinque.server.glob import compile_glob
+from quinque.model.glob import compile_glob
 
 
 @pytest.mark.parametrize(

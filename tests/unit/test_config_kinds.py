@@ -19,6 +19,7 @@ from quinque.server.setting_kinds import (
     Flag,
     Kind,
     Microseconds,
+    Milliseconds,
     Seconds,
     Secret,
     Size,
@@ -59,6 +60,19 @@ def test_a_plain_number_of_seconds_is_seconds(text: str, span_s: float) -> None:
 )
 def test_a_plain_number_of_microseconds_is_microseconds(text: str, span_us: int) -> None:
     assert Microseconds().value(text) == span_us
+
+
+@pytest.mark.parametrize(
+    ("text", "span_ms"), [("0", 0), ("250", 250), ("2s", 2_000), ("1d", 86_400_000)]
+)
+def test_a_plain_number_of_milliseconds_is_milliseconds(text: str, span_ms: int) -> None:
+    assert Milliseconds().value(text) == span_ms
+
+
+@pytest.mark.parametrize("text", ["", "-1", "0.5", "500us", "367d"])
+def test_milliseconds_are_whole(text: str) -> None:
+    with pytest.raises(BadSetting, match=r"is not a time from 0 to 366d \(milliseconds, or"):
+        Milliseconds().value(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "nan", "inf", "1e3", "5 s", "367d", "0.5us", "s"])

@@ -65,7 +65,7 @@ def test_the_fewest_words_of_a_usage_are_the_arity_of_the_command() -> None:
         if row.run is None and row.parse is None:
             continue
         least = len(row.name.split("|")) + sum(map(_least, arguments_of(row.usage, row.name)))
-        assert abs(row.arity) == least or row.name in {"QACK", "QNOTIFY"}, row.name
+        assert abs(row.arity) == least or row.name in {"QACK", "QNOTIFY", "GETJOB"}, row.name
 
 
 def _least(argument: Argument) -> int:

@@ -35,7 +35,6 @@ from quinque.stores.embedded.store import EmbeddedStore
 
 log = logging.getLogger("quinque")
 
-_IDLE_CHECK_S = 1.0
 _FILES_OF_OUR_OWN = 32  # listeners, segments, the event loop
 
 
@@ -91,11 +90,11 @@ async def _serve(config: Config, store: EmbeddedStore, users: Users) -> int:
     gc.collect()
     gc.freeze()
     gc.disable()
-    idle = loop.create_task(_close_idle(broker))
+    seconds = loop.create_task(_each_second(broker))
     log.info("quinque %s listens on %s", __version__, ", ".join(addresses(servers)))
     await stopping.wait()
     log.info("stopping")
-    idle.cancel()
+    seconds.cancel()
     for server in servers:
         server.close()
     broker.say_goodbye()
@@ -119,10 +118,10 @@ def _make_room_for_clients(config: Config) -> None:
         config.max_clients = allowed
 
 
-async def _close_idle(broker: Broker) -> None:
+async def _each_second(broker: Broker) -> None:
     while True:
-        await asyncio.sleep(_IDLE_CHECK_S)
-        broker.close_idle()
+        await asyncio.sleep(1)
+        broker.each_second()
 
 
 async def _until_closed(broker: Broker, timeout_s: float) -> None:

@@ -3,6 +3,7 @@
 command.py   one row per command, and what a parsed request can be
 args.py      typed readers of arguments
 bananaq.py   events: QADD QGET QACK …       okq.py   the same queues in okq's words
+disque*.py   jobs: ADDJOB GETJOB ACKJOB …
 """
 
 from __future__ import annotations

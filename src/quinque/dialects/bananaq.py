@@ -6,7 +6,7 @@ Calls       dialects/args.py.
 Two commands have a second form that okq's clients send; they are told apart here, by count:
 QACK with two arguments, or with REDO as the third, and QNOTIFY with one.
 
-Not here: okq's own commands (okq.py), the rules (engine/decide.py).
+Not here: okq's own commands (okq.py), the rules (engine/feed/decide.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final
 
 from quinque.dialects.args import read_name, read_seconds
 from quinque.dialects.command import Command, Request, Session, Wait
+from quinque.dialects.deliveries import reply_event
 from quinque.dialects.okq import (
     gather_reserve,
     parse_lease,
     parse_noblock,
     parse_okq_qack,
     parse_okq_qnotify,
-    reply_delivery,
 )
 from quinque.errors import WrongArity
 from quinque.model.families import EVENTS
@@ -109,7 +109,7 @@ def parse_qnotify(argv: list[bytes], session: Session) -> Wait:
     return Wait(FindReady(EVENTS, group, queues), queues, group, timeout_ms)
 
 
-def reply_qnotify(asked: FindReady, queue: bytes | None, session: Session) -> Value:
+def reply_qnotify(asked: Wait, queue: bytes | None, session: Session) -> Value:
     """The queue's name, or null when time is up."""
     return queue
 
@@ -255,11 +255,11 @@ COMMANDS: Final = [
         "write",
         -3,
         parse_qget,
-        reply_delivery,
         gather=gather_reserve,
-        gathers_whole=True,
+        reply_each=reply_event,
+        varies=0,
     ),
-    Command("QACK", _EVENTS, "write", -3, parse_qack, reply_qack, gather=gather_qack),
+    Command("QACK", _EVENTS, "write", -3, parse_qack, gather=gather_qack, reply_each=reply_qack),
     Command(
         "QNOTIFY",
         _EVENTS,

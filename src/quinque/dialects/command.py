@@ -23,12 +23,20 @@ Right = Literal["", "read", "write", "admin"]
 
 @dataclass
 class Wait:
-    """Run `op` until it gives something, for at most `timeout_ms`; woken by work in `queues`."""
+    """Run `op` until it gives something, for at most `timeout_ms` (0 = once, NEVER_MS = as long as
+    it takes).
+
+    Woken by work in `queues`, or in queues whose names match one of `patterns`; then `again` is run
+    in place of `op`, if there is one. `queues` may be ids too: woken when one comes to its end.
+    """
 
     op: Op
     queues: Sequence[bytes]
     group: bytes
     timeout_ms: int
+    again: Op | None = None
+    patterns: Sequence[bytes] = ()
+    detail: bool = False  # what the reply is to hold; for the dialect's own use
 
 
 @dataclass
@@ -59,8 +67,17 @@ class Session(Protocol):
     def consumers(self) -> Mapping[bytes, Mapping[bytes, int]]:
         """How many consumers wait, by queue and group."""
 
+    def waiting_on(self, queue: bytes) -> int:
+        """How many readers wait on the queue."""
+
     def sees(self, queue: bytes) -> bool:
         """Whether the user may know of the queue."""
+
+    def sees_all(self) -> bool:
+        """Whether the user may know of every queue."""
+
+    def node_id(self) -> bytes:
+        """What the broker is called among nodes: 40 hexadecimal digits."""
 
 
 def no_queues(argv: list[bytes]) -> Sequence[bytes]:
@@ -73,9 +90,9 @@ def first_queue(argv: list[bytes]) -> Sequence[bytes]:
     return argv[1:2]
 
 
-def plain_reply(result: Value) -> Value:
-    """The result as it is."""
-    return result
+def plain_reply(item: Value) -> Value:
+    """The item as it is."""
+    return item
 
 
 @dataclass
@@ -83,13 +100,17 @@ class Command:
     """A command: either parsed into an operation and its result replied, or run on the session.
 
     `arity` counts the name; negative is a minimum. With `with_session`, parse is handed the Session
-    too, and reply the operation and the Session. Usage and summary are read from the docstring of
-    `parse` or `run`: its first line, and the paragraph after it.
+    too, and reply what parse gave, the result, and the Session. Usage and summary are the first
+    two paragraphs of the docstring of `parse` or `run`.
 
-    Requests of one turn that differ in their last argument only (with `gathers_whole`: in nothing)
-    can be one operation: `gather` gives that of the first the last arguments of all, or refuses.
-    The result of such an operation has an item for each, in order; `reply` is handed one, or None
-    when there are no more.
+    Requests of one turn that differ in argument `varies` only (-1 = the last, 0 = none) can be one
+    operation: `gather` gives that of the first what varies in all of them, or refuses. The result
+    of such an operation has an item for each, in order; `reply_each` is handed one, or None when
+    there are no more. Without `reply`, a request that runs alone is answered so too; without both,
+    the item is the answer.
+
+    `queues` picks the queues out of a request, `ids` the ids of messages: a user may do this to
+    them, or not.
     """
 
     name: str
@@ -97,16 +118,19 @@ class Command:
     right: Right
     arity: int
     parse: Callable[..., Any] | None = None  # gives a Request
-    reply: Callable[..., Value] = plain_reply
+    reply: Callable[..., Value] | None = None
     run: Callable[..., Value | NoReply] | None = None
     queues: Callable[[list[bytes]], Sequence[bytes]] = first_queue
     with_session: bool = False
+    ids: Callable[[list[bytes]], Sequence[bytes]] | None = None
     gather: Callable[[Any, list[bytes]], bool] | None = None
-    gathers_whole: bool = False
+    reply_each: Callable[[Any], Value] = plain_reply
+    varies: int = -1
     is_open: bool = False  # needs no authentication
     is_blocking: bool = False  # may wait
     since: str = "0.1.0"  # the version that had it first
     subcommands: dict[bytes, Command] | None = None  # of a command that is only a first word
+    otherwise: str = ""  # what is said of a second word that there is not, if it is not as Redis's
     calls: int = 0
     failed_calls: int = 0
     spent_ns: int = 0
@@ -118,6 +142,11 @@ class Command:
         return replace(self, subcommands=fresh_rows, calls=0, failed_calls=0, spent_ns=0)
 
     @property
+    def is_fast(self) -> bool:
+        """Whether it looks at nothing but the connection and the clock."""
+        return not self.right and self.subcommands is None
+
+    @property
     def usage(self) -> str:
         return docstring_parts(self.parse or self.run)[0]
 
@@ -127,9 +156,9 @@ class Command:
 
 
 def docstring_parts(function: Callable[..., object] | None) -> tuple[str, str]:
-    """The first line of a docstring, and the paragraph that follows it as one line."""
+    """The first two paragraphs of a docstring, each as one line."""
     if function is None:
         return "", ""
-    first, _, rest = (function.__doc__ or "").strip().partition("\n")
-    paragraph = rest.strip().split("\n\n", 1)[0]
-    return first, " ".join(paragraph.split())
+    first, _, rest = (function.__doc__ or "").strip().partition("\n\n")
+    second = rest.strip().split("\n\n", 1)[0]
+    return " ".join(first.split()), " ".join(second.split())

@@ -9,7 +9,7 @@ do not expire, and are gone when acked.
      QLPUSH                 QRPOP
     client -> [e5 e4 e3 e2 e1] -> consumer         QRPUSH adds on the consumers' side
 
-Not here: groups and expiry (bananaq.py), the rules (engine/decide.py).
+Not here: groups and expiry (bananaq.py), the rules (engine/feed/decide.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from typing import Final
 
 from quinque.dialects.args import read_name, read_seconds, refuse_option
 from quinque.dialects.command import Command, Later, Request, Session, Wait
+from quinque.dialects.deliveries import reply_event
 from quinque.errors import BadArgument
 from quinque.model.families import EVENTS
 from quinque.model.limits import LEASE_DEFAULT_MS
-from quinque.model.ops import Ack, Delivery, FindReady, Peek, Put, Release, Reserve
+from quinque.model.ops import Ack, FindReady, Peek, Put, Release, Reserve
 from quinque.wire.resp import OK, Value
 
 OKQ_GROUP: Final = b"okq"
@@ -65,11 +66,6 @@ def parse_qrpeek(argv: list[bytes]) -> Peek:
     The event on the right, which would be consumed next. Nothing changes.
     """
     return Peek(EVENTS, read_name("queue", argv[1]), OKQ_GROUP)
-
-
-def reply_delivery(found: Delivery | None) -> Value:
-    """[id, contents], or null."""
-    return None if found is None else [found.message_id, found.body]
 
 
 def parse_qrpop(argv: list[bytes]) -> Reserve:
@@ -153,17 +149,17 @@ _EVENTS: Final = EVENTS.name
 COMMANDS: Final = [
     Command("QLPUSH", _EVENTS, "write", -4, parse_qlpush, reply_push),
     Command("QRPUSH", _EVENTS, "write", -4, parse_qrpush, reply_push),
-    Command("QLPEEK", _EVENTS, "read", 2, parse_qlpeek, reply_delivery),
-    Command("QRPEEK", _EVENTS, "read", 2, parse_qrpeek, reply_delivery),
+    Command("QLPEEK", _EVENTS, "read", 2, parse_qlpeek, reply_event),
+    Command("QRPEEK", _EVENTS, "read", 2, parse_qrpeek, reply_event),
     Command(
         "QRPOP",
         _EVENTS,
         "write",
         -2,
         parse_qrpop,
-        reply_delivery,
         gather=gather_reserve,
-        gathers_whole=True,
+        reply_each=reply_event,
+        varies=0,
     ),
     Command("QREGISTER", _EVENTS, "read", -1, run=run_qregister, queues=lambda argv: argv[1:]),
 ]

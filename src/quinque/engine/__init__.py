@@ -1,13 +1,12 @@
 """The rules of queues, pure: no I/O, no clock, no chance.
 
-    decide.py   operation + queue + now  -> the events that make it true
-    apply.py    event -> indexes; the only writer
-    due.py      what time alone makes true, and when the next such thing is due
-    queue.py    one queue: its messages in order, its groups
-    groups.py   one group's view of a queue: a cursor, its leases, what it may have again
+    queue.py      what every queue has
+    calendar.py   reminders: ids by the millisecond they are due
+    feed/         queues that groups of consumers read, each group all of it
+    work/         queues whose messages are each worked by one consumer
 
-A store calls decide, journals the events, and applies them. Recovery applies the same events,
-so no rule is written twice.
+A store decides an operation into events, journals them, and applies them. Recovery applies the same
+events, so no rule is written twice.
 """
 
 from __future__ import annotations

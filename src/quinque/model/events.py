@@ -1,6 +1,6 @@
 """What the journal holds: one event per fact, one record per event.
 
-Called by   engine/decide.py (makes them), engine/apply.py (carries them out), the journal.
+Called by   the engine (decide and due make them, apply carries them out), the journal.
 Calls       nothing.
 
 An event is a tuple whose first field is its kind, so that it is also the record: the journal
@@ -27,6 +27,17 @@ FLUSHED: Final = 8
 KEPT: Final = 9
 GROUP_KEPT: Final = 10
 LOST: Final = 11
+ADDED: Final = 12
+TAKEN: Final = 13
+REQUEUED: Final = 14
+HELD: Final = 15
+DIED: Final = 16
+REDRIVEN: Final = 17
+CONFIGURED: Final = 18
+FORGOTTEN: Final = 19
+WORK_KEPT: Final = 20
+WORKLIST_KEPT: Final = 21
+NAMED: Final = 22
 
 
 class Opened(NamedTuple):
@@ -155,9 +166,172 @@ class Lost(NamedTuple):
     room: bytes
 
 
-Event = Stored | Leased | Acked | Released | Lapsed | Expired | Removed | Flushed | Kept | GroupKept
+class Added(NamedTuple):
+    """Messages were accepted into a worklist, at places that follow each other from `place`.
+    `terms` are as model/work_ops.py has them: ttl, delay, retry (ms), max_deliveries, replicas."""
 
-# A record read back, as the event it is. Stored and Kept are taken apart as they are.
+    kind: int
+    queue: bytes
+    family: int
+    place: int
+    at_ms: int
+    terms: tuple[int, int, int, int, int]
+    key: bytes | None
+    ids: Sequence[bytes]
+    bodies: Sequence[bytes]
+
+
+class Taken(NamedTuple):
+    """Ready messages were handed out; due 0 = they do not come back."""
+
+    kind: int
+    queue: bytes
+    at_ms: int
+    due_ms: int
+    ids: Sequence[bytes]
+
+
+LAPSE: Final = 0
+NACK: Final = 1
+ENQUEUE: Final = 2
+DELAY_OVER: Final = 3
+
+
+class Requeued(NamedTuple):
+    """Leased or delayed messages are ready, or delayed until `due_ms` if that is not 0; `why` is
+    LAPSE, NACK, ENQUEUE or DELAY_OVER."""
+
+    kind: int
+    queue: bytes
+    at_ms: int
+    why: int
+    due_ms: int
+    reason: bytes
+    ids: Sequence[bytes]
+
+
+class Held(NamedTuple):
+    """Messages are leased to nobody in particular, or go on being leased, or (by `state`) delayed,
+    until `due_ms`; 0 = for ever."""
+
+    kind: int
+    queue: bytes
+    state: int
+    due_ms: int
+    ids: Sequence[bytes]
+
+
+class Died(NamedTuple):
+    """Messages were delivered as often as they may be, and did not end well."""
+
+    kind: int
+    queue: bytes
+    at_ms: int
+    is_nack: bool
+    reason: bytes
+    ids: Sequence[bytes]
+
+
+class Redriven(NamedTuple):
+    """Dead messages are ready, as if they were new; `keyless` are those whose key another has."""
+
+    kind: int
+    queue: bytes
+    at_ms: int
+    keyless: Sequence[bytes]
+    ids: Sequence[bytes]
+
+
+class Configured(NamedTuple):
+    """What is set for a worklist: all of it."""
+
+    kind: int
+    queue: bytes
+    family: int
+    at_ms: int
+    is_paused_in: bool
+    is_paused_out: bool
+    max_deliveries: int
+    rate_count: int
+    rate_ms: int
+
+
+class Forgotten(NamedTuple):
+    """A worklist is gone, with all that was in it, counted or set for it."""
+
+    kind: int
+    queue: bytes
+
+
+class WorkKept(NamedTuple):
+    """Compaction wrote a message of a worklist again: all that is known of it."""
+
+    kind: int
+    queue: bytes
+    family: int
+    id: bytes
+    place: int
+    terms: tuple[int, int, int, int, int]
+    key: bytes | None
+    state: int
+    expires_ms: int
+    due_ms: int
+    nacks: int
+    requeues: int
+    deliveries: int
+    was_ready: bool
+    reason: bytes
+    body: bytes
+
+
+class WorklistKept(NamedTuple):
+    """Compaction wrote again what was counted and set for a worklist; `rate_full_us` is how far its
+    rate is used up."""
+
+    kind: int
+    queue: bytes
+    family: int
+    since_ms: int
+    active_ms: int
+    came: int
+    went: int
+    is_paused_in: bool
+    is_paused_out: bool
+    max_deliveries: int
+    rate_count: int
+    rate_ms: int
+    rate_full_us: int
+
+
+class Named(NamedTuple):
+    """What the node is called, and whether it is leaving."""
+
+    kind: int
+    node_id: bytes
+    is_leaving: bool
+
+
+FeedEvent = (
+    Stored | Leased | Acked | Released | Lapsed | Expired | Removed | Flushed | Kept | GroupKept
+)
+WorkEvent = (
+    Added
+    | Taken
+    | Requeued
+    | Held
+    | Died
+    | Redriven
+    | Configured
+    | Forgotten
+    | Expired
+    | Removed
+    | Flushed
+    | WorkKept
+    | WorklistKept
+)
+Event = FeedEvent | WorkEvent | Named
+
+# A record read back, as the event it is. Those with bodies are taken apart as they are.
 AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
     LEASED: Leased._make,
     ACKED: Acked._make,
@@ -167,4 +341,12 @@ AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
     REMOVED: Removed._make,
     FLUSHED: Flushed._make,
     GROUP_KEPT: GroupKept._make,
+    TAKEN: Taken._make,
+    REQUEUED: Requeued._make,
+    HELD: Held._make,
+    DIED: Died._make,
+    REDRIVEN: Redriven._make,
+    CONFIGURED: Configured._make,
+    FORGOTTEN: Forgotten._make,
+    WORKLIST_KEPT: WorklistKept._make,
 }

@@ -19,9 +19,14 @@ class Family:
     name: str
     code: int
     meaning: str
+    is_worklist: bool = False  # each message is worked by one consumer; else it is a feed
 
 
 EVENTS: Final = Family("events", 1, "every consumer group sees every event until it expires")
+JOBS: Final = Family(
+    "jobs", 2, "one consumer works each job; it comes back until it is acked", is_worklist=True
+)
 
-FAMILIES: Final = (EVENTS,)
+FAMILIES: Final = (EVENTS, JOBS)
 BY_CODE: Final = {family.code: family for family in FAMILIES}
+BY_NAME: Final = {family.name: family for family in FAMILIES}

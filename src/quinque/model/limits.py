@@ -36,7 +36,17 @@ SETTLE_MOST_FLOODED: Final = 32
 # One operation hands out at most this much in bodies, plus one message: a client that asks for many
 # large ones at once gets them in several turns.
 RESERVE_MOST_BYTES: Final = 1 << 20
+# And at most so many, however small they are: about 10 ms of work.
+RESERVE_MOST: Final = 10_000
 # Requests that are alike travel together up to this many messages and bytes: enough to spread the
 # cost of a record, little enough to read back whole when one body of it is wanted.
 TOGETHER_MOST: Final = 256
 TOGETHER_MOST_BYTES: Final = 64 << 10
+
+# A worklist with nothing in it and nothing set for it is forgotten after this long, as in Disque:
+# until then its counts can be looked at.
+QUEUE_IDLE_MOST_MS: Final = 300_000
+
+# A lease runs a little shorter or longer than was asked for, so that messages that were taken
+# together do not come back together. As in Disque.
+JITTER_MS: Final = 250

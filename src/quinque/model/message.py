@@ -1,28 +1,45 @@
-"""A message as the engine holds it, and one delivery of it.
+"""Messages as the engine holds them, and one delivery of one.
 
 Called by   the engine, which alone creates and changes them; stores read them.
 Calls       nothing.
 
-Not here: which group has seen what (engine/groups.py).
+Not here: which group has seen what (engine/feed/groups.py), messages of worklists
+(engine/work/message.py).
 """
 
 from __future__ import annotations
 
 
 class Message:
-    """One message of one queue.
+    """What every message has. Journaled: id, place, expires_ms, body.
 
-    Journaled: id, place, expires_ms, is_single, body. The rest is bookkeeping.
-
-        place       position in the queue: a store-wide increasing stamp (µs); a message pushed to
-                    the front gets the place before the front one
-        is_single   one group works it and its ack removes it (okq); else it lives until it expires
-        body        None when the body is only on disk, at `home`
-        home        where the store keeps the body, as the store wrote it
-        before/after  neighbours in the order of places
+    place       position in the queue: a store-wide increasing stamp (µs)
+    expires_ms  0 = never
+    body        None when the body is only on disk, at `home`
+    home        where the store keeps the body, as the store wrote it
     """
 
-    __slots__ = ("after", "before", "body", "expires_ms", "home", "id", "is_single", "place")
+    __slots__ = ("body", "expires_ms", "home", "id", "place")
+
+    def __init__(
+        self, id: bytes, place: int, expires_ms: int, body: bytes | None, home: int
+    ) -> None:
+        self.id = id
+        self.place = place
+        self.expires_ms = expires_ms
+        self.body = body
+        self.home = home
+
+
+class FeedMessage(Message):
+    """One message of a feed. Journaled beside the rest: is_single.
+
+    place         as above, but a message pushed to the front gets the place before the front one
+    is_single     one group works it and its ack removes it (okq); else it lives until it expires
+    before/after  neighbours in the order of places
+    """
+
+    __slots__ = ("after", "before", "is_single")
 
     def __init__(
         self,
@@ -33,14 +50,10 @@ class Message:
         body: bytes | None,
         home: int,
     ) -> None:
-        self.id = id
-        self.place = place
-        self.expires_ms = expires_ms
+        super().__init__(id, place, expires_ms, body, home)
         self.is_single = is_single
-        self.body = body
-        self.home = home
-        self.before: Message | None = None
-        self.after: Message | None = None
+        self.before: FeedMessage | None = None
+        self.after: FeedMessage | None = None
 
 
 class Lease:
@@ -48,7 +61,7 @@ class Lease:
 
     __slots__ = ("deadline_ms", "deliveries", "message")
 
-    def __init__(self, message: Message, deadline_ms: int, deliveries: int) -> None:
+    def __init__(self, message: FeedMessage, deadline_ms: int, deliveries: int) -> None:
         self.message = message
         self.deadline_ms = deadline_ms
         self.deliveries = deliveries

@@ -1,4 +1,4 @@
-"""The operations, and the result of each. A dialect makes one; a store carries it out.
+"""The operations on feeds, and the result of each. A dialect makes one; a store carries it out.
 
 Called by   dialects (make operations, read results), stores (carry them out).
 Calls       nothing.
@@ -6,7 +6,8 @@ Calls       nothing.
 Those on the hot path take many messages at once, so that requests of one turn that are alike travel
 together.
 
-Not here: what an operation does (engine/decide.py), how long to wait for one (dialects/command.py).
+Not here: operations on worklists (model/work_ops.py), what an operation does
+(engine/feed/decide.py), how long to wait for one (dialects/command.py).
 """
 
 from __future__ import annotations

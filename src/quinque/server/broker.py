@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from time import monotonic, time
 from typing import Any, Literal
 
@@ -21,8 +19,10 @@ from quinque.dialects.okq import OKQ_GROUP
 from quinque.errors import LimitReached
 from quinque.server.config import Config
 from quinque.server.connection import Connection
+from quinque.server.counts import Rates, Stats
 from quinque.server.dispatch import Dispatch
 from quinque.server.inbox import Inbox
+from quinque.server.latency import LatencyMonitor
 from quinque.server.redaction import without_secrets
 from quinque.server.slowlog import SlowLog
 from quinque.server.turn import Turn
@@ -34,17 +34,6 @@ from quinque.wire.resp import Simple, encode
 log = logging.getLogger("quinque.server")
 
 PauseMode = Literal["", "WRITE", "ALL"]
-
-
-@dataclass(slots=True)
-class Stats:
-    """Counts since the start, or since CONFIG RESETSTAT."""
-
-    connections: int = 0
-    refused_connections: int = 0
-    input_bytes: int = 0
-    output_bytes: int = 0
-    errors: Counter[str] = field(default_factory=Counter)  # by code
 
 
 class Broker:
@@ -66,8 +55,11 @@ class Broker:
         self.stats = Stats()
         self.clients: dict[int, Connection] = {}
         self.monitors: list[Connection] = []
+        self.rates = Rates()
         self.slowlog = SlowLog()
-        self.slow_ns = 0
+        self.latency = LatencyMonitor()
+        self.slow_ns = 0  # what takes longer is for SLOWLOG, for LATENCY or for both
+        self._slowlog_ns = 0
         self.pause_mode: PauseMode = ""
         self._paused: list[Connection] = []
         self._unpause_timer: asyncio.TimerHandle | None = None
@@ -75,7 +67,8 @@ class Broker:
         self.all_gone = asyncio.Event()  # set when a stopping broker has no client left
         self._is_stopping = False
         self.waiters = Waiters(loop, store.run)
-        self.turn = Turn(loop, store, Inbox(self), self.waiters)
+        store.watched = self.waiters.lines
+        self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency)
         self.dispatch = Dispatch(self, commands)
         self.read_live_settings()
         self.turn.touch()
@@ -83,10 +76,33 @@ class Broker:
     def read_live_settings(self) -> None:
         """Take over the settings that CONFIG SET may have changed and the hot path needs."""
         slower_us = self.config.slowlog_log_slower_than
-        self.slow_ns = slower_us * 1000 if slower_us >= 0 else 1 << 62
+        self._slowlog_ns = slower_us * 1000 if slower_us >= 0 else 1 << 62
+        self.latency.watch_from(self.config.latency_monitor_threshold)
+        # One comparison for both: what takes as long as the threshold is already too long.
+        self.slow_ns = min(self._slowlog_ns, self.latency.least_ns - 1)
         self.slowlog.resize(self.config.slowlog_max_len)
         for connection in self.clients.values():
             connection.read_limits()
+
+    def note_slow(
+        self, connection: Connection, row: Command, argv: list[bytes], spent_ns: int
+    ) -> None:
+        """A request took longer than `slow_ns`."""
+        if spent_ns > self._slowlog_ns:
+            self.slowlog.add(connection, argv, spent_ns)
+        self.latency.note("fast-command" if row.is_fast else "command", spent_ns)
+
+    def each_second(self) -> None:
+        """What has to be looked at once in a second."""
+        self.close_idle()
+        self.rates.measure(monotonic(), self.commands_run(), self.stats)
+
+    def commands_run(self) -> int:
+        """How many requests were run, since the start or CONFIG RESETSTAT."""
+        rows = self.dispatch.commands.values()
+        return sum(
+            row.calls + sum(each.calls for each in (row.subcommands or {}).values()) for row in rows
+        )
 
     # -- clients ------------------------------------------------------------------------------
 

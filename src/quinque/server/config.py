@@ -1,8 +1,9 @@
 """The settings of a broker: one table, from which everything that names a setting is made.
 
 Called by   config_sources.py (reads values), config_text.py (the example file),
-            config_commands.py (CONFIG GET, SET and REWRITE), cli/options.py (the flags of
-            `quinque serve`), and whoever obeys a setting: `config.max_clients`.
+            config_names.py (other systems' names), config_commands.py (CONFIG GET, SET and
+            REWRITE), cli/options.py (the flags of `quinque serve`), and whoever obeys a setting:
+            `config.max_clients`.
 Calls       setting_kinds.py.
 
 A setting is a field of Config. Its name elsewhere follows from the field:
@@ -31,6 +32,7 @@ from quinque.server.setting_kinds import (
     Flag,
     Kind,
     Microseconds,
+    Milliseconds,
     Path,
     Seconds,
     Secret,
@@ -219,6 +221,12 @@ class Config:
         128,
         Count(most=1_000_000),
         "How many commands SLOWLOG keeps; the oldest goes first.",
+        is_live=True,
+    )
+    latency_monitor_threshold: int = setting(
+        0,
+        Milliseconds(),
+        "What takes this long or longer is kept for LATENCY. 0 keeps nothing.",
         is_live=True,
     )
     shutdown_timeout: float = setting(

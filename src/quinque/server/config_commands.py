@@ -1,26 +1,26 @@
 """What CONFIG GET, CONFIG SET and CONFIG REWRITE do with the settings.
 
 Called by   the CONFIG command, through the dispatcher.
-Calls       config.py for the table, config_text.py for the text of the file, glob.py.
+Calls       config.py for the table, config_names.py for other names, config_text.py for the text of
+            the file.
 
-Not here: the words of the command and its reply (dialects/housekeeping.py).
+Not here: the words of the command and its reply (commands/settings.py).
 """
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from quinque.errors import BadArgument, BadSetting, printable
-from quinque.server.address import Address, parse_address
+from quinque.model.glob import compile_glob
 from quinque.server.config import SETTINGS, Config
+from quinque.server.config_names import OTHER_NAMES, translated
 from quinque.server.config_sources import broken_relations, closest
 from quinque.server.config_text import rewritten
-from quinque.server.glob import compile_glob
 
 # Many times the longest name; a longer pattern only costs time to compile.
 MOST_PATTERN_BYTES = 1024
@@ -29,7 +29,7 @@ LIVE_ORIGIN = "CONFIG SET"
 
 
 def get(config: Config, pattern: bytes) -> list[tuple[str, str]]:
-    """The settings whose names match, with their values as text; Redis's names come after ours.
+    """The settings whose names match, with their values as text; other names come after ours.
 
     Raises BadArgument when the pattern is far longer than any name.
     """
@@ -41,7 +41,9 @@ def get(config: Config, pattern: bytes) -> list[tuple[str, str]]:
         for name, setting in SETTINGS.items()
         if matches(name.encode())
     ]
-    theirs = [(name, text(config)) for name, text in REDIS_NAMES.items() if matches(name.encode())]
+    theirs = [
+        (name, other.text(config)) for name, other in OTHER_NAMES.items() if matches(name.encode())
+    ]
     return ours + theirs
 
 
@@ -53,15 +55,18 @@ def set_live(config: Config, pairs: Iterable[tuple[bytes, bytes]]) -> None:
     changed = replace(config, origins=dict(config.origins))
     names: list[str] = []
     for given_name, given_value in pairs:
-        name = printable(given_name[:128]).lower()
+        asked = printable(given_name[:128]).lower()
+        if asked not in SETTINGS and asked not in OTHER_NAMES:
+            hint = closest(asked, [*SETTINGS, *OTHER_NAMES])
+            raise BadSetting(f"Unsupported CONFIG parameter: {asked}{hint}")
         try:
-            _check_live(name)
-            if name in names:
-                raise BadSetting("it is given twice")
-            changed.put(name, _value(name, given_value), LIVE_ORIGIN)
+            for name, value in _assignment(asked, given_value):
+                if name in names:
+                    raise BadSetting("it is given twice")
+                changed.put(name, value, LIVE_ORIGIN)
+                names.append(name)
         except BadSetting as exc:
-            raise _failed(name, str(exc)) from None
-        names.append(name)
+            raise _failed(asked, str(exc)) from None
     for blamed, rule in broken_relations(changed):
         raise _failed(blamed, rule)
     for name in names:
@@ -86,23 +91,22 @@ def rewrite(config: Config) -> None:
         raise BadSetting(f"Rewriting config file: it is not TOML any more: {exc}") from exc
 
 
-def _check_live(name: str) -> None:
-    if name in REDIS_NAMES:
-        raise BadSetting("it can be read but not set here; CONFIG GET * lists the settings")
-    if name not in SETTINGS:
-        raise BadSetting(f"there is no such setting{closest(name, SETTINGS)}")
-    if not SETTINGS[name].is_live:
+def _assignment(asked: str, given: bytes) -> list[tuple[str, object]]:
+    """The setting and its value, or nothing where a name of others needs nothing changed."""
+    name, text = asked, given.decode("utf-8", "surrogateescape")
+    if asked in OTHER_NAMES:
+        ours = translated(asked, text)
+        if ours is None:
+            return []
+        name, text = ours
+    setting = SETTINGS[name]
+    if not setting.is_live:
         raise BadSetting("it needs a restart; set it in the config file")
-
-
-def _value(name: str, given: bytes) -> object:
-    kind = SETTINGS[name].kind
     try:
-        text = given.decode()
-    except UnicodeDecodeError:
-        raise kind.refusal(given) from None
-    value: object = kind.value(text)
-    return value
+        text.encode()
+    except UnicodeEncodeError:
+        raise setting.kind.refusal(given) from None
+    return [(name, setting.kind.value(text))]
 
 
 def _failed(name: str, reason: str) -> BadSetting:
@@ -138,27 +142,3 @@ def _replace_file(path: str, content: bytes) -> None:
         os.fsync(folder_handle)
     finally:
         os.close(folder_handle)
-
-
-def _tcp(config: Config) -> list[Address]:
-    addresses = map(parse_address, config.listen)
-    return [address for address in addresses if not address.is_unix]
-
-
-def _text(name: str) -> Callable[[Config], str]:
-    return lambda config: SETTINGS[name].kind.text(config.value(name))
-
-
-# Names that Redis tools ask for; they can be read and not set. Names that are ours as well
-# (dir, maxmemory, requirepass, slowlog-max-len …) are not repeated.
-REDIS_NAMES: dict[str, Callable[[Config], str]] = {
-    "save": lambda config: "",
-    "appendonly": lambda config: "yes",
-    "appendfsync": _text("fsync"),
-    "maxclients": _text("max-clients"),
-    "maxmemory-policy": lambda config: "noeviction",
-    "timeout": lambda config: str(math.ceil(config.idle_timeout)),
-    "databases": lambda config: "1",
-    "port": lambda config: str(next((address.port for address in _tcp(config)), 0)),
-    "bind": lambda config: " ".join(address.host or "*" for address in _tcp(config)),
-}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from quinque.dialects.command import Command
 from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.model.work_ops import LookAtNode
 from quinque.server.users import User
 from quinque.server.waiters import Waiting
 from quinque.wire.requests import RequestLimits, RequestReader
@@ -245,5 +246,14 @@ class Connection:
     def consumers(self) -> Mapping[bytes, Mapping[bytes, int]]:
         return self.broker.consumers()
 
+    def waiting_on(self, queue: bytes) -> int:
+        return self.broker.waiters.waiting_on(queue)
+
     def sees(self, queue: bytes) -> bool:
         return self.user is None or self.user.is_unlimited or self.user.sees(queue)
+
+    def sees_all(self) -> bool:
+        return self.user is None or self.user.queues is None
+
+    def node_id(self) -> bytes:
+        return self.broker.store.run(LookAtNode()).node_id

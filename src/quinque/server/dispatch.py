@@ -12,7 +12,7 @@ Not here: what a command means (dialects/, server/commands/).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,10 @@ from quinque.errors import (
     WrongArity,
     printable,
 )
+from quinque.model.families import BY_NAME
 from quinque.model.ops import Op
+from quinque.model.work_ops import FindQueues
+from quinque.server.waiters import is_something
 from quinque.wire.resp import OK, Value, encode, encode_error
 
 if TYPE_CHECKING:
@@ -69,7 +72,7 @@ class Dispatch:
                 if not row.is_open:
                     raise NoAuth
             elif not user.is_unlimited:
-                user.check(row.name, row.group, row.right, row.queues(argv))
+                user.check(row.name, row.group, row.right, self._queues_of(row, argv))
             if self._broker.monitors:
                 self._broker.show_monitors(connection, argv)
             if row.parse is None:
@@ -82,9 +85,10 @@ class Dispatch:
                     self._run_later(connection, request)
                 else:
                     result = self._run(request)
-                    if row.gather is not None:
-                        result = result[0] if result else None
-                    self._reply(connection, row, row.reply(result))
+                    reply = row.reply
+                    if reply is None:
+                        reply, result = row.reply_each, result[0] if result else None
+                    self._reply(connection, row, reply(result))
         except QuinqueError as error:
             self._refuse(connection, row, error)
         except Exception:
@@ -98,7 +102,7 @@ class Dispatch:
             row.spent_ns += spent_ns
             connection.last_command = row
             if spent_ns > self._broker.slow_ns:
-                self._broker.slowlog.add(connection, argv, spent_ns)
+                self._broker.note_slow(connection, row, argv, spent_ns)
 
     def execute_together(self, alike: Alike) -> None:
         """Run neighbouring requests as one operation, or one by one if that cannot be."""
@@ -106,9 +110,15 @@ class Dispatch:
         row, connections = alike.row, alike.connections
         assert row.parse is not None
         assert row.gather is not None
+        first = connections[0]
         try:
-            request = row.parse(alike.first)
-            results = self._run(request) if row.gather(request, alike.last_arguments) else None
+            request = row.parse(alike.first, first) if row.with_session else row.parse(alike.first)
+            results = None
+            if row.gather(request, alike.varying):
+                results = self._run(request.op if isinstance(request, Wait) else request)
+                # Nothing at all means nothing for anyone; those who would wait for it do.
+                if not results and isinstance(request, Wait) and request.timeout_ms:
+                    results = None
         except QuinqueError:
             results = None
         except Exception:
@@ -130,13 +140,13 @@ class Dispatch:
         row.calls += answered
         row.spent_ns += spent_ns
         if spent_ns > self._broker.slow_ns:
-            self._broker.slowlog.add(connections[0], alike.first, spent_ns)
-        # Nothing at all means nothing for anyone; less than was asked for may be a matter of size.
+            self._broker.note_slow(connections[0], row, alike.first, spent_ns)
+        # Less than was asked for may be a matter of size.
         if answered < len(connections):
             self._execute_each(alike, answered)
 
     def _reply_all(self, connection: Connection, row: Command, results: list[Any]) -> None:
-        reply, protocol = row.reply, connection.protocol
+        reply, protocol = row.reply_each, connection.protocol
         if row.right == "write":
             connection.mark_write()
         connection.send_all([encode(reply(result), protocol) for result in results])
@@ -144,8 +154,7 @@ class Dispatch:
 
     def _execute_each(self, alike: Alike, start: int) -> None:
         for number in range(start, len(alike.connections)):
-            connection, last = alike.connections[number], alike.last_arguments[number]
-            argv = [*alike.first[:-1], last]
+            connection, argv = alike.connections[number], alike.request(number)
             if connection.must_wait:
                 connection.put_in_line([argv])
             else:
@@ -172,10 +181,17 @@ class Dispatch:
             raise WrongArity(row.name)
         subcommand = row.subcommands.get(argv[1].upper())
         if subcommand is None:
-            raise BadRequest(
-                f"unknown subcommand '{printable(argv[1][:128])}'. Try {row.name} HELP."
-            )
+            word = printable(argv[1][:128])
+            raise BadRequest(row.otherwise or f"unknown subcommand '{word}'. Try {row.name} HELP.")
         return subcommand
+
+    def _queues_of(self, row: Command, argv: list[bytes]) -> Sequence[bytes]:
+        """The queues a request is about, and those of the messages it is about."""
+        queues = row.queues(argv)
+        if row.ids is None:
+            return queues
+        found = self._run(FindQueues(BY_NAME[row.group], row.ids(argv)))
+        return [*queues, *(queue for queue in found if queue is not None)]
 
     def _reply(self, connection: Connection, row: Command, value: Value) -> None:
         if row.right == "write":
@@ -190,10 +206,11 @@ class Dispatch:
 
     def _follow(self, connection: Connection, row: Command, request: Op | Wait) -> None:
         """Run a request whose reply depends on the session, now or when there is something."""
+        assert row.reply is not None
         if isinstance(request, Wait):
             result = self._run(request.op)
-            if result or not request.timeout_ms:
-                self._reply(connection, row, row.reply(request.op, result, connection))
+            if is_something(result) or not request.timeout_ms:
+                self._reply(connection, row, row.reply(request, result, connection))
             else:
                 self._wait(connection, row, request)
         else:
@@ -206,7 +223,8 @@ class Dispatch:
 
         def answer(result: Any) -> None:
             connection.waiting = None
-            self._reply(connection, row, row.reply(wait.op, result, connection))
+            assert row.reply is not None
+            self._reply(connection, row, row.reply(wait, result, connection))
             connection.skip_replies -= connection.skip_replies > 0
 
         def refuse(error: QuinqueError) -> None:

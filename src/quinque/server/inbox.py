@@ -24,16 +24,32 @@ if TYPE_CHECKING:
 class Alike:
     """Neighbouring requests that are one operation."""
 
-    __slots__ = ("connections", "cut", "first", "head", "last_arguments", "row", "size_bytes")
+    __slots__ = ("connections", "first", "head", "row", "size_bytes", "tail", "varies", "varying")
 
     def __init__(self, row: Command, connection: Connection, argv: list[bytes]) -> None:
         self.row = row
         self.first = argv
-        self.cut = len(argv) if row.gathers_whole else len(argv) - 1
-        self.head = argv[: self.cut]
+        self.varies = row.varies if row.varies >= 0 else len(argv) - 1
+        self.head = argv[: self.varies]
+        self.tail = argv[self.varies + 1 :]
         self.connections = [connection]
-        self.last_arguments = [argv[-1]]
-        self.size_bytes = len(argv[-1])
+        self.varying = [argv[self.varies]]
+        self.size_bytes = len(argv[self.varies])
+
+    def takes(self, argv: list[bytes]) -> bool:
+        """Whether the request is alike."""
+        if len(argv) != len(self.first):
+            return False
+        varies = self.varies
+        if not varies:
+            return argv == self.first
+        return argv[:varies] == self.head and argv[varies + 1 :] == self.tail
+
+    def request(self, number: int) -> list[bytes]:
+        """One of the requests."""
+        argv = list(self.first)
+        argv[self.varies] = self.varying[number]
+        return argv
 
 
 class Inbox:
@@ -81,11 +97,11 @@ class Inbox:
         rows, execute = self._broker.dispatch.rows, self._broker.dispatch.execute
         for number, argv in enumerate(requests):
             if alike is not None:
-                if argv[: alike.cut] == alike.head and len(argv) == len(alike.first):
-                    last = argv[-1]
+                if alike.takes(argv):
+                    varying = argv[alike.varies]
                     alike.connections.append(connection)
-                    alike.last_arguments.append(last)
-                    alike.size_bytes += len(last)
+                    alike.varying.append(varying)
+                    alike.size_bytes += len(varying)
                     if (
                         len(alike.connections) >= TOGETHER_MOST
                         or alike.size_bytes > TOGETHER_MOST_BYTES
@@ -99,7 +115,7 @@ class Inbox:
                     connection.put_in_line(requests[number:])
                     return None
             row = rows.get(argv[0])
-            if row is not None and row.gather is not None and len(argv) >= -row.arity:
+            if row is not None and row.gather is not None and 1 < len(argv) >= -row.arity:
                 alike = Alike(row, connection, argv)
                 continue
             execute(connection, argv)

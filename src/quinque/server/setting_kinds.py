@@ -256,7 +256,7 @@ class Size(_Number[int]):
 
 
 class _Span(_Number[T]):
-    """What the two spans share: the units, and a resolution of one microsecond."""
+    """What the spans share: the units, and a resolution of one microsecond."""
 
     own_unit: ClassVar[str]
     least_us: ClassVar[int] = 0
@@ -293,6 +293,19 @@ class Seconds(_Span[float]):
 
     def text(self, value: float) -> str:
         return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+class Milliseconds(_Span[int]):
+    """A span kept in whole milliseconds."""
+
+    unit = "milliseconds"
+    own_unit = "ms"
+
+    def value(self, text: str) -> int:
+        whole_ms, rest_us = divmod(self.span_us(text), SPAN_UNITS_US["ms"])
+        if rest_us:
+            raise self.refusal(text)
+        return whole_ms
 
 
 class Microseconds(_Span[int]):

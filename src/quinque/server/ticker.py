@@ -3,16 +3,16 @@
 Called by   turn.py, after each turn.
 Calls       store.tick.
 
-Not here: what is due (engine/due.py), readers whose time is up (waiters.py).
+Not here: what is due (engine/feed/due.py), readers whose time is up (waiters.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
 
 from quinque.model.limits import NEVER_MS
+from quinque.server.latency import LatencyMonitor
 from quinque.stores.base import Store
 
 # An alarm further off than this is set anew when it comes; event loops dislike timers of years.
@@ -24,11 +24,16 @@ _REST = 9
 
 class Ticker:
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, store: Store, after: Callable[[], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        store: Store,
+        after: Callable[[], None],
+        latency: LatencyMonitor,
     ) -> None:
         self._loop = loop
         self._store = store
         self._after = after  # ends the turn that a tick begins
+        self._latency = latency
         self._due_ms = NEVER_MS
         self._timer: asyncio.Handle | None = None
         self._rest_until_s = 0.0
@@ -42,7 +47,7 @@ class Ticker:
         if self._timer is not None:
             self._timer.cancel()
         wait_s = min(due_ms - self._store.now_ms(), _FAR_MS) / 1000
-        wait_s = max(wait_s, self._rest_until_s - monotonic())
+        wait_s = max(wait_s, self._rest_until_s - self._loop.time())
         # A timer of less than a millisecond takes one.
         if wait_s < 0.001:
             self._timer = self._loop.call_soon(self._tick)
@@ -56,8 +61,9 @@ class Ticker:
     def _tick(self) -> None:
         self._timer = None
         self._due_ms = NEVER_MS
-        began_s = monotonic()
+        began_s = self._loop.time()
         self._store.tick()
-        ended_s = monotonic()
+        ended_s = self._loop.time()
         self._rest_until_s = ended_s + _REST * (ended_s - began_s)
+        self._latency.note("tick", int((ended_s - began_s) * 1e9))
         self._after()

@@ -16,11 +16,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.model.ops import Op
 from quinque.server.inbox import Inbox
+from quinque.server.latency import LatencyMonitor
 from quinque.server.ticker import Ticker
 from quinque.server.waiters import Waiters
 from quinque.stores.base import Store
@@ -33,13 +35,19 @@ log = logging.getLogger("quinque.server")
 
 class Turn:
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, store: Store, inbox: Inbox, waiters: Waiters
+        self,
+        loop: asyncio.AbstractEventLoop,
+        store: Store,
+        inbox: Inbox,
+        waiters: Waiters,
+        latency: LatencyMonitor,
     ) -> None:
         self._loop = loop
         self._store = store
         self._inbox = inbox
         self._waiters = waiters
-        self._ticker = Ticker(loop, store, self.touch)
+        self._latency = latency
+        self._ticker = Ticker(loop, store, self.touch, latency)
         self._replying: list[Connection] = []
         self._is_set = False
         self.later: deque[Op] = deque()  # additions whose reply has gone out already
@@ -79,6 +87,7 @@ class Turn:
         replying = self._replying
         self._replying = []
         self._is_set = False
+        began_ns = perf_counter_ns() if self._latency.is_on else 0
         try:
             store.commit()
         except StoreUnavailable as failure:
@@ -89,6 +98,8 @@ class Turn:
                 connection.fail_writes(failure)
         else:
             self._failure = ""
+        if began_ns:
+            self._latency.note("journal-commit", perf_counter_ns() - began_ns)
         for connection in replying:
             connection.flush()
         if self._inbox.has_some:  # a request of this turn let others go on (CLIENT UNPAUSE)

@@ -36,9 +36,9 @@ from dataclasses import dataclass, field
 
 from quinque.errors import BadRequest, BadSetting, NoPermission, WrongPass, printable
 from quinque.model.families import FAMILIES
+from quinque.model.glob import compile_glob
 from quinque.server.config import Config
 from quinque.server.config_sources import closest, read_toml
-from quinque.server.glob import compile_glob
 
 READ, WRITE, ADMIN = "read", "write", "admin"
 RIGHTS = frozenset({READ, WRITE, ADMIN})

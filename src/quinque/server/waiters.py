@@ -8,7 +8,7 @@ A reader stands in a line for each queue it waits on. When a queue gets somethin
 through from the front, and each reader's operation is run again; what gives nothing for a group
 ends the line for that group.
 
-Not here: what an operation finds (engine/decide.py).
+Not here: what an operation finds (engine/).
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from typing import Any
 
 from quinque.dialects.command import Wait
 from quinque.errors import QuinqueError
+from quinque.model.glob import compile_glob
+from quinque.model.limits import NEVER_MS
+from quinque.model.ops import FindReady
 
 
 class Waiting:
     """One reader: its operation, and what to do with the answer (None when time is up) or with the
     error it gives."""
 
-    __slots__ = ("answer", "refuse", "timer", "wait")
+    __slots__ = ("answer", "is_over", "refuse", "timer", "wait")
 
     def __init__(
         self, wait: Wait, answer: Callable[[Any], None], refuse: Callable[[QuinqueError], None]
@@ -34,6 +37,7 @@ class Waiting:
         self.answer = answer
         self.refuse = refuse
         self.timer: asyncio.TimerHandle | None = None
+        self.is_over = False
 
 
 class Waiters:
@@ -41,7 +45,9 @@ class Waiters:
         self._loop = loop
         self._run = run
         # By queue, in order of arrival.
-        self._lines: dict[bytes, dict[Waiting, None]] = {}
+        self.lines: dict[bytes, dict[Waiting, None]] = {}
+        # Those who wait on patterns of queues, by pattern.
+        self._lines_by_pattern: dict[bytes, dict[Waiting, None]] = {}
         self.count = 0
 
     def add(
@@ -49,58 +55,87 @@ class Waiters:
     ) -> Waiting:
         """The reader waits until woken, or until its time is up."""
         waiting = Waiting(wait, answer, refuse)
-        waiting.timer = self._loop.call_later(wait.timeout_ms / 1000, self.give_up, waiting)
+        if wait.timeout_ms < NEVER_MS:
+            waiting.timer = self._loop.call_later(wait.timeout_ms / 1000, self.give_up, waiting)
         for queue in wait.queues:
-            self._lines.setdefault(queue, {})[waiting] = None
+            self.lines.setdefault(queue, {})[waiting] = None
+        for pattern in wait.patterns:
+            self._lines_by_pattern.setdefault(pattern, {})[waiting] = None
         self.count += 1
         return waiting
 
     def remove(self, waiting: Waiting) -> None:
         """The reader waits no more."""
-        if waiting.timer is None:
+        if waiting.is_over:
             return
-        waiting.timer.cancel()
-        waiting.timer = None
+        waiting.is_over = True
+        if waiting.timer is not None:
+            waiting.timer.cancel()
         self.count -= 1
-        for queue in waiting.wait.queues:
-            line = self._lines.get(queue)
-            if line is not None:
-                line.pop(waiting, None)
-                if not line:
-                    del self._lines[queue]
+        for lines, names in (
+            (self.lines, waiting.wait.queues),
+            (self._lines_by_pattern, waiting.wait.patterns),
+        ):
+            for name in names:
+                line = lines.get(name)
+                if line is not None:
+                    line.pop(waiting, None)
+                    if not line:
+                        del lines[name]
 
     def wake(self, queues: Iterable[bytes]) -> None:
         """Serve those who wait on these queues."""
         for queue in queues:
-            line = self._lines.get(queue)
-            if line is None:
+            line = self.lines.get(queue)
+            if line is not None:
+                self._serve(line)
+            for pattern in list(self._lines_by_pattern):
+                if compile_glob(pattern).fullmatch(queue):
+                    self._serve(self._lines_by_pattern.get(pattern, {}))
+
+    def wake_all(self) -> None:
+        """Serve everyone who waits, as if every queue had got something."""
+        for line in [*self.lines.values(), *self._lines_by_pattern.values()]:
+            self._serve(line)
+
+    def _serve(self, line: dict[Waiting, None]) -> None:
+        empty: set[bytes] = set()
+        for waiting in list(line):
+            wait = waiting.wait
+            if wait.group in empty or waiting.is_over:
                 continue
-            empty: set[bytes] = set()
-            for waiting in list(line):
-                if waiting.wait.group in empty:
-                    continue
-                try:
-                    found = self._run(waiting.wait.op)
-                except QuinqueError as error:
-                    self.remove(waiting)
-                    waiting.refuse(error)
-                    continue
-                if not found:
-                    empty.add(waiting.wait.group)
-                    continue
+            try:
+                found = self._run(wait.op if wait.again is None else wait.again)
+            except QuinqueError as error:
                 self.remove(waiting)
-                waiting.answer(found)
+                waiting.refuse(error)
+                continue
+            if not is_something(found):
+                empty.add(wait.group)
+                continue
+            self.remove(waiting)
+            waiting.answer(found)
+
+    def waiting_on(self, queue: bytes) -> int:
+        """How many wait on the queue by its name."""
+        return len(self.lines.get(queue, ()))
 
     def consumers(self) -> dict[bytes, dict[bytes, int]]:
-        """How many wait, by queue and group."""
+        """How many wait on feeds, by queue and group."""
         counts: dict[bytes, dict[bytes, int]] = {}
-        for queue, line in self._lines.items():
-            groups = counts[queue] = {}
+        for queue, line in self.lines.items():
             for waiting in line:
-                groups[waiting.wait.group] = groups.get(waiting.wait.group, 0) + 1
+                if isinstance(waiting.wait.op, FindReady):
+                    groups = counts.setdefault(queue, {})
+                    groups[waiting.wait.group] = groups.get(waiting.wait.group, 0) + 1
         return counts
 
     def give_up(self, waiting: Waiting) -> None:
         """The reader is answered that there was nothing."""
         self.remove(waiting)
         waiting.answer(None)
+
+
+def is_something(found: Any) -> bool:
+    """Whether an operation found what a reader waits for: not None, not an empty list."""
+    return found is not None and not (isinstance(found, list) and not found)

@@ -11,6 +11,7 @@ Not here: waiting for messages (server/waiters.py).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal, Protocol, overload
 
 from quinque.model.ops import (
@@ -26,13 +27,43 @@ from quinque.model.ops import (
     Release,
     Reserve,
 )
+from quinque.model.work_ops import (
+    Add,
+    AwaitEnd,
+    Browse,
+    Configure,
+    Extend,
+    FindKey,
+    FindQueues,
+    Finish,
+    Hold,
+    LookAt,
+    LookAtNode,
+    NodeView,
+    Purge,
+    PurgeAll,
+    QueueView,
+    Redrive,
+    Requeue,
+    ScanMessages,
+    ScanQueues,
+    SetNode,
+    Show,
+    Take,
+    WorkDelivery,
+    WorkView,
+)
 
 Fsync = Literal["always", "everysec", "no"]
 
 
 class Store(Protocol):
     ready: set[bytes]
-    """Queues that got something to deliver since the caller last emptied this set."""
+    """Queues that got something to deliver since the caller last emptied this set, and watched ids
+    whose messages are gone or dead."""
+
+    watched: Collection[bytes]
+    """Ids whose end somebody waits for, and queues that somebody waits on. The caller's own."""
 
     @overload
     def run(self, op: Put) -> list[bytes]: ...
@@ -48,6 +79,34 @@ class Store(Protocol):
     def run(self, op: FindReady) -> bytes | None: ...
     @overload
     def run(self, op: Count) -> list[QueueCount]: ...
+    @overload
+    def run(self, op: Add) -> list[bytes]: ...
+    @overload
+    def run(self, op: Take) -> list[WorkDelivery]: ...
+    @overload
+    def run(self, op: Finish | Requeue | Hold) -> list[bool]: ...
+    @overload
+    def run(self, op: Extend | Redrive | Purge | PurgeAll) -> int: ...
+    @overload
+    def run(self, op: Show) -> WorkView | None: ...
+    @overload
+    def run(self, op: Browse) -> list[WorkView]: ...
+    @overload
+    def run(self, op: LookAt) -> QueueView | None: ...
+    @overload
+    def run(self, op: Configure) -> QueueView: ...
+    @overload
+    def run(self, op: ScanQueues) -> tuple[int, list[bytes]]: ...
+    @overload
+    def run(self, op: ScanMessages) -> tuple[int, list[WorkView]]: ...
+    @overload
+    def run(self, op: FindKey) -> bytes | None: ...
+    @overload
+    def run(self, op: FindQueues) -> list[bytes | None]: ...
+    @overload
+    def run(self, op: AwaitEnd) -> int | None: ...
+    @overload
+    def run(self, op: LookAtNode | SetNode) -> NodeView: ...
     @overload
     def run(self, op: Op) -> Any: ...
     def run(self, op: Op) -> Any:

@@ -78,6 +78,8 @@ def encode(value: Value, protocol: int) -> bytes:
         return b"$%d\r\n%b\r\n" % (len(value), value)
     if type(value) is int:
         return b":%d\r\n" % value
+    if type(value) is Simple:
+        return b"+%b\r\n" % value.text
     out: list[bytes] = []
     _encode_into(out, value, protocol)
     return b"".join(out)
@@ -90,6 +92,15 @@ def encode_error(code: str, text: str) -> bytes:
 
 
 def _encode_into(out: list[bytes], value: Value, protocol: int) -> None:
+    # What nearly all replies are made of comes first.
+    if type(value) is bytes:
+        out.append(b"$%d\r\n%b\r\n" % (len(value), value))
+        return
+    if type(value) is list:
+        out.append(b"*%d\r\n" % len(value))
+        for item in value:
+            _encode_into(out, item, protocol)
+        return
     match value:
         case None:
             out.append(b"_\r\n" if protocol == 3 else b"$-1\r\n")
@@ -103,8 +114,6 @@ def _encode_into(out: list[bytes], value: Value, protocol: int) -> None:
                 out.append(b"=%d\r\ntxt:%b\r\n" % (len(text) + 4, text))
             else:
                 out.append(b"$%d\r\n%b\r\n" % (len(text), text))
-        case bytes():
-            out.append(b"$%d\r\n%b\r\n" % (len(value), value))
         case bool():
             out.append((b"#t\r\n" if value else b"#f\r\n") if protocol == 3 else b":%d\r\n" % value)
         case int():
@@ -115,10 +124,6 @@ def _encode_into(out: list[bytes], value: Value, protocol: int) -> None:
                 out.append(b",%b\r\n" % text)
             else:
                 out.append(b"$%d\r\n%b\r\n" % (len(text), text))
-        case list():
-            out.append(b"*%d\r\n" % len(value))
-            for item in value:
-                _encode_into(out, item, protocol)
         case dict():
             out.append(b"%%%d\r\n" % len(value) if protocol == 3 else b"*%d\r\n" % (2 * len(value)))
             for key, item in value.items():

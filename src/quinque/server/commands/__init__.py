@@ -6,6 +6,8 @@ catalog.py       COMMAND …: the table of commands, for clients; usage.py reads
 info.py          INFO
 settings.py      CONFIG …
 memory.py        MEMORY …
+cluster.py       CLUSTER …, and the nodes that HELLO lists
+latency.py       LATENCY …: what took long
 admin.py         TIME SLOWLOG MONITOR SHUTDOWN DEBUG
 args.py          arguments, refused in Redis's words
 subcommands.py   commands of two words, and their HELP

@@ -1,9 +1,9 @@
 """Commands for whoever looks after the broker: TIME SLOWLOG MONITOR SHUTDOWN DEBUG.
 
 Called by   dispatch.py, through COMMANDS.
-Calls       broker.py, slowlog.py.
+Calls       broker.py, slowlog.py, cluster.py.
 
-Not here: INFO (info.py), CONFIG (settings.py), MEMORY (memory.py).
+Not here: INFO (info.py), CONFIG (settings.py), MEMORY (memory.py), LATENCY (latency.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Final
 
 from quinque.dialects.command import NO_REPLY, Command, NoReply, no_queues
 from quinque.errors import BadArgument, BadRequest
+from quinque.model.families import JOBS
 from quinque.server.commands.args import read_number, syntax_error
+from quinque.server.commands.cluster import empty_jobs
 from quinque.server.commands.subcommands import Run, first_word
 from quinque.server.connection import Connection
 from quinque.server.slowlog import SlowRequest
@@ -78,15 +80,16 @@ def run_monitor(connection: Connection, argv: list[bytes]) -> Value:
 
 
 def run_shutdown(connection: Connection, argv: list[bytes]) -> NoReply:
-    """SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]
+    """SHUTDOWN [NOSAVE|SAVE|REWRITE-AOF] [NOW] [FORCE] [ABORT]
 
     Stop the broker in order, as SIGTERM does. All that was acknowledged is on the disk, so there is
-    nothing to save or to leave unsaved; and nothing to abort.
+    nothing to save, to rewrite or to leave unsaved; and nothing to abort.
     """
     words = [word.upper() for word in argv[1:]]
-    known = {b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"}
-    has_both = b"SAVE" in words and b"NOSAVE" in words
-    if not known.issuperset(words) or has_both or (b"ABORT" in words and len(words) > 1):
+    ways = {b"NOSAVE", b"SAVE", b"REWRITE-AOF"}
+    known = ways | {b"NOW", b"FORCE", b"ABORT"}
+    is_vague = len(ways.intersection(words)) > 1
+    if not known.issuperset(words) or is_vague or (b"ABORT" in words and len(words) > 1):
         raise syntax_error()
     if words == [b"ABORT"]:
         raise BadRequest("No shutdown in progress.")
@@ -103,6 +106,16 @@ def run_debug_sleep(connection: Connection, argv: list[bytes]) -> Value:
     if not _SECONDS.fullmatch(argv[2]):
         raise BadArgument("value is not a valid float")
     time.sleep(float(argv[2]))
+    return OK
+
+
+def run_debug_flushall(connection: Connection, argv: list[bytes]) -> Value:
+    """DEBUG FLUSHALL
+
+    Every job and every queue of jobs is gone, and clients that wait for jobs get null.
+    """
+    empty_jobs(connection)
+    connection.mark_write()
     return OK
 
 
@@ -131,5 +144,9 @@ COMMANDS: Final = [
     ),
     _row("MONITOR", 1, run_monitor),
     _row("SHUTDOWN", -1, run_shutdown),
-    first_word("DEBUG", _row("DEBUG|SLEEP", 3, run_debug_sleep)),
+    first_word(
+        "DEBUG",
+        _row("DEBUG|SLEEP", 3, run_debug_sleep),
+        Command("DEBUG|FLUSHALL", JOBS.name, "admin", 2, run=run_debug_flushall, queues=no_queues),
+    ),
 ]

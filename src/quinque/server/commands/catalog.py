@@ -16,11 +16,11 @@ from typing import Final
 
 from quinque.dialects.command import Command, no_queues
 from quinque.errors import BadArgument, BadRequest
+from quinque.model.glob import compile_glob
 from quinque.server.commands.args import syntax_error
 from quinque.server.commands.subcommands import Run, first_word, with_subcommands
 from quinque.server.commands.usage import arguments_of, words_of
 from quinque.server.connection import Connection
-from quinque.server.glob import compile_glob
 from quinque.wire.resp import NULL_ARRAY, Simple, Value
 
 # A request of this many made-up words shows where a command looks for its queues: more than any
@@ -96,7 +96,7 @@ def run_getkeys(connection: Connection, argv: list[bytes]) -> Value:
     row, request = connection.broker.dispatch.row_of(argv[2:]), argv[2:]
     if row is None:
         raise BadRequest("Invalid command specified")
-    if not _queue_positions(row)[0]:
+    if not _queue_positions(row)[0] and not _moves_queues(row):
         raise BadRequest("The command has no key arguments")
     count, arity = len(request), row.arity
     if count != arity and (arity >= 0 or count < -arity):
@@ -156,7 +156,7 @@ def _flags(row: Command) -> Iterator[bytes]:
             yield b"write"
         case "admin":
             yield b"admin"
-        case _ if row.subcommands is None:
+        case _ if row.is_fast:
             yield b"fast"
     if row.is_blocking:
         yield b"blocking"

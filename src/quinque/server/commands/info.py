@@ -7,8 +7,10 @@ Calls       broker.py and the store for the facts, memory.py.
     redis_version:7.0.0
     ...
 
-The names that Redis has are kept where they mean something here, because tools look for them. What
-only this broker has is in the section Quinque.
+The names that Redis and Disque have are kept, because tools look for them: with the value that is
+true here, and with 0 where the thing they are about is not there. What only this broker has is in
+the section Quinque. An empty line stands between sections: disqueue-node takes one off the end of
+each.
 
 Not here: counting (whoever does the thing counts it).
 """
@@ -17,8 +19,11 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import resource
+import select
 import sys
+import sysconfig
 from collections.abc import Callable
 from secrets import token_hex
 from time import time, time_ns
@@ -26,6 +31,7 @@ from typing import Final
 
 from quinque import __version__
 from quinque.dialects.command import Command, no_queues
+from quinque.server.commands.cluster import own_port
 from quinque.server.commands.memory import client_bytes, process_bytes, system_bytes
 from quinque.server.commands.session import REDIS_VERSION
 from quinque.server.commands.subcommands import with_subcommands
@@ -33,6 +39,9 @@ from quinque.server.connection import Connection
 from quinque.wire.resp import Value, Verbatim
 
 Facts = dict[str, object]
+
+# The Disque whose commands these are, as REDIS_VERSION is the Redis.
+DISQUE_VERSION: Final = "1.0-rc1"
 
 _RUN_ID: Final = token_hex(20)  # Redis has a new one at each start too
 
@@ -62,20 +71,26 @@ def _section(name: str, facts: Facts) -> str:
 def _server(connection: Connection) -> Facts:
     broker = connection.broker
     uptime_s = int(time() - broker.started_s)
-    port = connection.local_address.rpartition(":")[2]
     return {
         "redis_version": REDIS_VERSION,
+        "disque_version": DISQUE_VERSION,
+        "disque_git_sha1": "00000000",
+        "disque_git_dirty": 0,
+        "disque_build_id": 0,
         "quinque_version": __version__,
         "redis_mode": "standalone",
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
         "arch_bits": 64 if sys.maxsize > 1 << 32 else 32,
+        "multiplexing_api": next((name for name in _POLLS if hasattr(select, name)), "select"),
+        "gcc_version": _compiler_version(),
         "python_version": platform.python_version(),
         "process_id": os.getpid(),
         "run_id": _RUN_ID,
-        "tcp_port": port,
+        "tcp_port": own_port(connection),
         "server_time_usec": time_ns() // 1000,
         "uptime_in_seconds": uptime_s,
         "uptime_in_days": uptime_s // 86_400,
+        "hz": 0,  # nothing is done so many times a second, but when it is due
         "executable": sys.executable,
         "config_file": broker.config.config,
     }
@@ -84,11 +99,14 @@ def _server(connection: Connection) -> Facts:
 def _clients(connection: Connection) -> Facts:
     broker = connection.broker
     clients = broker.clients.values()
+    input_bytes = max((c.buffered_bytes for c in clients), default=0)
     return {
         "connected_clients": len(clients),
         "maxclients": broker.config.max_clients,
-        "client_recent_max_input_buffer": max((c.buffered_bytes for c in clients), default=0),
+        "client_recent_max_input_buffer": input_bytes,
         "client_recent_max_output_buffer": max((c.unsent_bytes for c in clients), default=0),
+        "client_longest_output_list": max((len(c.out) for c in clients), default=0),
+        "client_biggest_input_buf": input_bytes,
         "blocked_clients": broker.waiters.count,
         "monitors": len(broker.monitors),
         "paused": broker.pause_mode.lower() or "no",
@@ -112,7 +130,17 @@ def _memory(connection: Connection) -> Facts:
         "maxmemory_human": _human(maxmemory),
         "maxmemory_policy": "noeviction",
         "mem_clients_normal": client_bytes(connection.broker),
+        "mem_fragmentation_ratio": "1.00",  # what is used is what the process has
+        "mem_allocator": "pymalloc" if sysconfig.get_config_var("WITH_PYMALLOC") else "libc",
     }
+
+
+def _jobs(connection: Connection) -> Facts:
+    return {"registered_jobs": connection.broker.store.info().get("jobs", 0)}
+
+
+def _queues(connection: Connection) -> Facts:
+    return {"registered_queues": connection.broker.store.info().get("job_queues", 0)}
 
 
 def _persistence(connection: Connection) -> Facts:
@@ -121,22 +149,38 @@ def _persistence(connection: Connection) -> Facts:
         "loading": 0,
         "rdb_bgsave_in_progress": 0,
         "aof_enabled": 1,
+        "aof_state": "on",
+        # The journal is compacted all the time, and never rewritten.
         "aof_rewrite_in_progress": 0,
+        "aof_rewrite_scheduled": 0,
+        "aof_last_rewrite_time_sec": -1,
+        "aof_current_rewrite_time_sec": -1,
+        "aof_last_bgrewrite_status": "ok",
         "aof_last_write_status": "ok" if facts.get("journal_status", "ok") == "ok" else "err",
         "aof_current_size": facts.get("journal_bytes", 0),
+        "aof_base_size": 0,
+        "aof_pending_rewrite": 0,
+        "aof_buffer_length": 0,
+        "aof_rewrite_buffer_length": 0,
+        "aof_pending_bio_fsync": 0,
+        "aof_delayed_fsync": 0,
     }
 
 
 def _stats(connection: Connection) -> Facts:
     broker = connection.broker
-    rows = with_subcommands(broker.dispatch.commands.values())
+    rates = broker.rates
     return {
         "total_connections_received": broker.stats.connections,
-        "total_commands_processed": sum(row.calls for row in rows),
+        "total_commands_processed": broker.commands_run(),
+        "instantaneous_ops_per_sec": round(rates.commands),
         "total_net_input_bytes": broker.stats.input_bytes,
         "total_net_output_bytes": broker.stats.output_bytes,
+        "instantaneous_input_kbps": f"{rates.input_bytes / 1024:.2f}",
+        "instantaneous_output_kbps": f"{rates.output_bytes / 1024:.2f}",
         "rejected_connections": broker.stats.refused_connections,
         "total_error_replies": broker.stats.errors.total(),
+        "latest_fork_usec": 0,
     }
 
 
@@ -145,8 +189,14 @@ def _replication(connection: Connection) -> Facts:
 
 
 def _cpu(connection: Connection) -> Facts:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return {"used_cpu_sys": f"{used.ru_stime:.6f}", "used_cpu_user": f"{used.ru_utime:.6f}"}
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "used_cpu_sys": f"{own.ru_stime:.6f}",
+        "used_cpu_user": f"{own.ru_utime:.6f}",
+        "used_cpu_sys_children": f"{children.ru_stime:.6f}",
+        "used_cpu_user_children": f"{children.ru_utime:.6f}",
+    }
 
 
 def _commandstats(connection: Connection) -> Facts:
@@ -166,6 +216,10 @@ def _errorstats(connection: Connection) -> Facts:
     return {f"errorstat_{code}": f"count={errors[code]}" for code in sorted(errors)}
 
 
+def _cluster(connection: Connection) -> Facts:
+    return {"cluster_enabled": 0}  # of Redis Cluster; Disque's nodes are in CLUSTER INFO
+
+
 def _keyspace(connection: Connection) -> Facts:
     queues = connection.broker.store.info().get("queues", 0)
     return {"db0": f"keys={queues},expires=0,avg_ttl=0"} if queues else {}
@@ -183,6 +237,11 @@ def _quinque(connection: Connection) -> Facts:
     }
 
 
+def _compiler_version() -> str:
+    found = re.match(r"GCC ([0-9.]+)", platform.python_compiler())
+    return found[1] if found else "0.0.0"
+
+
 def _human(size_bytes: float) -> str:
     """As Redis writes sizes: 1.09M."""
     if size_bytes < 1024:
@@ -195,15 +254,19 @@ _SECTIONS: Final[dict[str, Callable[[Connection], Facts]]] = {
     "server": _server,
     "clients": _clients,
     "memory": _memory,
+    "jobs": _jobs,
+    "queues": _queues,
     "persistence": _persistence,
     "stats": _stats,
     "replication": _replication,
     "cpu": _cpu,
     "commandstats": _commandstats,
     "errorstats": _errorstats,
+    "cluster": _cluster,
     "keyspace": _keyspace,
     "quinque": _quinque,
 }
+_POLLS: Final = ("epoll", "kqueue", "poll")
 _TITLES: Final = {"cpu": "CPU"}
 _ON_REQUEST: Final = {"commandstats"}
 

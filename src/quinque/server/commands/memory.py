@@ -1,7 +1,7 @@
 """MEMORY: how much the process has and a queue takes; INFO's numbers about it as well.
 
 Called by   dispatch.py, through COMMANDS; info.py.
-Calls       the store (Count), the system.
+Calls       the store (Count, LookAt), the system.
 
 Not here: the limit on memory for bodies (the setting maxmemory).
 """
@@ -16,8 +16,9 @@ from typing import Final
 
 from quinque.dialects.command import Command, Right, no_queues
 from quinque.errors import BadArgument, WrongType
-from quinque.model.families import FAMILIES
+from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Count
+from quinque.model.work_ops import LookAt
 from quinque.server.broker import Broker
 from quinque.server.commands.args import read_number, syntax_error
 from quinque.server.commands.subcommands import Run, first_word
@@ -26,7 +27,8 @@ from quinque.wire.resp import OK, Value, Verbatim
 
 # A message without its body, in the indexes of its queue: measured as the growth of the process
 # over a million messages of 64 bytes.
-_MESSAGE_BYTES: Final = 360
+_EVENT_BYTES: Final = 360
+_JOB_BYTES: Final = 500
 
 
 def process_bytes() -> tuple[int, int]:
@@ -63,8 +65,15 @@ class _Kept:
         facts = broker.store.info()
         self.queues = int(facts.get("queues", 0))
         self.messages = int(facts.get("messages", 0))
+        self.jobs = int(facts.get("jobs", 0))
         self.body_bytes = int(facts.get("body_bytes_in_memory", 0))
         self.bodies_on_disk = int(facts.get("bodies_on_disk", 0))
+
+    @property
+    def dataset_bytes(self) -> int:
+        """Messages and their bodies."""
+        events = self.messages - self.jobs
+        return self.body_bytes + events * _EVENT_BYTES + self.jobs * _JOB_BYTES
 
 
 def run_usage(connection: Connection, argv: list[bytes]) -> Value:
@@ -81,11 +90,11 @@ def run_usage(connection: Connection, argv: list[bytes]) -> Value:
         case _:
             raise syntax_error()
     broker = connection.broker
-    total = _messages_in(broker, argv[2])
+    total, each_bytes = _messages_in(broker, argv[2])
     if not total:
         return None
     kept = _Kept(broker)
-    return len(argv[2]) + total * (_MESSAGE_BYTES + kept.body_bytes // max(1, kept.messages))
+    return len(argv[2]) + total * (each_bytes + kept.body_bytes // max(1, kept.messages))
 
 
 def run_stats(connection: Connection, argv: list[bytes]) -> Value:
@@ -96,7 +105,7 @@ def run_stats(connection: Connection, argv: list[bytes]) -> Value:
     broker = connection.broker
     kept = _Kept(broker)
     total, peak = process_bytes()
-    dataset = kept.body_bytes + kept.messages * _MESSAGE_BYTES
+    dataset = kept.dataset_bytes
     return {
         "peak.allocated": peak,
         "total.allocated": total,
@@ -145,13 +154,14 @@ def run_purge(connection: Connection, argv: list[bytes]) -> Value:
     return OK
 
 
-def _messages_in(broker: Broker, queue: bytes) -> int:
-    for family in FAMILIES:
-        try:
-            return sum(row.total for row in broker.store.run(Count(family, [queue])))
-        except WrongType:
-            continue
-    return 0
+def _messages_in(broker: Broker, queue: bytes) -> tuple[int, int]:
+    """How many messages a queue has, and about how large each is without its body."""
+    try:
+        return sum(row.total for row in broker.store.run(Count(EVENTS, [queue]))), _EVENT_BYTES
+    except WrongType:
+        view = broker.store.run(LookAt(JOBS, queue))
+    count = view.ready + view.delayed + view.leased + view.dead if view is not None else 0
+    return count, _JOB_BYTES
 
 
 def _row(word: str, right: Right, arity: int, run: Run) -> Command:

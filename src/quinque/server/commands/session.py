@@ -1,7 +1,7 @@
 """Commands about the connection itself: PING ECHO HELLO AUTH QUIT RESET SELECT.
 
 Called by   dispatch.py, through COMMANDS.
-Calls       users.py.
+Calls       users.py; cluster.py for the nodes that HELLO lists.
 
 Not here: its name and other clients (client.py).
 """
@@ -14,6 +14,7 @@ from typing import Final
 from quinque.dialects.command import NO_REPLY, Command, NoReply, no_queues
 from quinque.errors import BadArgument, NoAuth, NoSuchProtocol, WrongArity, printable
 from quinque.server.commands.args import read_label, read_number, syntax_error
+from quinque.server.commands.cluster import greeting
 from quinque.server.connection import Connection
 from quinque.server.users import User
 from quinque.wire.resp import OK, Simple, Value, encode
@@ -82,8 +83,13 @@ def run_hello(connection: Connection, argv: list[bytes]) -> Value:
     """HELLO [protocol [AUTH username password] [SETNAME name]]
 
     Speak RESP2 or RESP3 from here on, as that user and under that name; and who the server is.
+    Without a protocol: the nodes there are, as Disque's clients ask for them.
     """
-    hello = _read_hello(connection, argv)
+    if len(argv) == 1:
+        if connection.user is None:
+            raise NoAuth
+        return greeting(connection)
+    hello = _read_hello(argv)
     user = _user_of(connection, hello)
     # Nothing can go wrong any more, so that a refused HELLO has changed nothing.
     connection.user = user
@@ -127,9 +133,7 @@ def run_reset(connection: Connection, argv: list[bytes]) -> Value:
     return Simple(b"RESET")
 
 
-def _read_hello(connection: Connection, argv: list[bytes]) -> _Hello:
-    if len(argv) == 1:
-        return _Hello(connection.protocol)
+def _read_hello(argv: list[bytes]) -> _Hello:
     number = read_number(argv[1], "Protocol version is not an integer or out of range")
     if number not in (2, 3):
         raise NoSuchProtocol

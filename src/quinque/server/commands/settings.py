@@ -14,9 +14,10 @@ from typing import Final
 from quinque.dialects.command import Command, no_queues
 from quinque.errors import WrongArity
 from quinque.server import config_commands
-from quinque.server.broker import Broker, Stats
+from quinque.server.broker import Broker
 from quinque.server.commands.subcommands import Run, first_word, with_subcommands
 from quinque.server.connection import Connection
+from quinque.server.counts import Stats
 from quinque.wire.resp import OK, Value
 
 

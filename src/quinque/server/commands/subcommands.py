@@ -17,15 +17,25 @@ from quinque.wire.resp import Simple, Value
 Run = Callable[[Connection, list[bytes]], Value | NoReply]
 
 
-def first_word(name: str, *rows: Command, run: Run | None = None) -> Command:
+def first_word(name: str, *rows: Command, run: Run | None = None, otherwise: str = "") -> Command:
     """The command whose second words these are, and HELP.
 
-    With `run`, the word alone is a command as well.
+    With `run`, the word alone is a command as well; with `otherwise`, that is what another second
+    word is refused with.
     """
     subcommands = {row.name.partition("|")[2].encode(): row for row in rows}
     subcommands[b"HELP"] = _help_row(name, rows)
     arity = -2 if run is None else -1
-    return Command(name, "", "", arity, run=run, queues=no_queues, subcommands=subcommands)
+    return Command(
+        name,
+        "",
+        "",
+        arity,
+        run=run,
+        queues=no_queues,
+        subcommands=subcommands,
+        otherwise=otherwise,
+    )
 
 
 def with_subcommands(rows: Iterable[Command]) -> Iterator[Command]:

@@ -8,19 +8,35 @@ Not here: what a row holds (dialects/command.py).
 
 from __future__ import annotations
 
-from quinque.dialects import bananaq, okq
+from quinque.dialects import bananaq, disque, disque_jobs, disque_ours, disque_queues, okq
 from quinque.dialects.command import Command
-from quinque.server.commands import admin, catalog, client, info, memory, session, settings
+from quinque.server.commands import (
+    admin,
+    catalog,
+    client,
+    cluster,
+    info,
+    latency,
+    memory,
+    session,
+    settings,
+)
 
 _TABLES = (
     bananaq.COMMANDS,
     okq.COMMANDS,
+    disque.COMMANDS,
+    disque_jobs.COMMANDS,
+    disque_queues.COMMANDS,
+    disque_ours.COMMANDS,
     session.COMMANDS,
     client.COMMANDS,
     catalog.COMMANDS,
     info.COMMANDS,
     settings.COMMANDS,
     memory.COMMANDS,
+    cluster.COMMANDS,
+    latency.COMMANDS,
     admin.COMMANDS,
 )
 

@@ -1,15 +1,22 @@
 """The store on one machine: indexes in memory, a journal on disk, one folder.
 
-    store.py       the contract: opens, commits, ticks, closes
-    operations.py  one method per operation: settle, decide, append, apply
-    journal.py     segments: append, group commit, room on the disk
-    records.py     the bytes: batches of records, checksums, what damage looks like
-    recover.py     a folder -> queues, by applying every record
-    compact.py     live messages of the oldest segment are written again, then it goes
-    bodies.py      bodies beyond maxmemory live on disk only
-    alarms.py      when each queue next has something due
-    survey.py      a folder as it is: what is wrong with it, and where
-    repair.py      damaged places are put aside, so that the rest can be opened
+    store.py            the contract: opens, commits, ticks, closes
+    books.py            what operations share: the queues, the journal, the time, chance
+    feed_operations.py  one method per operation on feeds: settle, decide, append, apply
+    worklists.py        worklists, kept: found, settled, changed together, watched
+    work_operations.py  one method per operation that changes worklists
+    work_taking.py      handing out of worklists
+    work_looks.py       one method per operation that only looks at worklists
+    names.py            the node's id, the ids of new messages
+    node.py             what this broker is called
+    journal.py          segments: append, group commit, room on the disk
+    records.py          the bytes: batches of records, checksums, what damage looks like
+    recover.py          a folder -> queues, by applying every record
+    compact.py          live messages of the oldest segment are written again, then it goes
+    bodies.py           bodies beyond maxmemory live on disk only
+    alarms.py           when each queue next has something due
+    survey.py           a folder as it is: what is wrong with it, and where
+    repair.py           damaged places are put aside, so that the rest can be opened
 
 The folder holds `lock` and segments `0000000001.journal`, `0000000002.journal`, …
 """

@@ -1,12 +1,12 @@
 """When each queue next has something due: what a store's ticks go by.
 
-Called by   operations.py (sets), store.py (ticks).
+Called by   books.py (sets), store.py (ticks).
 Calls       nothing.
 
 An alarm only reminds: its queue may since have an earlier one, or be gone, so each is checked when
 it comes up.
 
-Not here: what is due (engine/due.py).
+Not here: what is due (engine/feed/due.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bodies beyond maxmemory live on disk only.
 
-Called by   operations.py: as messages come and go, at each commit, and to deliver one.
+Called by   the operations: as messages come and go, at each commit, and to deliver one.
 Calls       journal.py to read a body back.
 
 `maxmemory` is for bodies. Past it, the bodies of new messages leave memory as soon as they are on

@@ -9,7 +9,7 @@ disk, the file goes. A crash in between leaves both copies; recovery takes the l
 
 It begins when the journal is more than twice what the live messages take, and past a few segments.
 
-Not here: what Kept and GroupKept do when read back (engine/apply.py).
+Not here: what Kept and GroupKept do when read back (engine/feed/apply.py).
 """
 
 from __future__ import annotations
@@ -19,14 +19,34 @@ import mmap
 from collections.abc import Iterator
 from typing import Any, Final
 
+from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull
-from quinque.model.events import GROUP_KEPT, KEPT, STORED, Event, GroupKept, Kept, Stored
-from quinque.model.message import Message
+from quinque.model.events import (
+    ADDED,
+    GROUP_KEPT,
+    KEPT,
+    NAMED,
+    STORED,
+    WORK_KEPT,
+    WORKLIST_KEPT,
+    Event,
+    GroupKept,
+    Kept,
+    Named,
+    WorkKept,
+    WorklistKept,
+)
+from quinque.model.limits import NEVER_MS
+from quinque.model.message import FeedMessage, Message
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import Journal, pack_home, where
+from quinque.stores.embedded.node import Node
 from quinque.stores.embedded.records import Damage, read_batches, read_records
 
+_WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT})
 STEP_BYTES: Final = 64 << 10
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
 SEGMENTS_LEFT: Final = 2  # the one being written and the one before it are not worth the work
@@ -35,10 +55,13 @@ log = logging.getLogger("quinque.journal")
 
 
 class Compactor:
-    def __init__(self, journal: Journal, bodies: Bodies, queues: dict[bytes, Queue]) -> None:
+    def __init__(
+        self, journal: Journal, bodies: Bodies, queues: dict[bytes, Queue], node: Node
+    ) -> None:
         self._journal = journal
         self._bodies = bodies
         self._queues = queues
+        self._node = node
         self._work: Iterator[None] | None = None
         self.is_stuck = False  # there is no room to write the next message again
         self.dropped = 0
@@ -80,13 +103,13 @@ class Compactor:
                     log.error("segment %d cannot be compacted: %s", segment, batch.why)
                     return
                 for start, end, record in read_records(batch):
-                    if record[0] == STORED or record[0] == KEPT:
+                    if record[0] in _WITH_BODY:
                         home = pack_home(segment, start, end - start)
                         yield from self._keep(home, record)
                     if end - passed > STEP_BYTES:
                         passed = end
                         yield
-        for written, event in enumerate(self._group_positions(segment)):
+        for written, event in enumerate(self._positions(segment)):
             yield from self._append(event)
             if written % 500 == 499:
                 yield
@@ -98,45 +121,72 @@ class Compactor:
 
     def _keep(self, home: int, record: tuple[Any, ...]) -> Iterator[None]:
         """Write the messages of this record again that live, and live here."""
-        name, family = record[1], record[2]
+        name = record[1]
         for id, body in _messages_of(record):
             # Looked up anew after each wait for room: what was acked meanwhile must not come back.
-            while (queue := self._queues.get(name)) is not None:
-                message = queue.messages.get(id)
-                if message is None or where(message.home) != home:
-                    break
-                event = Kept(
-                    KEPT,
-                    name,
-                    family,
-                    id,
-                    message.place,
-                    message.expires_ms,
-                    message.is_single,
-                    _past(queue, message),
-                    _holds(queue, message),
-                    body,
-                )
+            while (event := self._kept(name, id, home, body)) is not None:
                 if self._has_appended(event):
+                    message = self._message(name, id)
+                    assert message is not None
                     self._bodies.moved(message, self._journal.body_home(), body)
                     break
                 yield
             home += 1
 
-    def _group_positions(self, segment: int) -> Iterator[Event]:
-        """The positions of groups that no later segment has on record."""
+    def _message(self, name: bytes, id: bytes) -> Message | None:
+        queue = self._queues.get(name)
+        if isinstance(queue, Feed):
+            return queue.messages.get(id)
+        return queue.find(id) if isinstance(queue, Worklist) else None
+
+    def _kept(self, name: bytes, id: bytes, home: int, body: bytes) -> Event | None:
+        """The message as it is now, if it lives, and lives at `home`."""
+        queue = self._queues.get(name)
+        if isinstance(queue, Feed):
+            message = queue.messages.get(id)
+            if message is not None and where(message.home) == home:
+                return _kept_in_feed(queue, message, body)
+        elif isinstance(queue, Worklist):
+            work = queue.find(id)
+            if work is not None and where(work.home) == home:
+                return _kept_in_worklist(queue, work, body)
+        return None
+
+    def _positions(self, segment: int) -> Iterator[Event]:
+        """What is known of groups, worklists and the node that no later segment has on record."""
         for queue in list(self._queues.values()):
-            for group in list(queue.groups.values()):
-                # Looked up anew after each pause: one that ended is no longer as far as it was.
-                if group.segment <= segment and queue.groups.get(group.name) is group:
-                    group.segment = self._journal.segment
-                    code = queue.family.code
-                    yield GroupKept(GROUP_KEPT, queue.name, code, group.name, group.cursor)
+            # Looked up anew after each pause: what ended is no longer as it was.
+            if isinstance(queue, Feed):
+                yield from self._group_positions(queue, segment)
+            elif (
+                isinstance(queue, Worklist)
+                and queue.segment <= segment
+                and self._queues.get(queue.name) is queue
+            ):
+                queue.segment = self._journal.segment
+                yield _worklist_kept(queue)
+        if self._node.id and self._node.segment <= segment:
+            self._node.segment = self._journal.segment
+            yield Named(NAMED, self._node.id, self._node.is_leaving)
+
+    def _group_positions(self, queue: Feed, segment: int) -> Iterator[Event]:
+        for group in list(queue.groups.values()):
+            if group.segment <= segment and queue.groups.get(group.name) is group:
+                group.segment = self._journal.segment
+                code = queue.family.code
+                yield GroupKept(GROUP_KEPT, queue.name, code, group.name, group.cursor)
 
     def _append(self, event: Event) -> Iterator[None]:
         """The event is in the journal; waits while there is no room for it."""
         while not self._has_appended(event):
             yield
+            if isinstance(event, WorklistKept):  # what was counted meanwhile stands before it
+                queue = self._queues.get(event.queue)
+                if not isinstance(queue, Worklist):
+                    return
+                event = _worklist_kept(queue)
+            elif isinstance(event, Named):
+                event = Named(NAMED, self._node.id, self._node.is_leaving)
 
     def _has_appended(self, event: Event) -> bool:
         """Whether there was room for the event."""
@@ -151,22 +201,78 @@ class Compactor:
 
 
 def _messages_of(record: tuple[Any, ...]) -> list[tuple[bytes, bytes]]:
-    """Id and body of each message in a Stored or Kept record."""
-    if record[0] == KEPT:
+    """Id and body of each message in a record that holds some."""
+    if record[0] == KEPT or record[0] == WORK_KEPT:
         return [(record[3], record[-1])]
-    stored = Stored._make(record)
-    ids = stored.ids or [b"%d" % (stored.place + number) for number in range(len(stored.bodies))]
-    return list(zip(ids, stored.bodies, strict=True))
+    ids, bodies = record[-2:]
+    if ids is None:
+        ids = [b"%d" % (record[3] + number) for number in range(len(bodies))]
+    return list(zip(ids, bodies, strict=True))
 
 
-def _past(queue: Queue, message: Message) -> list[bytes] | None:
+def _kept_in_feed(queue: Feed, message: FeedMessage, body: bytes) -> Kept:
+    return Kept(
+        KEPT,
+        queue.name,
+        queue.family.code,
+        message.id,
+        message.place,
+        message.expires_ms,
+        message.is_single,
+        _past(queue, message),
+        _holds(queue, message),
+        body,
+    )
+
+
+def _kept_in_worklist(queue: Worklist, message: WorkMessage, body: bytes) -> WorkKept:
+    return WorkKept(
+        WORK_KEPT,
+        queue.name,
+        queue.family.code,
+        message.id,
+        message.place,
+        message.terms.as_record(),
+        message.key,
+        message.state,
+        message.expires_ms,
+        message.due_ms if message.due_ms < NEVER_MS else 0,
+        message.nacks,
+        message.requeues,
+        message.deliveries,
+        message.was_ready,
+        message.reason,
+        body,
+    )
+
+
+def _worklist_kept(queue: Worklist) -> WorklistKept:
+    rate = queue.rate
+    return WorklistKept(
+        WORKLIST_KEPT,
+        queue.name,
+        queue.family.code,
+        queue.since_ms,
+        queue.active_ms,
+        queue.came,
+        queue.went,
+        queue.is_paused_in,
+        queue.is_paused_out,
+        queue.max_deliveries,
+        rate.count if rate is not None else 0,
+        rate.span_ms if rate is not None else 0,
+        rate.full_us if rate is not None else 0,
+    )
+
+
+def _past(queue: Feed, message: FeedMessage) -> list[bytes] | None:
     """The groups that have come as far as the message, where their cursors do not tell."""
     if not queue.has_front:
         return None
     return [group.name for group in queue.groups.values() if message.place <= group.cursor]
 
 
-def _holds(queue: Queue, message: Message) -> list[tuple[bytes, int, int]]:
+def _holds(queue: Feed, message: FeedMessage) -> list[tuple[bytes, int, int]]:
     """What each group holds of the message, as Kept records it."""
     rows: list[tuple[bytes, int, int]] = []
     for group in queue.groups.values():

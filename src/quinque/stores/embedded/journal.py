@@ -1,6 +1,6 @@
 """The journal: numbered segments, one write and one sync per turn.
 
-Called by   operations.py (append), store.py (commit), compact.py (drop), recover.py (resume).
+Called by   the operations (append), store.py (commit), compact.py (drop), recover.py (resume).
 Calls       records.py, the file system.
 
 Room is reserved ahead of the writes, so a full disk is found while an operation can still be
@@ -26,7 +26,7 @@ from zlib import crc32
 import msgpack
 
 from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
-from quinque.model.events import KEPT, OPENED, Event, Opened
+from quinque.model.events import KEPT, OPENED, WORK_KEPT, Event, Opened
 from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_header
 
 Fsync = Literal["always", "everysec", "no"]
@@ -319,9 +319,9 @@ def write_all(file: int, data: bytes, at: int) -> None:
 
 
 def body_of(record: Any, index: int) -> bytes:
-    """The body number `index` of a Stored record, or the one of a Kept record."""
+    """The body number `index` of a Stored or Added record, or the one of a kept message."""
     bodies = record[-1]
-    body: bytes = bodies if record[0] == KEPT else bodies[index]
+    body: bytes = bodies if record[0] == KEPT or record[0] == WORK_KEPT else bodies[index]
     return body
 
 

@@ -1,7 +1,7 @@
 """Read a folder back: apply every record, in the order it was written.
 
 Called by   store.py when it opens; cli/check.py reads with it and changes nothing.
-Calls       records.py (bytes), engine/apply.py (rules).
+Calls       records.py (bytes), engine/feed/apply.py (rules).
 
 A torn tail, which a crash leaves and nobody was told of, is cut and reported. Anything else that
 does not match its checksum stops the start: it was acknowledged, and dropping it silently is the
@@ -13,35 +13,54 @@ Not here: going on after the last record (journal.py).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from quinque.engine.apply import APPLY, APPLY_WITH_BODY
+from quinque.engine.feed.apply import APPLY as APPLY_TO_FEED
+from quinque.engine.feed.apply import APPLY_WITH_BODY as APPLY_TO_FEED_WITH_BODY
+from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
+from quinque.engine.work.apply import APPLY as APPLY_TO_WORK
+from quinque.engine.work.apply import APPLY_WITH_BODY as APPLY_TO_WORK_WITH_BODY
+from quinque.engine.work.directory import Directory
+from quinque.engine.work.worklist import Worklist
 from quinque.errors import JournalDamaged
 from quinque.model.events import (
+    ADDED,
     AS_EVENT,
+    CONFIGURED,
     EXPIRED,
     FLUSHED,
+    FORGOTTEN,
     GROUP_KEPT,
     KEPT,
     LEASED,
     LOST,
+    NAMED,
     OPENED,
     REMOVED,
     STORED,
+    WORK_KEPT,
+    WORKLIST_KEPT,
     Removed,
 )
 from quinque.model.families import BY_CODE, Family
+from quinque.model.message import Message
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import SUFFIX, Journal, pack_home
+from quinque.stores.embedded.node import Node
 from quinque.stores.embedded.records import VERSION, Batch, Damage, read_batches, read_records
 
 # Until a record says which it is.
 _UNKNOWN: Final = Family("unknown", 0, "")
+
+_WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT})
+_WITH_FAMILY: Final = frozenset({GROUP_KEPT, CONFIGURED, WORKLIST_KEPT})
+_WITH_THE_GONE: Final = frozenset({EXPIRED, REMOVED, FLUSHED, FORGOTTEN})
 
 
 @dataclass
@@ -49,6 +68,8 @@ class Recovered:
     """What a folder held."""
 
     queues: dict[bytes, Queue] = field(default_factory=dict)
+    directory: Directory = field(default_factory=Directory)
+    node: Node = field(default_factory=Node)
     stamp_us: int = 0
     now_ms: int = 0
     records: int = 0
@@ -139,7 +160,6 @@ def _damaged(path: Path, at: int, why: str) -> JournalDamaged:
 def _replay_records(
     done: Recovered, bodies: Bodies, segment: int, batch: Batch, path: Path
 ) -> None:
-    queues = done.queues
     done.now_ms = max(done.now_ms, batch.now_ms)
     for record_start, record_end, record in read_records(batch):
         kind = record[0]
@@ -148,45 +168,79 @@ def _replay_records(
                 raise JournalDamaged(f"{path} has version {record[1]}; this is for {VERSION}")
             done.stamp_us = max(done.stamp_us, record[3])
             done.previous_bytes = record[4]
-            continue
-        if kind == LOST:
-            continue
-        done.records += 1
-        queue = queues.get(record[1])
-        if kind == STORED or kind == KEPT:
-            if queue is None or queue.family.code != record[2]:
-                queue = _queue_of(queues, record[1], record[2])
-            if kind == STORED and record[7] is not None:
-                # An id may be there again though no record says that the first one had gone: it
-                # expired when the disk was full, or the record was damaged.
-                bodies.went(APPLY[REMOVED](queue, Removed(REMOVED, record[1], record[7])))
-            home = pack_home(segment, record_start, record_end - record_start)
-            messages = APPLY_WITH_BODY[kind](queue, record, home)
-            if messages:
-                done.stamp_us = max(done.stamp_us, messages[-1].place)
-                bodies.came(messages, record[-1] if kind == STORED else record[-1:])
-            else:  # a message written again
-                bodies.moved(queue.messages[record[3]], home, record[-1])
-            continue
-        as_event = AS_EVENT[kind]
-        if queue is None:
-            if kind != GROUP_KEPT and kind != LEASED:
-                continue
-            # How far a group came stands in its Leased records too; a later one says whose queue.
-            queue = _queue_of(queues, record[1], record[2] if kind == GROUP_KEPT else _UNKNOWN.code)
-        gone = APPLY[kind](queue, as_event(record))
-        if kind == EXPIRED or kind == REMOVED or kind == FLUSHED:
-            bodies.went(gone)
+        elif kind != LOST:
+            done.records += 1
+            if kind in _WITH_BODY:
+                home = pack_home(segment, record_start, record_end - record_start)
+                _replay_with_body(done, bodies, record, home)
+            elif kind == NAMED:
+                done.node.id, done.node.is_leaving = record[1], record[2]
+                done.node.segment = segment
+            else:
+                _replay_plain(done, bodies, record)
     bodies.committed()
 
 
-def _queue_of(queues: dict[bytes, Queue], name: bytes, code: int) -> Queue:
+def _replay_with_body(done: Recovered, bodies: Bodies, record: Any, home: int) -> None:
+    """A record that holds messages."""
+    kind = record[0]
+    queue = _queue_of(done, bodies, record[1], record[2])
+    if isinstance(queue, Worklist):
+        messages: Sequence[Message] = APPLY_TO_WORK_WITH_BODY[kind](queue, record, home)
+        known: Mapping[bytes, Message] = done.directory.by_id
+    else:
+        assert isinstance(queue, Feed)
+        if kind == STORED and record[7] is not None:
+            # An id may be there again though no record says that the first one had gone: it
+            # expired when the disk was full, or the record was damaged.
+            bodies.went(APPLY_TO_FEED[REMOVED](queue, Removed(REMOVED, record[1], record[7])))
+        messages = APPLY_TO_FEED_WITH_BODY[kind](queue, record, home)
+        known = queue.messages
+    if messages:
+        done.stamp_us = max(done.stamp_us, messages[-1].place)
+        bodies.came(messages, record[-1] if kind == STORED or kind == ADDED else record[-1:])
+    else:  # a message written again
+        bodies.moved(known[record[3]], home, record[-1])
+
+
+def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> None:
+    """A record that is about messages that are there, or about a queue."""
+    kind = record[0]
+    queue = done.queues.get(record[1])
+    event = AS_EVENT[kind](record)
+    if kind in _WITH_FAMILY:
+        queue = _queue_of(done, bodies, record[1], record[2])
+    elif queue is None:
+        if kind != LEASED:
+            return
+        # How far a group came stands in its Leased records too; a later one says whose queue.
+        queue = _queue_of(done, bodies, record[1], _UNKNOWN.code)
+    gone: Any = None
+    if isinstance(queue, Worklist):
+        if kind in APPLY_TO_WORK:
+            gone = APPLY_TO_WORK[kind](queue, event)
+    elif isinstance(queue, Feed) and kind in APPLY_TO_FEED:
+        gone = APPLY_TO_FEED[kind](queue, event)
+    if kind in _WITH_THE_GONE:
+        bodies.went(gone)
+    if kind == FORGOTTEN:
+        del done.queues[record[1]]
+
+
+def _queue_of(done: Recovered, bodies: Bodies, name: bytes, code: int) -> Queue:
     """The queue of that name and family; one of another family had come to its end before."""
-    queue = queues.get(name)
+    queue = done.queues.get(name)
+    if queue is not None and queue.family.code == code:
+        return queue
     family = BY_CODE[code] if code else _UNKNOWN
-    if queue is None or queue.family is not _UNKNOWN:
-        queue = queues[name] = Queue(name, family, in_order=False)
+    if isinstance(queue, Worklist):
+        bodies.went(queue.clear())  # unless records are lost there is nothing left
+    if family.is_worklist:
+        queue = Worklist(name, family, done.directory, done.now_ms, in_order=False)
+    elif queue is None or queue.family is not _UNKNOWN:
+        queue = Feed(name, family, in_order=False)
     queue.family = family
+    done.queues[name] = queue
     return queue
 
 
@@ -194,10 +248,17 @@ def finish(done: Recovered) -> None:
     """Messages are in order, and queues and groups that came to nothing are dropped."""
     for name in list(done.queues):
         queue = done.queues[name]
-        queue.relink()
-        if queue.is_empty:
+        if isinstance(queue, Worklist):
+            queue.bring_into_order()
+            is_over = False  # one that has been idle is forgotten when its alarm comes, on record
+            done.messages += queue.size
+        else:
+            assert isinstance(queue, Feed)
+            queue.relink()
+            is_over = queue.is_empty
+            done.messages += len(queue.messages)
+        if is_over:
             del done.queues[name]
-        done.messages += len(queue.messages)
 
 
 def read_whole(file: int) -> bytes:

@@ -1,30 +1,42 @@
 """The embedded store: one process, one folder.
 
 Called by   server/ for every operation, cli/serve.py to open and close it.
-Calls       operations.py (what an operation does), journal.py (durability), recover.py (opening),
-            compact.py (upkeep).
+Calls       feed_operations.py, work_operations.py, work_taking.py and work_looks.py (what an
+            operation does), journal.py (durability), recover.py (opening), compact.py (upkeep).
 
 Not here: the promises (stores/base.py), the bytes (records.py).
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from quinque.engine.feed.feed import Feed
+from quinque.engine.work.worklist import Worklist
 from quinque.model.limits import SETTLE_MOST
+from quinque.model.ops import Op
 from quinque.stores.clock import Clock, SteadyClock
 from quinque.stores.embedded.bodies import Bodies
+from quinque.stores.embedded.books import Books
 from quinque.stores.embedded.compact import Compactor
+from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.journal import Fsync, Journal
 from quinque.stores.embedded.lock import FolderLock
-from quinque.stores.embedded.operations import Operations
+from quinque.stores.embedded.names import Names
 from quinque.stores.embedded.recover import Recovered, recover
+from quinque.stores.embedded.work_looks import WorkLooks
+from quinque.stores.embedded.work_operations import WorkOperations
+from quinque.stores.embedded.work_taking import WorkTaking
+from quinque.stores.embedded.worklists import Worklists
 
 _TICK_QUEUES = 100  # looked at in one tick, most of them with little to do
 _RETRY_MS = 200  # how often a full disk is tried again
 
 
-class EmbeddedStore(Operations):
+class EmbeddedStore(Books):
     def __init__(
         self,
         folder: Path | str,
@@ -33,6 +45,7 @@ class EmbeddedStore(Operations):
         segment_bytes: int = 64 << 20,
         maxmemory: int = 0,
         clock: Clock | None = None,
+        chance: Callable[[int], bytes] = os.urandom,
     ) -> None:
         """Open the folder, reading back all it holds.
 
@@ -51,47 +64,67 @@ class EmbeddedStore(Operations):
         except BaseException:
             self._lock.release()
             raise
-        queues = self.recovered.queues
-        super().__init__(queues, journal, bodies, clock, self.recovered.stamp_us)
-        self._compactor = Compactor(journal, bodies, queues)
+        done = self.recovered
+        super().__init__(
+            done.queues, done.directory, done.node, journal, bodies, clock, done.stamp_us, chance
+        )
+        self._feeds = FeedOperations(self)
+        self._lists = Worklists(self)
+        names = Names(self)
+        self._runners = {
+            **self._feeds.runners,
+            **WorkOperations(self._lists, names).runners,
+            **WorkTaking(self._lists, names).runners,
+            **WorkLooks(self._lists).runners,
+        }
+        self._compactor = Compactor(journal, bodies, done.queues, done.node)
         if fsync == "everysec":
             journal.start_syncer()
 
+    def run(self, op: Op) -> Any:
+        """As stores/base.py says."""
+        return self._runners[type(op)](op)
+
     def commit(self) -> None:
-        self._journal.commit(self._now_ms)
+        self.journal.commit(self.at_ms)
         self.bodies.committed()
-        self._journal.rotate(self._stamp_us, self._now_ms)
+        self.journal.rotate(self.stamp_us, self.at_ms)
         self._compactor.step()
 
     def tick(self) -> None:
         now_ms = self.now_ms()
         for _ in range(_TICK_QUEUES):
-            queue = self._alarms.take(now_ms)
+            queue = self.alarms.take(now_ms)
             if queue is None:
                 return
-            queue.flooded_ms = 0
-            self._settle(queue, now_ms, SETTLE_MOST)
+            self.at_ms = now_ms
+            if isinstance(queue, Feed):
+                self._feeds.settle(queue, now_ms, SETTLE_MOST)
+            elif isinstance(queue, Worklist):
+                self._lists.settle(queue, now_ms, SETTLE_MOST)
             if queue.flooded_ms:
                 return
 
     def next_due_ms(self) -> int:
-        due_ms = self._alarms.next_ms()
-        if self._journal.failed:
+        due_ms = self.alarms.next_ms()
+        if self.journal.failed:
             return due_ms
-        if self._journal.is_stuck or self._compactor.is_stuck:
+        if self.journal.is_stuck or self._compactor.is_stuck:
             return min(due_ms, self.now_ms() + _RETRY_MS)
-        if self._journal.has_pending or self._compactor.is_working:
+        if self.journal.has_pending or self._compactor.is_working:
             return 0
         return due_ms
 
     def now_ms(self) -> int:
-        return self._clock.now_us() // 1000
+        return self.clock.now_us() // 1000
 
     def info(self) -> dict[str, int | str]:
-        journal = self._journal
+        journal = self.journal
         return {
             "queues": len(self.queues),
             "messages": self.bodies.count,
+            "jobs": len(self.directory.by_id),
+            "job_queues": self.worklists.size,
             "body_bytes_in_memory": self.bodies.in_memory,
             "bodies_on_disk": self.bodies.on_disk,
             "fsync": journal.fsync,
@@ -107,15 +140,15 @@ class EmbeddedStore(Operations):
 
     def configure(self, fsync: Fsync, maxmemory: int) -> None:
         self.bodies.maxmemory = maxmemory
-        if fsync != self._journal.fsync:
-            self._journal.fsync = fsync
+        if fsync != self.journal.fsync:
+            self.journal.fsync = fsync
             if fsync == "everysec":
-                self._journal.start_syncer()
-            self._journal.sync()
+                self.journal.start_syncer()
+            self.journal.sync()
 
     def close(self) -> None:
         try:
-            self._journal.commit(self._now_ms)
+            self.journal.commit(self.at_ms)
         finally:
-            self._journal.close()
+            self.journal.close()
             self._lock.release()

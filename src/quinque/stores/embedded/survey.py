@@ -85,9 +85,7 @@ def survey(folder: Path) -> Survey:
     finally:
         journal.let_go()
     finish(done.holds)
-    done.leases = sum(
-        len(group.held) for queue in done.holds.queues.values() for group in queue.groups.values()
-    )
+    done.leases = sum(queue.count_leases() for queue in done.holds.queues.values())
     return done
 
 

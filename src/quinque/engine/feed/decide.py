@@ -1,7 +1,7 @@
 """Decide what an operation does to a queue. No I/O, no clock, no mutation.
 
-Called by   stores/embedded/operations.py, once per operation.
-Calls       nothing; it reads the Queue it is handed.
+Called by   stores/embedded/feed_operations.py, once per operation.
+Calls       nothing; it reads the Feed it is handed.
 
 Every function takes the queue, the operation and now_ms, and returns the events that make the
 operation true. The store journals those events, then hands them to apply().
@@ -15,8 +15,8 @@ Not here: argument checking (dialects/args.py), waking readers (server/waiters.p
 
 from __future__ import annotations
 
-from quinque.engine.groups import Group
-from quinque.engine.queue import Queue
+from quinque.engine.feed.feed import Feed
+from quinque.engine.feed.groups import Group
 from quinque.errors import Duplicate, WrongType
 from quinque.model.events import (
     ACKED,
@@ -35,11 +35,11 @@ from quinque.model.events import (
     Removed,
     Stored,
 )
-from quinque.model.message import Message
+from quinque.model.message import FeedMessage
 from quinque.model.ops import Ack, Flush, GroupCount, Peek, Put, QueueCount, Release, Reserve
 
 
-def free_stamp(queue: Queue, op: Put, stamp_us: int) -> int:
+def free_stamp(queue: Feed, op: Put, stamp_us: int) -> int:
     """The first stamp from `stamp_us` on that makes ids which nobody has chosen in this queue."""
     if op.message_id is None and queue.has_chosen_ids:
         while any(b"%d" % (stamp_us + at) in queue.messages for at in range(len(op.bodies))):
@@ -47,7 +47,7 @@ def free_stamp(queue: Queue, op: Put, stamp_us: int) -> int:
     return stamp_us
 
 
-def put(queue: Queue, op: Put, now_ms: int, stamp_us: int) -> Stored:
+def put(queue: Feed, op: Put, now_ms: int, stamp_us: int) -> Stored:
     """Store the messages. `stamp_us` is a new stamp: the first one's place, and its id unless the
     caller chose.
 
@@ -78,7 +78,7 @@ def put(queue: Queue, op: Put, now_ms: int, stamp_us: int) -> Stored:
     )
 
 
-def reserve(queue: Queue, op: Reserve, now_ms: int, most: int) -> Leased | Expired | None:
+def reserve(queue: Feed, op: Reserve, now_ms: int, most: int) -> Leased | Expired | None:
     """Lease the next messages: what the group may have again before what it has not seen.
 
     At most `most` come. An Expired answer means: apply this and ask again. None means there is
@@ -105,7 +105,7 @@ def reserve(queue: Queue, op: Reserve, now_ms: int, most: int) -> Leased | Expir
     return Leased(LEASED, queue.name, op.group, deadline_ms, cursor, ids)
 
 
-def ack(queue: Queue, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
+def ack(queue: Feed, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
     """Finish what the group holds; a single message is then gone for everyone."""
     group = queue.groups.get(op.group)
     done: list[bytes] = []
@@ -134,7 +134,7 @@ def ack(queue: Queue, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
     return events, results
 
 
-def release(queue: Queue, op: Release, now_ms: int) -> tuple[list[Event], list[bool]]:
+def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bool]]:
     """Give back what the group holds."""
     group = queue.groups.get(op.group)
     back: dict[bytes, None] = {}
@@ -148,12 +148,12 @@ def release(queue: Queue, op: Release, now_ms: int) -> tuple[list[Event], list[b
     return events, results
 
 
-def flush(queue: Queue, op: Flush) -> Flushed:
+def flush(queue: Feed, op: Flush) -> Flushed:
     """Forget every message."""
     return Flushed(FLUSHED, queue.name)
 
 
-def peek(queue: Queue, op: Peek, now_ms: int) -> Message | None:
+def peek(queue: Feed, op: Peek, now_ms: int) -> FeedMessage | None:
     """What reserve() would give the group next, or last of all."""
     group = queue.groups.get(op.group)
     if not op.last:
@@ -167,7 +167,7 @@ def peek(queue: Queue, op: Peek, now_ms: int) -> Message | None:
     return group.last_again(now_ms) if group is not None else None
 
 
-def has_work(queue: Queue, group_name: bytes, now_ms: int) -> bool:
+def has_work(queue: Feed, group_name: bytes, now_ms: int) -> bool:
     """Whether reserve() would give the group something."""
     group = queue.groups.get(group_name)
     if group is not None and group.first_again(now_ms) is not None:
@@ -175,14 +175,14 @@ def has_work(queue: Queue, group_name: bytes, now_ms: int) -> bool:
     return queue.next_for(group, now_ms) is not None
 
 
-def count(queue: Queue) -> QueueCount:
+def count(queue: Feed) -> QueueCount:
     """How many messages stand where, for every group there is."""
     total = len(queue.messages)
     groups = [count_group(queue, group) for group in queue.groups.values() if group.passed]
     return QueueCount(queue.name, total, groups)
 
 
-def count_group(queue: Queue, group: Group) -> GroupCount:
+def count_group(queue: Feed, group: Group) -> GroupCount:
     """One group's view."""
     total = len(queue.messages)
     leased = len(group.held) - group.detached
@@ -196,7 +196,7 @@ def count_group(queue: Queue, group: Group) -> GroupCount:
     )
 
 
-def _held(group: Group | None, id: bytes, now_ms: int) -> Message | None:
+def _held(group: Group | None, id: bytes, now_ms: int) -> FeedMessage | None:
     """The message, if the group holds it and its lease has not run out."""
     lease = group.held.get(id) if group is not None else None
     if lease is None or lease.deadline_ms <= now_ms:

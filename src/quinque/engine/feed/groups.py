@@ -1,6 +1,6 @@
 """One group's view of a queue: how far it has come, what it holds, what it may have again.
 
-Called by   engine/apply.py (writes), engine/decide.py and engine/due.py (read).
+Called by   engine/feed/apply.py (writes), engine/feed/decide.py and engine/feed/due.py (read).
 Calls       nothing.
 
         passed by the group                     not yet
@@ -11,15 +11,15 @@ Calls       nothing.
 be had again, so `done` needs no record of its own: it is what is left. A group that has passed no
 live message and holds nothing is the same as one that never was, and is dropped.
 
-Not here: the order of messages (engine/queue.py).
+Not here: the order of messages (engine/feed/feed.py).
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from quinque.engine.due import Calendar
-from quinque.model.message import Lease, Message
+from quinque.engine.calendar import Calendar
+from quinque.model.message import FeedMessage, Lease
 
 
 class Group:
@@ -41,7 +41,7 @@ class Group:
     def __init__(self, name: bytes) -> None:
         self.name = name
         self.cursor = -(1 << 62)  # place of the newest message handed to the group
-        self.at: Message | None = None
+        self.at: FeedMessage | None = None
         self.passed = 0  # live messages at or before the cursor
         self.held: dict[bytes, Lease] = {}
         self.detached = 0  # of the held, those whose message was flushed
@@ -53,14 +53,14 @@ class Group:
         self.deadlines = Calendar()
         self.segment = 0  # the journal segment that last recorded the cursor
 
-    def next_again(self) -> Message | None:
+    def next_again(self) -> FeedMessage | None:
         """The first message to be had again: the one with the lowest place."""
         return self.again[self._by_place[0][1]].message if self.again else None
 
-    def some_again(self, most: int) -> list[Message]:
+    def some_again(self, most: int) -> list[FeedMessage]:
         """The first messages to be had again, at most `most`, the lowest place first."""
         order = self._by_place
-        found: dict[bytes, Message] = {}
+        found: dict[bytes, FeedMessage] = {}
         # Down the heap, a parent before its children: O(most · log most), and nothing is moved.
         ahead = [(order[0], 0)] if order else []
         while ahead and len(found) < most:
@@ -71,14 +71,14 @@ class Group:
                 found[id] = self.again[id].message
         return list(found.values())
 
-    def first_again(self, now_ms: int) -> Message | None:
+    def first_again(self, now_ms: int) -> FeedMessage | None:
         """The first message to be had again that has not expired."""
         message = self.next_again()
         if message is None or not 0 < message.expires_ms <= now_ms:
             return message
         return min(self._living_again(now_ms), key=lambda message: message.place, default=None)
 
-    def last_again(self, now_ms: int) -> Message | None:
+    def last_again(self, now_ms: int) -> FeedMessage | None:
         """The last message to be had again that has not expired."""
         if not self.again:
             return None
@@ -119,14 +119,14 @@ class Group:
         lease = self.again.get(id)
         return lease is not None and lease.message.place == place
 
-    def _living_again(self, now_ms: int) -> list[Message]:
+    def _living_again(self, now_ms: int) -> list[FeedMessage]:
         return [
             lease.message
             for lease in self.again.values()
             if not 0 < lease.message.expires_ms <= now_ms
         ]
 
-    def pass_by(self, message: Message, head: Message | None) -> None:
+    def pass_by(self, message: FeedMessage, head: FeedMessage | None) -> None:
         """Move on to `message`; what is skipped (expired, not yet removed) is passed too."""
         step = self.at.after if self.at is not None else head
         self.passed += 1
@@ -137,7 +137,7 @@ class Group:
         self.at = message
         self.cursor = message.place
 
-    def forget(self, message: Message) -> None:
+    def forget(self, message: FeedMessage) -> None:
         """The message is gone for everyone."""
         id = message.id
         if message.place <= self.cursor:

@@ -1,7 +1,7 @@
 """Carry out events. The only code that changes an index.
 
-Called by   stores/embedded/operations.py after journaling, and recover.py for each record.
-Calls       Queue and Group.
+Called by   stores/embedded/feed_operations.py after journaling, and recover.py for each record.
+Calls       Feed and Group.
 
 While a journal is read back (`queue.in_order` is False) an event about a message that is not there
 is passed over: in a compacted journal, the records between a message's first one (gone) and its
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from quinque.engine.queue import Queue
+from quinque.engine.feed.feed import Feed
 from quinque.model.events import (
     ACKED,
     EXPIRED,
@@ -38,10 +38,10 @@ from quinque.model.events import (
     Removed,
     Stored,
 )
-from quinque.model.message import Lease, Message
+from quinque.model.message import FeedMessage, Lease
 
 
-def apply_stored(queue: Queue, event: Stored, home: int) -> list[Message]:
+def apply_stored(queue: Feed, event: Stored, home: int) -> list[FeedMessage]:
     """The messages are in the queue, at their places. `home` is where the store keeps the first
     one's body; the others follow it."""
     _, _, _, place, expires_ms, is_single, to_front, ids, bodies = event
@@ -50,10 +50,10 @@ def apply_stored(queue: Queue, event: Stored, home: int) -> list[Message]:
     else:
         queue.has_chosen_ids = True
     known = queue.messages
-    messages: list[Message] = []
+    messages: list[FeedMessage] = []
     before = queue.tail if queue.in_order and to_front is None else None
     for id, body in zip(ids, bodies, strict=True):
-        message = Message(id, place, expires_ms, is_single, body, home)
+        message = FeedMessage(id, place, expires_ms, is_single, body, home)
         known[id] = message
         messages.append(message)
         if before is not None:
@@ -75,7 +75,7 @@ def apply_stored(queue: Queue, event: Stored, home: int) -> list[Message]:
     return messages
 
 
-def _put_before_all(queue: Queue, message: Message, past: Sequence[bytes]) -> None:
+def _put_before_all(queue: Feed, message: FeedMessage, past: Sequence[bytes]) -> None:
     _mark_past(queue, message.place, past)
     for name in past:
         # The group is past the front: it gets the message as one to be had again.
@@ -89,7 +89,7 @@ def _put_before_all(queue: Queue, message: Message, past: Sequence[bytes]) -> No
         queue.link_first(message)
 
 
-def _mark_past(queue: Queue, place: int, past: Sequence[bytes]) -> None:
+def _mark_past(queue: Feed, place: int, past: Sequence[bytes]) -> None:
     """These groups have come as far as `place`, and no others have.
 
     That is so already, but while a journal is read: there a group's cursor may not be known yet, or
@@ -104,7 +104,7 @@ def _mark_past(queue: Queue, place: int, past: Sequence[bytes]) -> None:
             group.cursor = place - 1
 
 
-def apply_leased(queue: Queue, event: Leased) -> list[int]:
+def apply_leased(queue: Feed, event: Leased) -> list[int]:
     """The group has the messages until the deadline; how often each was delivered by now."""
     _, _, group_name, deadline_ms, cursor, ids = event
     group = queue.groups.get(group_name) or queue.group(group_name)
@@ -137,7 +137,7 @@ def apply_leased(queue: Queue, event: Leased) -> list[int]:
     return counts
 
 
-def apply_acked(queue: Queue, event: Acked) -> None:
+def apply_acked(queue: Feed, event: Acked) -> None:
     """The group is done with the messages."""
     group = queue.groups.get(event.group)
     if group is None:
@@ -153,7 +153,7 @@ def apply_acked(queue: Queue, event: Acked) -> None:
         del queue.groups[group.name]
 
 
-def apply_given_back(queue: Queue, event: Released | Lapsed) -> None:
+def apply_given_back(queue: Feed, event: Released | Lapsed) -> None:
     """The group may have the messages again."""
     group = queue.groups.get(event.group)
     if group is None:
@@ -170,9 +170,9 @@ def apply_given_back(queue: Queue, event: Released | Lapsed) -> None:
         del queue.groups[group.name]
 
 
-def apply_removed(queue: Queue, event: Removed | Expired) -> list[Message]:
+def apply_removed(queue: Feed, event: Removed | Expired) -> list[FeedMessage]:
     """The messages are gone for everyone; those that were there."""
-    gone: list[Message] = []
+    gone: list[FeedMessage] = []
     for id in event.ids:
         message = queue.messages.get(id)
         if message is not None:
@@ -181,21 +181,21 @@ def apply_removed(queue: Queue, event: Removed | Expired) -> list[Message]:
     return gone
 
 
-def apply_flushed(queue: Queue, event: Flushed) -> list[Message]:
+def apply_flushed(queue: Feed, event: Flushed) -> list[FeedMessage]:
     """Every message is gone; those that were there."""
     gone = list(queue.messages.values())
     queue.clear()
     return gone
 
 
-def apply_kept(queue: Queue, event: Kept, home: int) -> list[Message]:
+def apply_kept(queue: Feed, event: Kept, home: int) -> list[FeedMessage]:
     """The message is in the queue, its groups hold what the record says; none if it was there."""
     _, _, _, id, place, expires_ms, is_single, past, holds, body = event
     message = queue.messages.get(id)
     if message is not None:
         # Its first record is still there, so all is known already, but where its body is.
         return []
-    message = Message(id, place, expires_ms, is_single, body, home)
+    message = FeedMessage(id, place, expires_ms, is_single, body, home)
     queue.messages[id] = message
     if id != b"%d" % place:
         queue.has_chosen_ids = True
@@ -217,13 +217,13 @@ def apply_kept(queue: Queue, event: Kept, home: int) -> list[Message]:
     return [message]
 
 
-def apply_group_kept(queue: Queue, event: GroupKept) -> None:
+def apply_group_kept(queue: Feed, event: GroupKept) -> None:
     """The group has come at least this far."""
     group = queue.group(event.group)
     group.cursor = max(group.cursor, event.cursor)
 
 
-APPLY: Final[dict[int, Callable[[Queue, Any], Any]]] = {
+APPLY: Final[dict[int, Callable[[Feed, Any], Any]]] = {
     LEASED: apply_leased,
     ACKED: apply_acked,
     RELEASED: apply_given_back,
@@ -233,7 +233,7 @@ APPLY: Final[dict[int, Callable[[Queue, Any], Any]]] = {
     FLUSHED: apply_flushed,
     GROUP_KEPT: apply_group_kept,
 }
-APPLY_WITH_BODY: Final[dict[int, Callable[[Queue, Any, int], list[Message]]]] = {
+APPLY_WITH_BODY: Final[dict[int, Callable[[Feed, Any, int], list[FeedMessage]]]] = {
     STORED: apply_stored,
     KEPT: apply_kept,
 }

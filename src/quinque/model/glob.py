@@ -9,8 +9,10 @@ Not here: what the matched names mean.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1024)
 def compile_glob(pattern: bytes) -> re.Pattern[bytes]:
     """A regular expression whose `fullmatch` is true for the names the pattern means.
 

@@ -1,0 +1,356 @@
+"""The jobs family in Disque's words: ADDJOB GETJOB ACKJOB and what else is done to jobs.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       disque_args.py.
+
+A job that is queued is ready; one that a consumer has, or that waits for its delay to end, is
+active. Options that Disque does not have are said to be ours.
+
+Not here: looking at jobs (disque_jobs.py), queues (disque_queues.py), commands that Disque does not
+have (disque_ours.py), HELLO and CLUSTER (server/commands/), the rules (engine/work/decide.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from quinque.dialects.args import read_name
+from quinque.dialects.command import Command, Session, Wait, no_queues
+from quinque.dialects.deliveries import reply_job
+from quinque.dialects.disque_args import (
+    is_id,
+    read_ids,
+    read_integer,
+    read_queue,
+    read_queues,
+    read_span_ms,
+    read_text,
+    read_timeout_ms,
+    syntax_error,
+)
+from quinque.errors import BadArgument, NoPermission
+from quinque.model.families import JOBS
+from quinque.model.limits import NEVER_MS
+from quinque.model.work_ops import (
+    Add,
+    Extend,
+    Finish,
+    Hold,
+    Requeue,
+    Take,
+    Terms,
+    WorkDelivery,
+)
+from quinque.wire.resp import NULL_ARRAY, Simple, Value
+
+_TTL_MS: Final = 86_400_000
+_RETRY_MOST_MS: Final = 300_000
+_REPLICAS_MOST: Final = 65_535  # Disque keeps the number in 16 bits
+_PLAIN: Final = Terms(_TTL_MS, retry_ms=_RETRY_MOST_MS)
+
+
+def parse_addjob(argv: list[bytes]) -> Add:
+    """ADDJOB queue body timeout-ms [REPLICATE n] [DELAY s] [RETRY s] [TTL s] [MAXLEN n] [ASYNC]
+    [MAXDELIVERIES n] [ID key]
+
+    Add a job; its id. It is queued after DELAY, comes back when RETRY seconds after a delivery it
+    is not acked (0 = never), and is gone after TTL. MAXDELIVERIES and ID are ours.
+    """
+    queue = read_queue(argv[1])
+    if len(argv) == 4 and argv[3] == b"0":
+        return Add(JOBS, queue, argv[2:3], _PLAIN)
+    ttl_ms, delay_ms, retry_ms, replicas = _TTL_MS, 0, -1, 1
+    max_length = max_deliveries = 0
+    key: bytes | None = None
+    at, end = 4, len(argv)
+    while at < end:
+        word = argv[at].upper()
+        if word == b"ASYNC":
+            at += 1
+            continue
+        if at + 1 == end:
+            raise syntax_error("ADDJOB", argv[at])
+        text = argv[at + 1]
+        match word:
+            case b"TTL":
+                ttl_ms = read_span_ms("TTL", text, least_s=1)
+            case b"RETRY":
+                retry_ms = read_span_ms("RETRY", text)
+            case b"DELAY":
+                delay_ms = read_span_ms("DELAY", text)
+            case b"REPLICATE":
+                replicas = read_integer("REPLICATE", text, least=1)
+                if replicas > _REPLICAS_MOST:
+                    raise BadArgument(f"REPLICATE {replicas} is over {_REPLICAS_MOST}")
+            case b"MAXLEN":
+                max_length = read_integer("MAXLEN", text, least=1)
+            case b"MAXDELIVERIES":
+                max_deliveries = read_integer("MAXDELIVERIES", text, least=1)
+            case b"ID":
+                key = read_name("ID", text)
+            case _:
+                raise syntax_error("ADDJOB", argv[at])
+        at += 2
+    read_timeout_ms(argv[3])
+    if retry_ms == 0 and replicas > 1:
+        raise BadArgument("RETRY 0 needs REPLICATE 1: a second copy would be a second delivery")
+    if delay_ms >= ttl_ms:
+        raise BadArgument(f"DELAY {delay_ms // 1000} is not less than TTL {ttl_ms // 1000}")
+    if retry_ms < 0:
+        retry_ms = default_retry_ms(ttl_ms)
+    terms = Terms(ttl_ms, delay_ms, retry_ms, max_deliveries, replicas)
+    return Add(JOBS, queue, argv[2:3], terms, key, max_length)
+
+
+def default_retry_ms(ttl_ms: int) -> int:
+    """A tenth of the job's life, in whole seconds: 5 minutes at most, and a second at least."""
+    return min(max(ttl_ms // 10_000, 1) * 1000, _RETRY_MOST_MS)
+
+
+def gather_addjob(add: Add, bodies: list[bytes]) -> bool:
+    """Jobs for one queue, on the same terms, are added together, unless one could be refused, or
+    found to be there, and the next not."""
+    if add.key is not None or add.max_length:
+        return False
+    add.bodies = bodies
+    return True
+
+
+def reply_addjob(ids: list[bytes]) -> Value:
+    """The job's id, as a simple string."""
+    return Simple(ids[0])
+
+
+def parse_getjob(argv: list[bytes], session: Session) -> Wait:
+    """GETJOB [NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [FROM queue ...|MATCH pattern ...]
+
+    Get a job, or up to COUNT, from the queues in turn. When there is none, wait for one: for ever,
+    or up to TIMEOUT; with NOHANG, not at all. MATCH, for queues by pattern, is ours.
+
+    Who had to wait gets one job, whatever the COUNT: the others who wait get the rest.
+    """
+    timeout_ms, count = NEVER_MS, 1
+    is_waiting, with_counters = True, False
+    at, end = 1, len(argv)
+    while at < end:
+        word = argv[at].upper()
+        at += 1
+        match word:
+            case b"FROM" if at < end:
+                queues = read_queues(argv[at:])
+                op = Take(JOBS, queues, count, is_waiting=is_waiting)
+                again = Take(JOBS, queues, is_waiting=True)
+                wait_ms = timeout_ms if is_waiting else 0
+                return Wait(op, queues, b"", wait_ms, again, detail=with_counters)
+            case b"MATCH" if at < end:
+                if not session.sees_all():
+                    raise NoPermission("MATCH is for users who may see every queue")
+                patterns = list(dict.fromkeys(read_text("pattern", text) for text in argv[at:]))
+                op = Take(JOBS, (), count, patterns, is_waiting)
+                again = Take(JOBS, (), patterns=patterns, is_waiting=True)
+                wait_ms = timeout_ms if is_waiting else 0
+                return Wait(op, (), b"", wait_ms, again, patterns, with_counters)
+            case b"NOHANG":
+                is_waiting = False
+            case b"WITHCOUNTERS":
+                with_counters = True
+            case b"TIMEOUT" if at < end:
+                timeout_ms = read_timeout_ms(argv[at])
+                at += 1
+            case b"COUNT" if at < end:
+                count = read_integer("COUNT", argv[at], least=1)
+                at += 1
+            case _:
+                raise syntax_error("GETJOB", argv[at - 1])
+    raise BadArgument("syntax error in GETJOB: FROM and the names of queues are missing")
+
+
+def gather_getjob(wait: Wait, same: list[bytes]) -> bool:
+    """Requests for a job each, from the same queue, are one for as many jobs."""
+    op = wait.op
+    assert isinstance(op, Take)
+    if op.count != 1 or len(op.queues) != 1 or wait.detail:
+        return False
+    op.count = len(same)
+    return True
+
+
+def reply_getjob(asked: Wait, found: list[WorkDelivery] | None, session: Session) -> Value:
+    """[[queue, id, body], …], each with its counters if they were asked for; or null."""
+    if not found:
+        return NULL_ARRAY
+    if asked.detail:
+        return [with_counters(job) for job in found]
+    return [[job.queue, job.message_id, job.body] for job in found]
+
+
+def with_counters(job: Any) -> list[Value]:
+    """[queue, id, body, "nacks", number, "additional-deliveries", number]"""
+    counters: list[Value] = [b"nacks", job.nacks, b"additional-deliveries", job.requeues]
+    return [job.queue, job.message_id, job.body, *counters]
+
+
+def parse_ackjob(argv: list[bytes]) -> Finish:
+    """ACKJOB [id ...]
+
+    The jobs are done, and gone, whoever has them. How many there were.
+    """
+    return Finish(JOBS, read_ids(argv[1:]))
+
+
+def parse_fastack(argv: list[bytes]) -> Finish:
+    """FASTACK [id ...]
+
+    As ACKJOB: between several nodes it would be faster, and less sure.
+    """
+    return Finish(JOBS, read_ids(argv[1:]))
+
+
+def parse_deljob(argv: list[bytes]) -> Finish:
+    """DELJOB [id ...]
+
+    The jobs are gone, whatever their state. How many there were.
+    """
+    return Finish(JOBS, read_ids(argv[1:]))
+
+
+def gather_finish(finish: Finish, ids: list[bytes]) -> bool:
+    """Requests with an id each are one; if one of the ids is none, they are not."""
+    if len(finish.message_ids) != 1 or not all(map(is_id, ids)):
+        return False
+    finish.message_ids = ids
+    return True
+
+
+def reply_number(were_so: list[bool]) -> Value:
+    """For how many it was so."""
+    return sum(were_so)
+
+
+def parse_nack(argv: list[bytes]) -> Requeue:
+    """NACK [id ...] [DELAY s] [REASON text]
+
+    Give jobs back: they are queued again, and it is counted. How many were active. DELAY, to have
+    them queued later, and REASON, which is kept with the job, are ours.
+    """
+    ids = _ids_of_nack(argv)
+    nack = Requeue(JOBS, read_ids(ids), is_nack=True)
+    for at in range(1 + len(ids), len(argv), 2):
+        if at + 1 == len(argv):
+            raise syntax_error("NACK", argv[at])
+        match argv[at].upper():
+            case b"DELAY":
+                nack.delay_ms = read_span_ms("DELAY", argv[at + 1])
+            case b"REASON":
+                nack.reason = read_text("REASON", argv[at + 1])
+            case _:
+                raise syntax_error("NACK", argv[at])
+    return nack
+
+
+def parse_enqueue(argv: list[bytes]) -> Requeue:
+    """ENQUEUE [id ...]
+
+    Queue active jobs now. How many it was done to.
+    """
+    return Requeue(JOBS, read_ids(argv[1:]), is_nack=False)
+
+
+def parse_dequeue(argv: list[bytes]) -> Hold:
+    """DEQUEUE [id ...]
+
+    Take queued jobs off the queue: they are active, until their RETRY time is over. How many it
+    was done to.
+    """
+    return Hold(JOBS, read_ids(argv[1:]))
+
+
+def parse_working(argv: list[bytes]) -> Extend:
+    """WORKING id
+
+    The job is being worked on: its RETRY time begins anew. That time, in seconds. Refused when
+    more than half of the job's life is over.
+    """
+    [id] = read_ids(argv[1:])
+    return Extend(JOBS, id)
+
+
+def reply_working(retry_ms: int) -> Value:
+    """The job's RETRY time, in seconds."""
+    return retry_ms // 1000
+
+
+def _ids_of_nack(argv: list[bytes]) -> Sequence[bytes]:
+    """What stands before the options."""
+    for at in range(1, len(argv)):
+        if argv[at].upper() in (b"DELAY", b"REASON"):
+            return argv[1:at]
+    return argv[1:]
+
+
+def _queues_of_getjob(argv: list[bytes]) -> Sequence[bytes]:
+    for at in range(1, len(argv)):
+        word = argv[at].upper()
+        if word == b"FROM":
+            return argv[at + 1 :]
+        if word == b"MATCH":
+            return ()
+    return ()
+
+
+def all_ids(argv: list[bytes]) -> Sequence[bytes]:
+    """The command's arguments are ids."""
+    return argv[1:]
+
+
+def _on_ids(
+    name: str,
+    arity: int,
+    parse: Callable[..., Any],
+    reply: Callable[..., Value],
+    ids: Callable[[list[bytes]], Sequence[bytes]] = all_ids,
+) -> Command:
+    return Command(name, JOBS.name, "write", arity, parse, reply, queues=no_queues, ids=ids)
+
+
+def _finishes(name: str, parse: Callable[..., Any]) -> Command:
+    row = _on_ids(name, -1, parse, reply_number)
+    row.gather, row.reply_each = gather_finish, int
+    return row
+
+
+COMMANDS: Final = [
+    Command(
+        "ADDJOB",
+        JOBS.name,
+        "write",
+        -4,
+        parse_addjob,
+        reply_addjob,
+        gather=gather_addjob,
+        reply_each=Simple,
+        varies=2,
+    ),
+    Command(
+        "GETJOB",
+        JOBS.name,
+        "write",
+        -2,
+        parse_getjob,
+        reply_getjob,
+        queues=_queues_of_getjob,
+        with_session=True,
+        gather=gather_getjob,
+        reply_each=reply_job,
+        varies=0,
+        is_blocking=True,
+    ),
+    _finishes("ACKJOB", parse_ackjob),
+    _finishes("FASTACK", parse_fastack),
+    _finishes("DELJOB", parse_deljob),
+    _on_ids("NACK", -1, parse_nack, reply_number, _ids_of_nack),
+    _on_ids("ENQUEUE", -1, parse_enqueue, reply_number),
+    _on_ids("DEQUEUE", -1, parse_dequeue, reply_number),
+    _on_ids("WORKING", 2, parse_working, reply_working),
+]

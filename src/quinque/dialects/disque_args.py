@@ -1,0 +1,179 @@
+"""Readers of what Disque's commands have in common: ids, names, numbers, states.
+
+Called by   disque.py, disque_jobs.py, disque_queues.py, while they parse.
+Calls       nothing.
+
+A job's id, of which clients and we look at four bytes before anything else:
+
+    D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
+    01        10                       35
+
+Not here: readers that other families use too (args.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from quinque.dialects.command import Wait
+from quinque.errors import BadArgument, BadId, printable
+from quinque.model.limits import NAME_MOST_BYTES, NEVER_MS, SPAN_MOST_MS, SPAN_MOST_S
+from quinque.model.ops import Op
+from quinque.model.states import State
+from quinque.model.work_ops import ScanMessages, ScanQueues
+
+INTEGER_MOST: Final = (1 << 63) - 1
+
+# A scan of so many asks for nothing, because nothing can match; clients ask for 1 or more.
+NOTHING: Final = 0
+_SCAN_COUNT: Final = 100
+
+# In the order of a job's life; `active` is a job that a consumer has.
+STATES: Final = {
+    b"queued": State.READY,
+    b"delayed": State.DELAYED,
+    b"active": State.LEASED,
+    b"dead": State.DEAD,
+}
+
+_ID_BYTES: Final = 40
+_DASH: Final = ord("-")
+_CURSOR_MOST_DIGITS: Final = 20  # of 64 bits
+# As in Disque, digits beyond the 64 bits are refused for their value, not for their number.
+_INTEGER: Final = re.compile(rb"[+-]?[0-9]{1,40}")
+
+
+def read_ids(texts: Sequence[bytes]) -> Sequence[bytes]:
+    """The same texts, each of which may be the id of a job. Raises BadId."""
+    for text in texts:
+        if not is_id(text):
+            raise BadId(text)
+    return texts
+
+
+def is_id(text: bytes) -> bool:
+    """Whether this may be the id of a job: what stands between the four bytes is not looked at."""
+    return len(text) == _ID_BYTES and text[:2] == b"D-" and text[10] == _DASH and text[35] == _DASH
+
+
+def read_queue(text: bytes) -> bytes:
+    """The name of a queue: any bytes, or none, but not too many."""
+    if len(text) > NAME_MOST_BYTES:
+        raise BadArgument(f"queue has {len(text)} bytes; at most {NAME_MOST_BYTES}")
+    return text
+
+
+def read_queues(texts: list[bytes]) -> list[bytes]:
+    """The names of queues, each once."""
+    for text in texts:
+        read_queue(text)
+    return texts if len(texts) == 1 else list(dict.fromkeys(texts))
+
+
+def read_text(what: str, text: bytes) -> bytes:
+    """Words of a client that are kept with its job."""
+    if len(text) > NAME_MOST_BYTES:
+        raise BadArgument(f"{what} has {len(text)} bytes; at most {NAME_MOST_BYTES}")
+    return text
+
+
+def read_integer(what: str, text: bytes, least: int = 0) -> int:
+    """A whole number of 64 bits, not less than `least`."""
+    number = _integer(text)
+    if number is None:
+        raise BadArgument(f"{what} '{_shown(text)}' is not an integer or out of range")
+    if number < least:
+        raise BadArgument(f"{what} {number} is less than {least}")
+    return number
+
+
+def read_span_ms(what: str, text: bytes, least_s: int = 0) -> int:
+    """A span of whole seconds, as milliseconds."""
+    span_s = read_integer(what, text, least_s)
+    if span_s > SPAN_MOST_S:
+        raise BadArgument(f"{what} {span_s} is over {SPAN_MOST_S} s")
+    return span_s * 1000
+
+
+def read_timeout_ms(text: bytes) -> int:
+    """How long to wait; 0, which is for ever on the wire, is NEVER_MS."""
+    timeout_ms = _integer(text)
+    if timeout_ms is None:
+        raise BadArgument("timeout is not an integer or out of range")
+    if timeout_ms < 0:
+        raise BadArgument("timeout is negative")
+    if timeout_ms > SPAN_MOST_MS:
+        raise BadArgument(f"timeout {timeout_ms} is over {SPAN_MOST_MS} ms")
+    return timeout_ms or NEVER_MS
+
+
+def read_state(text: bytes, among: Collection[bytes] = STATES) -> State:
+    """One of these states, by its word."""
+    word = text.lower()
+    if word not in among:
+        raise unknown_state(text, among)
+    return STATES[word]
+
+
+def unknown_state(text: bytes, among: Collection[bytes]) -> BadArgument:
+    """The error for a word that is none of these states."""
+    listed = ", ".join(state.decode() for state in among)
+    return BadArgument(f"STATE '{_shown(text)}' is not one of {listed}")
+
+
+def scan_options(
+    command: str, argv: list[bytes], scan: ScanQueues | ScanMessages, options: Collection[bytes]
+) -> Iterator[tuple[bytes, bytes]]:
+    """These options with their values, as they come; when none is left, the scan has its cursor
+    and its count.
+
+    The cursor may stand anywhere: it is the word that is no option. So is an option without a
+    value, as in Disque.
+    """
+    scan.count = _SCAN_COUNT
+    has_cursor = is_all = False
+    at, end = 1, len(argv)
+    while at < end:
+        word = argv[at].upper()
+        if at + 1 < end and (word == b"COUNT" or word in options):
+            if word == b"COUNT":
+                scan.count = read_integer("COUNT", argv[at + 1], least=1)
+            else:
+                yield word, argv[at + 1]
+            at += 2
+            continue
+        if word == b"BUSYLOOP":
+            is_all = True
+        elif has_cursor:
+            raise syntax_error(command, argv[at])
+        elif not argv[at].isdigit() or len(argv[at]) > _CURSOR_MOST_DIGITS:
+            raise BadArgument(f"invalid cursor or option name '{_shown(argv[at])}'")
+        else:
+            scan.cursor = int(argv[at])
+            has_cursor = True
+        at += 1
+    if is_all:
+        scan.count = INTEGER_MOST
+
+
+def syntax_error(command: str, word: bytes) -> BadArgument:
+    """The error for a word that means nothing where it stands, or lacks what belongs to it."""
+    return BadArgument(f"syntax error in {command}, at '{_shown(word)}'")
+
+
+def once(op: Op, *, detail: bool) -> Wait:
+    """The operation, once, and for the reply whether more was asked for."""
+    return Wait(op, (), b"", timeout_ms=0, detail=detail)
+
+
+def _integer(text: bytes) -> int | None:
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -INTEGER_MOST - 1 <= number <= INTEGER_MOST else None
+
+
+def _shown(text: bytes) -> str:
+    return printable(text[:64])

@@ -1,0 +1,173 @@
+"""The jobs family: commands that Disque's users asked for and Disque does not have.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       disque_args.py, disque.py and disque_queues.py for what their replies share.
+
+Not here: options of Disque's own commands that are ours (disque.py and the others).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from quinque.dialects.args import read_name
+from quinque.dialects.command import Command, Session, Wait, no_queues, plain_reply
+from quinque.dialects.disque import all_ids
+from quinque.dialects.disque_args import (
+    read_ids,
+    read_integer,
+    read_queue,
+    read_span_ms,
+    read_state,
+    read_timeout_ms,
+    syntax_error,
+)
+from quinque.dialects.disque_queues import settings_of
+from quinque.errors import BadArgument
+from quinque.model.families import JOBS
+from quinque.model.work_ops import (
+    AwaitEnd,
+    Configure,
+    FindKey,
+    LookAt,
+    Purge,
+    QueueView,
+    Redrive,
+)
+from quinque.wire.resp import NULL_ARRAY, Value
+
+
+def parse_waitjob(argv: list[bytes], session: Session) -> Wait:
+    """WAITJOB timeout-ms id [id ...]
+
+    Wait until each of the jobs is gone or dead, up to timeout-ms (0 = for ever). How many are
+    gone. Ours.
+    """
+    timeout_ms = read_timeout_ms(argv[1])
+    ids = list(dict.fromkeys(read_ids(argv[2:])))
+    # Those who wait for the same jobs are answered alike; only they are a group.
+    return Wait(AwaitEnd(JOBS, ids), ids, b"".join(ids), timeout_ms)
+
+
+def reply_waitjob(asked: Wait, gone: int | None, session: Session) -> Value:
+    """How many are gone, or null when time is up."""
+    return gone
+
+
+def parse_findjob(argv: list[bytes]) -> FindKey:
+    """FINDJOB queue key
+
+    The id of the job that was added to the queue with that ID, while it lives; or null. Ours.
+    """
+    return FindKey(JOBS, read_queue(argv[1]), read_name("key", argv[2]))
+
+
+def parse_redrive(argv: list[bytes]) -> Redrive:
+    """REDRIVE id [id ...]
+
+    Queue dead jobs again as if they were new. How many were dead. Ours.
+    """
+    return Redrive(JOBS, read_ids(argv[1:]))
+
+
+def parse_qredrive(argv: list[bytes]) -> Redrive:
+    """QREDRIVE queue [COUNT n]
+
+    Queue the dead jobs of the queue again as if they were new: all, or the first ones. How many
+    there were. Ours.
+    """
+    redrive = Redrive(JOBS, queue=read_queue(argv[1]))
+    if len(argv) > 2:
+        if len(argv) != 4 or argv[2].upper() != b"COUNT":
+            raise syntax_error("QREDRIVE", argv[2])
+        redrive.count = read_integer("COUNT", argv[3], least=1)
+    return redrive
+
+
+def parse_qset(argv: list[bytes]) -> Configure | LookAt:
+    """QSET queue [MAXDELIVERIES n] [RATE n s]
+
+    What holds for the queue: how often a job that says nothing else is delivered before it is
+    dead, and how many are handed out in how many seconds; 0 is no limit. What is set. Ours.
+    """
+    queue = read_queue(argv[1])
+    if len(argv) == 2:
+        return LookAt(JOBS, queue)
+    asked = Configure(JOBS, queue)
+    at, end = 2, len(argv)
+    while at < end:
+        match argv[at].upper():
+            case b"MAXDELIVERIES" if at + 1 < end:
+                asked.max_deliveries = read_integer("MAXDELIVERIES", argv[at + 1])
+                at += 2
+            case b"RATE" if at + 2 < end:
+                asked.rate = _read_rate(argv[at + 1], argv[at + 2])
+                at += 3
+            case _:
+                raise syntax_error("QSET", argv[at])
+    return asked
+
+
+def reply_qset(queue: QueueView | None) -> Value:
+    """Names and numbers; or null when there is no such queue."""
+    return NULL_ARRAY if queue is None else dict(settings_of(queue))
+
+
+def parse_qpurge(argv: list[bytes]) -> Purge:
+    """QPURGE queue [STATE state [state ...]]
+
+    Remove the queue's jobs: all, or those that are queued, delayed, active or dead. How many there
+    were. Ours.
+    """
+    queue = read_queue(argv[1])
+    if len(argv) == 2:
+        return Purge(JOBS, queue)
+    if len(argv) == 3 or argv[2].upper() != b"STATE":
+        raise syntax_error("QPURGE", argv[2])
+    return Purge(JOBS, queue, list(dict.fromkeys(read_state(word) for word in argv[3:])))
+
+
+def _read_rate(count_text: bytes, span_text: bytes) -> tuple[int, int]:
+    """So many in so many milliseconds; none of either is no limit."""
+    count = read_integer("RATE", count_text)
+    span_ms = read_span_ms("RATE", span_text)
+    if not count and not span_ms:
+        return 0, 0
+    if not count or not span_ms:
+        raise BadArgument("RATE is a number of jobs and of seconds, or 0 0 for no limit")
+    return count, span_ms
+
+
+def _ids_of_waitjob(argv: list[bytes]) -> Sequence[bytes]:
+    return argv[2:]
+
+
+COMMANDS: Final = [
+    Command(
+        "WAITJOB",
+        JOBS.name,
+        "read",
+        -3,
+        parse_waitjob,
+        reply_waitjob,
+        queues=no_queues,
+        ids=_ids_of_waitjob,
+        with_session=True,
+        is_blocking=True,
+    ),
+    Command("FINDJOB", JOBS.name, "read", 3, parse_findjob, plain_reply),
+    Command(
+        "REDRIVE",
+        JOBS.name,
+        "write",
+        -2,
+        parse_redrive,
+        plain_reply,
+        queues=no_queues,
+        ids=all_ids,
+    ),
+    Command("QREDRIVE", JOBS.name, "write", -2, parse_qredrive, plain_reply),
+    Command("QSET", JOBS.name, "write", -2, parse_qset, reply_qset),
+    Command("QPURGE", JOBS.name, "write", -2, parse_qpurge, plain_reply),
+]

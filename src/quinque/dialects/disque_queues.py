@@ -1,0 +1,174 @@
+"""The jobs family in Disque's words: QLEN QSTAT QSCAN PAUSE, which are about whole queues.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       disque_args.py.
+
+Not here: single jobs (disque.py, disque_jobs.py), what we set for queues (disque_ours.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quinque.dialects.command import Command, Session, Wait, no_queues
+from quinque.dialects.disque_args import (
+    NOTHING,
+    once,
+    read_integer,
+    read_queue,
+    scan_options,
+    syntax_error,
+)
+from quinque.model.families import JOBS
+from quinque.model.work_ops import Configure, LookAt, QueueView, ScanQueues
+from quinque.wire.resp import NULL_ARRAY, Simple, Value
+
+
+def parse_qlen(argv: list[bytes]) -> LookAt:
+    """QLEN queue
+
+    How many jobs are queued.
+    """
+    return LookAt(JOBS, read_queue(argv[1]))
+
+
+def reply_qlen(queue: QueueView | None) -> Value:
+    """A number; 0 when there is no such queue."""
+    return 0 if queue is None else queue.ready
+
+
+def parse_qstat(argv: list[bytes], session: Session) -> Wait:
+    """QSTAT queue [DETAILS]
+
+    The state of a queue and its counts, or null. DETAILS, which says more, is ours.
+    """
+    for word in argv[2:]:
+        if word.upper() != b"DETAILS":
+            raise syntax_error("QSTAT", word)
+    return once(LookAt(JOBS, read_queue(argv[1])), detail=len(argv) > 2)
+
+
+def reply_qstat(asked: Wait, queue: QueueView | None, session: Session) -> Value:
+    """Names and values in turn; or null."""
+    if queue is None:
+        return NULL_ARRAY
+    shown: list[Value] = [
+        b"name",
+        queue.queue,
+        b"len",
+        queue.ready,
+        b"age",
+        queue.age_ms // 1000,
+        b"idle",
+        queue.idle_ms // 1000,
+        b"blocked",
+        session.waiting_on(queue.queue),
+        b"import-from",
+        [],
+        b"import-rate",
+        0,
+        b"jobs-in",
+        queue.came,
+        b"jobs-out",
+        queue.went,
+        b"pause",
+        _pause_of(queue),
+    ]
+    if asked.detail:
+        shown += [b"delayed", queue.delayed, b"active", queue.leased, b"dead", queue.dead]
+        for name, number in settings_of(queue):
+            shown += [name, number]
+    return shown
+
+
+def parse_qscan(argv: list[bytes], session: Session) -> ScanQueues:
+    """QSCAN [cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n]
+
+    Go through the names of all queues, or of those with so many jobs, some at a time: from cursor
+    0 until the answer's cursor is 0.
+    """
+    scan = ScanQueues(JOBS, cursor=0, count=0)
+    import_rate = 0
+    for word, text in scan_options("QSCAN", argv, scan, (b"MINLEN", b"MAXLEN", b"IMPORTRATE")):
+        if word == b"MINLEN":
+            scan.least = read_integer("MINLEN", text)
+        elif word == b"MAXLEN":
+            scan.most = read_integer("MAXLEN", text)
+        else:
+            import_rate = read_integer("IMPORTRATE", text)
+    if import_rate:  # no job comes from another node
+        scan.count = NOTHING
+    return scan
+
+
+def reply_qscan(asked: ScanQueues, found: tuple[int, list[bytes]], session: Session) -> Value:
+    """[cursor, [name, …]]"""
+    if asked.count == NOTHING:
+        return [b"0", []]
+    cursor, queues = found
+    return [b"%d" % cursor, [queue for queue in queues if session.sees(queue)]]
+
+
+def parse_pause(argv: list[bytes]) -> Configure | LookAt:
+    """PAUSE queue option [option ...]
+
+    The queue takes no jobs (in), hands out none (out), neither (all), or both (none); state only
+    asks. How it is from here on.
+    """
+    queue = read_queue(argv[1])
+    is_set = is_paused_in = is_paused_out = False
+    for word in argv[2:]:
+        match word.lower():
+            case b"in":
+                is_set = is_paused_in = True
+            case b"out":
+                is_set = is_paused_out = True
+            case b"all":
+                is_set = is_paused_in = is_paused_out = True
+            case b"none":
+                is_set = True
+                is_paused_in = is_paused_out = False
+            case b"state" | b"bcast":  # there is nobody to tell
+                pass
+            case _:
+                raise syntax_error("PAUSE", word)
+    if is_set:
+        return Configure(JOBS, queue, is_paused_in, is_paused_out)
+    return LookAt(JOBS, queue)
+
+
+def reply_pause(queue: QueueView | None) -> Value:
+    """none, in, out or all, as a simple string."""
+    return Simple(b"none" if queue is None else _pause_of(queue))
+
+
+def settings_of(queue: QueueView) -> list[tuple[bytes, int]]:
+    """What QSET sets, and QSTAT tells with DETAILS."""
+    return [
+        (b"max-deliveries", queue.max_deliveries),
+        (b"rate-count", queue.rate_count),
+        (b"rate-seconds", queue.rate_ms // 1000),
+    ]
+
+
+def _pause_of(queue: QueueView) -> bytes:
+    if queue.is_paused_in:
+        return b"all" if queue.is_paused_out else b"in"
+    return b"out" if queue.is_paused_out else b"none"
+
+
+COMMANDS: Final = [
+    Command("QLEN", JOBS.name, "read", 2, parse_qlen, reply_qlen),
+    Command("QSTAT", JOBS.name, "read", -2, parse_qstat, reply_qstat, with_session=True),
+    Command(
+        "QSCAN",
+        JOBS.name,
+        "read",
+        -1,
+        parse_qscan,
+        reply_qscan,
+        queues=no_queues,
+        with_session=True,
+    ),
+    Command("PAUSE", JOBS.name, "write", -3, parse_pause, reply_pause),
+]

@@ -1,0 +1,73 @@
+"""Reminders: ids by the millisecond they are due.
+
+Called by   the engine, for expiries, leases and delays.
+Calls       nothing.
+
+A Calendar only reminds: an id in it may since have been acked, extended or removed, so every
+reminder is checked against the queue when it comes up. That makes cancelling free.
+
+Not here: what is then true (feed/due.py, work/due.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from quinque.model.limits import NEVER_MS
+
+
+class Calendar:
+    """Ids by the millisecond they are due: O(1) to add, O(log of distinct milliseconds) to take."""
+
+    __slots__ = ("_cut_ms", "_days", "_order", "next_ms", "size")
+
+    def __init__(self) -> None:
+        self._days: dict[int, list[bytes]] = {}
+        self._order: list[int] = []
+        self.next_ms = NEVER_MS
+        self.size = 0
+        self._cut_ms = -1  # the day that is taken in slices; it lies there last first
+
+    def add(self, due_ms: int, id: bytes) -> None:
+        self.size += 1
+        day = self._days.get(due_ms)
+        if day is not None:
+            day.append(id)
+            return
+        self._days[due_ms] = [id]
+        heappush(self._order, due_ms)
+        if due_ms < self.next_ms:
+            self.next_ms = due_ms
+
+    def add_all(self, due_ms: int, ids: Sequence[bytes]) -> None:
+        day = self._days.get(due_ms)
+        if day is None:
+            self.add(due_ms, ids[0])
+            day, ids = self._days[due_ms], ids[1:]
+        day += ids
+        self.size += len(ids)
+
+    def take(self, now_ms: int, most: int) -> list[bytes]:
+        """The ids due by now, earliest first, at most `most`; they are reminded of no more."""
+        taken: list[bytes] = []
+        while self.next_ms <= now_ms and len(taken) < most:
+            day = self._days[self.next_ms]
+            room = most - len(taken)
+            if len(day) > room and self._cut_ms != self.next_ms:
+                # Cut off its end, so that a day of a million is not shifted once per slice.
+                day.reverse()
+                self._cut_ms = self.next_ms
+            if self._cut_ms == self.next_ms:
+                some = day[-room:]
+                some.reverse()
+                taken += some
+                del day[-room:]
+                if day:
+                    break
+            else:
+                taken += day
+            del self._days[heappop(self._order)]
+            self.next_ms = self._order[0] if self._order else NEVER_MS
+        self.size -= len(taken)
+        return taken

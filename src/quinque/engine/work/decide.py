@@ -1,0 +1,217 @@
+"""Decide what an operation does to a worklist. No I/O, no clock, no mutation.
+
+Called by   stores/embedded/work_operations.py, once per operation and worklist.
+Calls       nothing; it reads the Worklist it is handed.
+
+Time may have made more due than the store has settled yet, so everything read here is checked
+against now_ms.
+
+Not here: what time alone does (due.py), looking without touching (views.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import DEAD, DELAYED, LEASED, READY, Worklist
+from quinque.errors import QueueFull, QueuePaused, TooLate
+from quinque.model.events import (
+    ADDED,
+    CONFIGURED,
+    DIED,
+    ENQUEUE,
+    EXPIRED,
+    HELD,
+    NACK,
+    REDRIVEN,
+    REMOVED,
+    REQUEUED,
+    TAKEN,
+    Added,
+    Configured,
+    Died,
+    Expired,
+    Held,
+    Redriven,
+    Removed,
+    Requeued,
+    Taken,
+    WorkEvent,
+)
+from quinque.model.states import State
+from quinque.model.work_ops import Add, Configure, Requeue
+
+NACKED = b"nacked"
+
+
+def key_holder(queue: Worklist, key: bytes, now_ms: int) -> WorkMessage | None:
+    """The message that lives under that key."""
+    message = queue.keys.get(key)
+    return None if message is None or is_over(message, now_ms) else message
+
+
+def add(queue: Worklist, op: Add, now_ms: int, place: int, ids: Sequence[bytes]) -> Added:
+    """Accept the messages.
+
+    Raises QueueFull, QueuePaused.
+    """
+    if op.max_length and queue.ready.size >= op.max_length:
+        raise QueueFull(queue.name, queue.ready.size, op.max_length)
+    if queue.is_paused_in:
+        raise QueuePaused(queue.name)
+    return Added(
+        ADDED,
+        queue.name,
+        op.family.code,
+        place,
+        now_ms,
+        op.terms.as_record(),
+        op.key,
+        ids,
+        op.bodies,
+    )
+
+
+def room_to_take(queue: Worklist, most: int, now_ms: int) -> int:
+    """How many of `most` the worklist would hand out, if that many are ready."""
+    if queue.is_paused_out:
+        return 0
+    return most if queue.rate is None else min(most, queue.rate.room(now_ms))
+
+
+def take(
+    queue: Worklist, messages: Sequence[WorkMessage], now_ms: int, jitter_ms: int
+) -> list[Taken]:
+    """Hand out these ready messages; those whose leases end together are one event."""
+    events: list[Taken] = []
+    start = 0
+    for at in range(1, len(messages) + 1):
+        retry_ms = messages[start].terms.retry_ms
+        if at == len(messages) or messages[at].terms.retry_ms != retry_ms:
+            ids = [message.id for message in messages[start:at]]
+            events.append(
+                Taken(TAKEN, queue.name, now_ms, lease_end(retry_ms, now_ms, jitter_ms), ids)
+            )
+            start = at
+    return events
+
+
+def expired_first(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Expired | None:
+    """Those of the messages that have expired and are not removed yet."""
+    gone = [message.id for message in messages if is_over(message, now_ms)]
+    return Expired(EXPIRED, queue.name, gone) if gone else None
+
+
+def finish(queue: Worklist, ids: Sequence[bytes]) -> Removed:
+    """The messages are gone."""
+    return Removed(REMOVED, queue.name, ids)
+
+
+def requeue(
+    queue: Worklist, op: Requeue, messages: Sequence[WorkMessage], now_ms: int
+) -> tuple[list[WorkEvent], set[bytes]]:
+    """Make leased and delayed messages ready, or delayed; a nack too many makes them dead.
+
+    Also the ids it is so for. What is worked at most once comes back only if it has never been
+    ready: nobody can have seen it.
+    """
+    back: list[bytes] = []
+    dead: list[bytes] = []
+    for message in messages:
+        if message.state != LEASED and message.state != DELAYED:
+            continue
+        if not message.terms.retry_ms and message.was_ready:
+            continue
+        is_last = op.is_nack and 0 < queue.limit_of(message) <= message.deliveries
+        (dead if is_last else back).append(message.id)
+    events: list[WorkEvent] = []
+    if back:
+        why = NACK if op.is_nack else ENQUEUE
+        due_ms = now_ms + op.delay_ms if op.delay_ms else 0
+        events.append(Requeued(REQUEUED, queue.name, now_ms, why, due_ms, op.reason, back))
+    if dead:
+        events.append(Died(DIED, queue.name, now_ms, True, op.reason or NACKED, dead))
+    return events, {*back, *dead}
+
+
+def hold(
+    queue: Worklist, messages: Sequence[WorkMessage], now_ms: int, jitter_ms: int
+) -> tuple[list[Held], set[bytes]]:
+    """Lease ready messages to nobody. Also the ids it is so for."""
+    ready = [message for message in messages if message.state == READY]
+    events = [
+        Held(
+            HELD,
+            queue.name,
+            LEASED,
+            lease_end(message.terms.retry_ms, now_ms, jitter_ms),
+            [message.id],
+        )
+        for message in ready
+    ]
+    return events, {message.id for message in ready}
+
+
+def extend(queue: Worklist, message: WorkMessage, now_ms: int, jitter_ms: int) -> Held | None:
+    """Let the message's lease begin anew; None when there is nothing to change.
+
+    Raises TooLate when more than half of its life is over.
+    """
+    ttl_ms, retry_ms = message.terms.ttl_ms, message.terms.retry_ms
+    if 2 * (now_ms - (message.expires_ms - ttl_ms)) > ttl_ms:
+        raise TooLate(message.id)
+    if not retry_ms and message.state != READY:
+        return None
+    due_ms = lease_end(retry_ms, now_ms, jitter_ms)
+    return Held(HELD, queue.name, LEASED, due_ms, [message.id])
+
+
+def configure(queue: Worklist, op: Configure, now_ms: int) -> Configured:
+    """Set what the operation names, and leave the rest as it is."""
+    rate = op.rate
+    if rate is None:
+        rate = (queue.rate.count, queue.rate.span_ms) if queue.rate is not None else (0, 0)
+    return Configured(
+        CONFIGURED,
+        queue.name,
+        op.family.code,
+        now_ms,
+        queue.is_paused_in if op.is_paused_in is None else op.is_paused_in,
+        queue.is_paused_out if op.is_paused_out is None else op.is_paused_out,
+        queue.max_deliveries if op.max_deliveries is None else op.max_deliveries,
+        rate[0],
+        rate[1],
+    )
+
+
+def redrive(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Redriven | None:
+    """Make the dead ones among the messages ready."""
+    dead = [message for message in messages if message.state == DEAD]
+    keyless: list[bytes] = []
+    taken: set[bytes] = set()
+    for message in dead:
+        if message.key is None:
+            continue
+        if message.key in taken or key_holder(queue, message.key, now_ms) is not None:
+            keyless.append(message.id)
+        taken.add(message.key)
+    ids = [message.id for message in dead]
+    return Redriven(REDRIVEN, queue.name, now_ms, keyless, ids) if dead else None
+
+
+def purge(queue: Worklist, states: Sequence[State]) -> Removed | None:
+    """The messages of these states are gone."""
+    wanted = set(map(int, states))
+    ids = [message.id for message in queue.all() if message.state in wanted]
+    return Removed(REMOVED, queue.name, ids) if ids else None
+
+
+def lease_end(retry_ms: int, now_ms: int, jitter_ms: int) -> int:
+    """When a lease that begins now ends; 0 = never."""
+    return now_ms + retry_ms + jitter_ms if retry_ms else 0
+
+
+def is_over(message: WorkMessage, now_ms: int) -> bool:
+    """Whether its life has ended, though it may not have been removed yet."""
+    return 0 < message.expires_ms <= now_ms

@@ -1,0 +1,124 @@
+"""What time alone makes true in worklists: messages that expire, come back, or are due.
+
+Called by   stores, before an operation looks at a worklist and whenever the clock reaches
+            `Queue.soonest_ms`.
+Calls       nothing.
+
+Not here: waking readers (server/waiters.py), the clock (server/ticker.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quinque.engine.work.decide import is_over
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import DELAYED, LEASED, Worklist
+from quinque.model.events import (
+    DELAY_OVER,
+    DIED,
+    EXPIRED,
+    HELD,
+    LAPSE,
+    REQUEUED,
+    Died,
+    Expired,
+    Held,
+    Requeued,
+    WorkEvent,
+)
+from quinque.model.limits import NEVER_MS, QUEUE_IDLE_MOST_MS
+
+LAPSED: Final = b"lapsed"
+
+# 20 times 500 reminders are a millisecond's work.
+_LOOKS_MOST: Final = 20
+
+
+def settle(queue: Worklist, now_ms: int, most: int) -> list[WorkEvent]:
+    """The events that time has made due: at most `most` messages of each kind, and at least one if
+    there is one among _LOOKS_MOST times as many reminders that come to nothing."""
+    events: list[WorkEvent] = []
+    gone: list[bytes] = []
+    for _ in range(_LOOKS_MOST):
+        if gone or queue.expiries.next_ms > now_ms:
+            break
+        gone = [
+            id
+            for id in queue.expiries.take(now_ms, most)
+            if (message := queue.find(id)) is not None
+            and is_over(message, now_ms)
+            and not _died_before(queue, message)
+        ]
+    if gone:
+        events.append(Expired(EXPIRED, queue.name, gone))
+    due: list[WorkMessage] = []
+    for _ in range(_LOOKS_MOST):
+        if due or queue.dues.next_ms > now_ms:
+            break
+        due = [
+            message
+            for id in queue.dues.take(now_ms, most)
+            if (message := queue.find(id)) is not None
+            and (message.state == LEASED or message.state == DELAYED)
+            and message.due_ms <= now_ms
+            # What has expired as well comes back to nobody; its own reminder removes it.
+            and (not is_over(message, now_ms) or _died_before(queue, message))
+        ]
+    if due:
+        events += come_back(queue, list(dict.fromkeys(due)), now_ms)
+    rate = queue.rate
+    if rate is not None and rate.refused_until_ms <= now_ms:
+        rate.refused_until_ms = NEVER_MS
+    return events
+
+
+def is_idle(queue: Worklist, now_ms: int) -> bool:
+    """Whether the worklist has been empty, with nothing set for it, for so long that it goes."""
+    return queue.is_vacant and queue.active_ms + QUEUE_IDLE_MOST_MS <= now_ms
+
+
+def come_back(queue: Worklist, due: list[WorkMessage], now_ms: int) -> list[WorkEvent]:
+    """Leases of these messages have ended, and delays are over."""
+    events: list[WorkEvent] = []
+    lapsed: list[bytes] = []
+    ready: list[bytes] = []
+    dead: list[bytes] = []
+    for message in due:
+        retry_ms = message.terms.retry_ms
+        is_leased = message.state == LEASED
+        if is_leased and 0 < queue.limit_of(message) <= message.deliveries:
+            dead.append(message.id)
+        elif queue.is_paused_in and retry_ms:
+            # As often as it takes: after a long stop several are past.
+            times = (now_ms - message.due_ms) // retry_ms + 1
+            due_ms = message.due_ms + times * retry_ms
+            events.append(Held(HELD, queue.name, message.state, due_ms, [message.id]))
+        else:
+            (lapsed if is_leased else ready).append(message.id)
+    if dead:
+        events.append(Died(DIED, queue.name, now_ms, False, LAPSED, dead))
+    if lapsed:
+        events.append(Requeued(REQUEUED, queue.name, now_ms, LAPSE, 0, b"", lapsed))
+    if ready:
+        events.append(Requeued(REQUEUED, queue.name, now_ms, DELAY_OVER, 0, b"", ready))
+    return events
+
+
+def is_due(queue: Worklist, message: WorkMessage, now_ms: int) -> bool:
+    """Whether time has made something of the message that is not settled yet, and it is not that
+    it is over."""
+    if message.state != LEASED and message.state != DELAYED:
+        return False
+    return message.due_ms <= now_ms and (
+        not is_over(message, now_ms) or _died_before(queue, message)
+    )
+
+
+def _died_before(queue: Worklist, message: WorkMessage) -> bool:
+    """Whether the message was dead before it expired, and so did not."""
+    return (
+        message.state == LEASED
+        and message.due_ms < message.expires_ms
+        and 0 < queue.limit_of(message) <= message.deliveries
+    )

@@ -1,0 +1,139 @@
+"""Messages in the order of their places, where any of them may go at any time.
+
+Called by   worklist.py.
+Calls       nothing.
+
+    separators   [0,           5120,           9001]       no place in a block is less than its own,
+    blocks       [[17, 40, …], [5120, 5133, …], [9001, …]]  and all are less than the next block's
+
+A list of short sorted lists. New messages have the largest place, so adding is an append to the
+last block; the first ones are cut off the first block, many at once; one in the middle is found by
+two bisections. A block is short enough that shifting it costs less than finding the place.
+
+Not here: which messages are in it (worklist.py).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from quinque.engine.work.message import WorkMessage
+
+# Half of 1,024 pointers are 4 KiB to shift, which takes about 0.1 µs.
+BLOCK_MOST: Final = 1024
+
+
+class Order:
+    __slots__ = ("_blocks", "_separators", "size")
+
+    def __init__(self, messages: Sequence[WorkMessage] = ()) -> None:
+        """`messages` are in the order of their places."""
+        self.size = len(messages)
+        starts = range(0, max(1, len(messages)), BLOCK_MOST)
+        self._blocks = [list(messages[at : at + BLOCK_MOST]) for at in starts]
+        self._separators = [0, *(block[0].place for block in self._blocks[1:])]
+
+    def add(self, message: WorkMessage) -> None:
+        block = self._blocks[-1]
+        if block and message.place < block[-1].place:
+            self._add_within(message)
+        elif len(block) < BLOCK_MOST:
+            block.append(message)
+        else:
+            self._blocks.append([message])
+            self._separators.append(message.place)
+        self.size += 1
+
+    def add_last(self, messages: Sequence[WorkMessage]) -> None:
+        """Messages, in their order, whose places are larger than all that are here."""
+        block = self._blocks[-1]
+        if len(block) + len(messages) <= BLOCK_MOST:
+            block += messages
+            self.size += len(messages)
+        else:
+            for message in messages:
+                self.add(message)
+
+    def remove(self, message: WorkMessage) -> None:
+        """The message, which is here, is here no more."""
+        at = self._block_of(message.place)
+        block = self._blocks[at]
+        where = _position(block, message.place)
+        assert block[where] is message, "a message is where its place is"
+        del block[where]
+        self.size -= 1
+        if not block:
+            self._drop(at)
+
+    def first(self, most: int) -> list[WorkMessage]:
+        """The first ones, at most `most`."""
+        block = self._blocks[0]
+        if most <= len(block) or len(self._blocks) == 1:
+            return block[:most]
+        found: list[WorkMessage] = []
+        for block in self._blocks:
+            found += block[: most - len(found)]
+            if len(found) == most:
+                break
+        return found
+
+    def last(self, most: int) -> list[WorkMessage]:
+        """The last ones, the last of all first; `most` is more than 0."""
+        found: list[WorkMessage] = []
+        for block in reversed(self._blocks):
+            some = block[-(most - len(found)) :]
+            some.reverse()
+            found += some
+            if len(found) == most:
+                break
+        return found
+
+    def drop_first(self, count: int) -> None:
+        """The first `count`, which are here, are here no more."""
+        self.size -= count
+        while count:
+            block = self._blocks[0]
+            some = min(count, len(block))
+            del block[:some]
+            count -= some
+            if not block:
+                self._drop(0)
+
+    def __iter__(self) -> Iterator[WorkMessage]:
+        for block in self._blocks:
+            yield from block
+
+    def _add_within(self, message: WorkMessage) -> None:
+        at = self._block_of(message.place)
+        block = self._blocks[at]
+        block.insert(_position(block, message.place), message)
+        if len(block) > BLOCK_MOST:
+            half = len(block) // 2
+            self._blocks.insert(at + 1, block[half:])
+            self._separators.insert(at + 1, block[half].place)
+            del block[half:]
+
+    def _block_of(self, place: int) -> int:
+        return max(0, bisect_right(self._separators, place) - 1)
+
+    def _drop(self, at: int) -> None:
+        """The block is empty; the last one left stays."""
+        if len(self._blocks) > 1:
+            del self._blocks[at]
+            del self._separators[at]
+            self._separators[0] = 0
+
+
+def _position(block: list[WorkMessage], place: int) -> int:
+    """Where the first message of at least that place is."""
+    # As bisect_left, which would need a list of the places beside that of the messages.
+    low, high = 0, len(block)
+    while low < high:
+        middle = (low + high) // 2
+        if block[middle].place < place:
+            low = middle + 1
+        else:
+            high = middle
+    return low

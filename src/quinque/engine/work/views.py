@@ -1,0 +1,73 @@
+"""What is shown of messages and worklists. Changes nothing.
+
+Called by   stores/embedded/work_operations.py.
+Calls       nothing.
+
+Not here: how a dialect writes it down (dialects/).
+"""
+
+from __future__ import annotations
+
+from quinque.engine.work.decide import is_over
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import DELAYED, LEASED, READY, Worklist
+from quinque.model.limits import NEVER_MS
+from quinque.model.states import State
+from quinque.model.work_ops import QueueView, WorkView
+
+
+def message_view(
+    queue: Worklist, message: WorkMessage, body: bytes | None, now_ms: int
+) -> WorkView:
+    """The message as it is now."""
+    due_ms: int | None = None
+    if (message.state == LEASED or message.state == DELAYED) and message.due_ms < NEVER_MS:
+        due_ms = max(0, message.due_ms - now_ms)
+    return WorkView(
+        queue.name,
+        message.id,
+        body,
+        State(message.state),
+        message.place,
+        message.terms,
+        max(0, message.expires_ms - now_ms),
+        due_ms,
+        message.nacks,
+        message.requeues,
+        message.deliveries,
+        queue.limit_of(message),
+        message.reason,
+        message.key,
+    )
+
+
+def queue_view(queue: Worklist, now_ms: int) -> QueueView:
+    """The worklist as it is now."""
+    rate = queue.rate
+    return QueueView(
+        queue.name,
+        queue.ready.size,
+        queue.delayed.size,
+        queue.leased,
+        queue.dead.size,
+        max(0, now_ms - queue.since_ms),
+        max(0, now_ms - queue.active_ms),
+        queue.came,
+        queue.went,
+        queue.is_paused_in,
+        queue.is_paused_out,
+        queue.max_deliveries,
+        rate.count if rate is not None else 0,
+        rate.span_ms if rate is not None else 0,
+    )
+
+
+def browse(queue: Worklist, state: State, count: int, now_ms: int) -> list[WorkMessage]:
+    """The first messages of that state, or the last ones, last first, if `count` is negative."""
+    order = queue.dead
+    if state == READY:
+        order = queue.ready
+    elif state == DELAYED:
+        order = queue.delayed
+    found = order.first(count) if count >= 0 else order.last(-count)
+    return [message for message in found if not is_over(message, now_ms)]

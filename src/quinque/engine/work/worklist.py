@@ -1,0 +1,264 @@
+"""A queue whose messages are each worked by one consumer: they by state, and what is set for it.
+
+Called by   apply.py (writes), decide.py and due.py (read), stores.
+Calls       order.py, directory.py.
+
+    ready, delayed, dead   in the order of their places: one that comes back goes to its old place
+    leased                 only counted: a reminder in `dues` tells when each comes back
+
+All of them are also chained, so that they can be gone through.
+
+Not here: the rules (decide.py).
+"""
+
+from __future__ import annotations
+
+from quinque.engine.calendar import Calendar
+from quinque.engine.queue import Queue
+from quinque.engine.work.directory import Directory
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.order import Order
+from quinque.engine.work.rate import Rate
+from quinque.model.families import Family
+from quinque.model.limits import NEVER_MS, QUEUE_IDLE_MOST_MS
+from quinque.model.states import State
+
+READY = int(State.READY)
+DELAYED = int(State.DELAYED)
+LEASED = int(State.LEASED)
+DEAD = int(State.DEAD)
+
+
+class Worklist(Queue):
+    __slots__ = (
+        "active_ms",
+        "came",
+        "dead",
+        "delayed",
+        "directory",
+        "dues",
+        "is_paused_in",
+        "is_paused_out",
+        "keys",
+        "leased",
+        "max_deliveries",
+        "rate",
+        "ready",
+        "segment",
+        "since_ms",
+        "size",
+        "spared_ms",
+        "went",
+        "_newest",
+    )
+
+    def __init__(
+        self,
+        name: bytes,
+        family: Family,
+        directory: Directory,
+        now_ms: int,
+        in_order: bool = True,
+    ) -> None:
+        super().__init__(name, family, in_order)
+        self.directory = directory
+        self.size = 0
+        self._newest: WorkMessage | None = None  # of the chain
+        self.ready = Order()
+        self.delayed = Order()
+        self.dead = Order()
+        self.leased = 0
+        self.keys: dict[bytes, WorkMessage] = {}
+        self.dues = Calendar()
+        self.since_ms = now_ms
+        self.active_ms = now_ms  # when something was last queued or taken
+        self.spared_ms = 0  # when it was last found idle, and waited on
+        self.came = 0
+        self.went = 0
+        self.is_paused_in = False
+        self.is_paused_out = False
+        self.max_deliveries = 0
+        self.rate: Rate | None = None
+        self.segment = 0  # the journal segment that last recorded the counts and settings
+
+    def limit_of(self, message: WorkMessage) -> int:
+        """How often the message may be delivered; 0 = as often as it takes."""
+        return message.terms.max_deliveries or self.max_deliveries
+
+    # -- moving a message: it leaves one state and enters another --------------------------------
+
+    def leave(self, message: WorkMessage) -> None:
+        """The message is in no index of its state any more."""
+        if not self.in_order:
+            return
+        state = message.state
+        if state == LEASED:
+            self.leased -= 1
+        elif state == READY:
+            self.ready.remove(message)
+        elif state == DELAYED:
+            self.delayed.remove(message)
+        else:
+            self.dead.remove(message)
+
+    def enter_ready(self, message: WorkMessage) -> None:
+        message.state = READY
+        message.due_ms = 0
+        message.was_ready = True
+        self.came += 1
+        if self.in_order:
+            self.ready.add(message)
+
+    def enter_delayed(self, message: WorkMessage, due_ms: int) -> None:
+        message.state = DELAYED
+        if self.in_order:
+            self.delayed.add(message)
+        self._remind(message, due_ms)
+
+    def enter_leased(self, message: WorkMessage, due_ms: int) -> None:
+        message.state = LEASED
+        self.leased += 1
+        self._remind(message, due_ms)
+
+    def enter_dead(self, message: WorkMessage, reason: bytes) -> None:
+        message.state = DEAD
+        message.due_ms = message.expires_ms = 0
+        message.reason = reason
+        if self.in_order:
+            self.dead.add(message)
+        self.free_key(message)
+
+    def _remind(self, message: WorkMessage, due_ms: int) -> None:
+        message.due_ms = due_ms
+        if due_ms < NEVER_MS:
+            self.dues.add(due_ms, message.id)
+            if due_ms < self.soonest_ms:
+                self.soonest_ms = due_ms
+
+    def free_key(self, message: WorkMessage) -> None:
+        """Another message may have the key, if this one has it."""
+        key = message.key
+        if key is not None and self.keys.get(key) is message:
+            del self.keys[key]
+
+    # -- coming and going ------------------------------------------------------------------------
+
+    def find(self, id: bytes) -> WorkMessage | None:
+        """The message, if it is in this worklist."""
+        message = self.directory.by_id.get(id)
+        return message if message is not None and message.queue is self else None
+
+    def put(self, message: WorkMessage) -> None:
+        """The message can be found; its state is not looked at."""
+        newest = self._newest
+        if newest is not None:
+            newest.after = message
+            message.before = newest
+        self._newest = message
+        self.size += 1
+        self.directory.add(message)
+
+    def remove(self, message: WorkMessage) -> None:
+        """The message is in no index any more."""
+        if message.state == LEASED:  # as nearly always
+            self.leased -= 1
+        else:
+            self.leave(message)
+        self._unchain(message)
+        self.directory.remove(message)
+        if message.key is not None:
+            self.free_key(message)
+
+    def _unchain(self, message: WorkMessage) -> None:
+        before, after = message.before, message.after
+        if before is not None:
+            before.after = after
+        if after is not None:
+            after.before = before
+        else:
+            self._newest = before
+        message.before = message.after = None
+        self.size -= 1
+
+    def all(self) -> list[WorkMessage]:
+        """Every message, in no order."""
+        found: list[WorkMessage] = []
+        message = self._newest
+        while message is not None:
+            found.append(message)
+            message = message.before
+        return found
+
+    def trim(self) -> None:
+        """Drop reminders of what went early once they outnumber what they remind of.
+
+        The work is paid for by what went since the last time: 4,096 keeps it rare.
+        """
+        if self.dues.size > 2 * (self.leased + self.delayed.size) + 4096:
+            self.dues = Calendar()
+            for message in self.all():
+                if 0 < message.due_ms < NEVER_MS:
+                    self.dues.add(message.due_ms, message.id)
+        if self.expiries.size > 2 * self.size + 4096:
+            self.expiries = Calendar()
+            for message in self.all():
+                if message.expires_ms:
+                    self.expiries.add(message.expires_ms, message.id)
+
+    def clear(self) -> list[WorkMessage]:
+        """No message is left; those that were there."""
+        gone = self.all()
+        for message in gone:
+            self._unchain(message)
+            self.directory.remove(message)
+        self.ready = Order()
+        self.delayed = Order()
+        self.dead = Order()
+        self.keys = {}
+        self.leased = 0
+        self.dues = Calendar()
+        self.expiries = Calendar()
+        return gone
+
+    def bring_into_order(self) -> None:
+        """Messages that came in any order are in the order of their places, and can be found."""
+        by_state: list[list[WorkMessage]] = [[], [], [], []]
+        for message in sorted(self.all(), key=lambda message: message.place):
+            by_state[message.state].append(message)
+        self.ready = Order(by_state[READY])
+        self.delayed = Order(by_state[DELAYED])
+        self.dead = Order(by_state[DEAD])
+        self.leased = len(by_state[LEASED])
+        self.in_order = True
+        self.trim()
+        self.set_soonest()
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def set_soonest(self) -> None:
+        """`soonest_ms` is when something is next due, be it that the queue has been idle for long
+        or that its rate allows the next message."""
+        soonest_ms = min(self.expiries.next_ms, self.dues.next_ms)
+        if self.is_vacant:
+            idle_ms = max(self.active_ms, self.spared_ms) + QUEUE_IDLE_MOST_MS
+            soonest_ms = min(soonest_ms, idle_ms)
+        elif self.rate is not None and self.ready.size and not self.is_paused_out:
+            soonest_ms = min(soonest_ms, self.rate.refused_until_ms)
+        self.soonest_ms = soonest_ms
+
+    def count_leases(self) -> int:
+        return self.leased
+
+    @property
+    def has_settings(self) -> bool:
+        return (
+            self.is_paused_in
+            or self.is_paused_out
+            or self.max_deliveries > 0
+            or self.rate is not None
+        )
+
+    @property
+    def is_vacant(self) -> bool:
+        """Whether it holds nothing anybody asked to be kept: another family may have the name."""
+        return not self.size and not self.has_settings

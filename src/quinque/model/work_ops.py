@@ -1,0 +1,300 @@
+"""The operations on worklists, and the result of each.
+
+Called by   dialects (make operations, read results), stores (carry them out).
+Calls       nothing.
+
+Not here: the operations on feeds (model/ops.py), what an operation does (engine/work/decide.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quinque.model.families import Family
+from quinque.model.ops import Op
+from quinque.model.states import State
+
+
+@dataclass
+class Terms:
+    """How a message of a worklist is treated, as whoever added it asked.
+
+    A lease runs `retry_ms`, and the message then comes back; with 0 it does not, ever. Without
+    `max_deliveries` (0) that of its queue holds.
+    """
+
+    ttl_ms: int
+    delay_ms: int = 0
+    retry_ms: int = 0
+    max_deliveries: int = 0
+    replicas: int = 1
+
+    def as_record(self) -> tuple[int, int, int, int, int]:
+        """As the journal keeps them."""
+        return (self.ttl_ms, self.delay_ms, self.retry_ms, self.max_deliveries, self.replicas)
+
+
+@dataclass
+class WorkDelivery:
+    """One message handed to one consumer, with how often it was given back (nacks), and how often
+    it was queued again for any other reason."""
+
+    queue: bytes
+    message_id: bytes
+    body: bytes
+    nacks: int
+    requeues: int
+
+
+@dataclass
+class WorkView:
+    """A message as it is now. `due_within_ms` is None when nothing is due, `body` when it was not
+    asked for, `reason` is why it was given back last, or why it is dead."""
+
+    queue: bytes
+    message_id: bytes
+    body: bytes | None
+    state: State
+    place: int
+    terms: Terms
+    ttl_left_ms: int
+    due_within_ms: int | None
+    nacks: int
+    requeues: int
+    deliveries: int
+    max_deliveries: int  # its own, or its queue's
+    reason: bytes
+    key: bytes | None
+
+
+@dataclass
+class QueueView:
+    """A worklist as it is now. `came` and `went` count messages queued and handed out, ever."""
+
+    queue: bytes
+    ready: int
+    delayed: int
+    leased: int
+    dead: int
+    age_ms: int
+    idle_ms: int
+    came: int
+    went: int
+    is_paused_in: bool
+    is_paused_out: bool
+    max_deliveries: int  # 0 = no limit
+    rate_count: int  # 0 = no limit
+    rate_ms: int
+
+
+@dataclass
+class NodeView:
+    """The broker as others know it: 40 hexadecimal digits, and whether it is to be left alone."""
+
+    node_id: bytes
+    is_leaving: bool
+
+
+@dataclass
+class Add(Op):
+    """Store messages, ready or delayed; the result is their ids.
+
+    With `key` there is one message; while one with that key lives in the queue, the result is that
+    one's id and nothing is stored. With `max_length`, QueueFull is raised when so many are ready.
+    """
+
+    family: Family
+    queue: bytes
+    bodies: Sequence[bytes]
+    terms: Terms
+    key: bytes | None = None
+    max_length: int = 0
+
+
+@dataclass
+class Take(Op):
+    """Lease up to `count` messages: one from each queue in turn, again and again. Fewer come when
+    there are no more, or when they are large or very many; none only when there is none.
+
+    With `patterns` the queues are those whose names match one. With `is_waiting`, Leaving is raised
+    where there is nothing and the node is leaving: nobody should wait for it.
+    """
+
+    family: Family
+    queues: Sequence[bytes]
+    count: int = 1
+    patterns: Sequence[bytes] = ()
+    is_waiting: bool = False
+
+
+@dataclass
+class Finish(Op):
+    """The messages are gone, whatever their state; the result says of each whether it was there."""
+
+    family: Family
+    message_ids: Sequence[bytes]
+
+
+@dataclass
+class Requeue(Op):
+    """Leased and delayed messages are ready, or delayed by `delay_ms`; the result says of each
+    whether it was so. A nack counts as one, and may be the last: then the message is dead."""
+
+    family: Family
+    message_ids: Sequence[bytes]
+    is_nack: bool
+    delay_ms: int = 0
+    reason: bytes = b""
+
+
+@dataclass
+class Hold(Op):
+    """Ready messages are leased, to nobody; the result says of each whether it was so."""
+
+    family: Family
+    message_ids: Sequence[bytes]
+
+
+@dataclass
+class Extend(Op):
+    """The message's lease begins anew; the result is how long it runs. Ready, it is leased.
+
+    Raises NoMessage, and TooLate when half of its life is over.
+    """
+
+    family: Family
+    message_id: bytes
+
+
+@dataclass
+class Show(Op):
+    """The message, or None."""
+
+    family: Family
+    message_id: bytes
+
+
+@dataclass
+class Browse(Op):
+    """The first `count` messages of that state in the queue, or with a negative count the last
+    ones, last first; fewer when they are large or very many. Only ready, delayed and dead ones are
+    kept in an order."""
+
+    family: Family
+    queue: bytes
+    state: State
+    count: int
+
+
+@dataclass
+class LookAt(Op):
+    """The queue's QueueView, or None."""
+
+    family: Family
+    queue: bytes
+
+
+@dataclass
+class ScanQueues(Op):
+    """Names of queues with `least` to `most` ready messages, about `count` of them, and the cursor
+    to go on with, 0 at the end. What is there all the time is seen; what comes or goes may be."""
+
+    family: Family
+    cursor: int
+    count: int
+    least: int = 0
+    most: int = 1 << 62
+
+
+@dataclass
+class ScanMessages(Op):
+    """Messages, about `count` of them, and the cursor to go on with, 0 at the end. No `states`
+    are all states."""
+
+    family: Family
+    cursor: int
+    count: int
+    queue: bytes | None = None
+    states: Sequence[State] = ()
+    with_bodies: bool = False
+
+
+@dataclass
+class Configure(Op):
+    """What is not None holds for the queue from here on; if something is set, a queue that is not
+    there is made. The result is its QueueView."""
+
+    family: Family
+    queue: bytes
+    is_paused_in: bool | None = None
+    is_paused_out: bool | None = None
+    max_deliveries: int | None = None
+    rate: tuple[int, int] | None = None  # so many in so many milliseconds; (0, 0) = no limit
+
+
+@dataclass
+class Redrive(Op):
+    """Dead messages are ready again, as if they were new: these, or the first `count` of the queue
+    (0 = all). The result is how many."""
+
+    family: Family
+    message_ids: Sequence[bytes] = ()
+    queue: bytes | None = None
+    count: int = 0
+
+
+@dataclass
+class Purge(Op):
+    """The queue's messages are gone, all or those of these states; the result is how many."""
+
+    family: Family
+    queue: bytes
+    states: Sequence[State] = ()
+
+
+@dataclass
+class PurgeAll(Op):
+    """Every queue of the family is gone, and what was set for it; the result is how many messages
+    went."""
+
+    family: Family
+
+
+@dataclass
+class FindKey(Op):
+    """The id of the message that lives in the queue under that key, or None."""
+
+    family: Family
+    queue: bytes
+    key: bytes
+
+
+@dataclass
+class AwaitEnd(Op):
+    """How many of the messages are gone; None while one of them may still be worked."""
+
+    family: Family
+    message_ids: Sequence[bytes]
+
+
+@dataclass
+class FindQueues(Op):
+    """The queue of each message, None for those that are not there."""
+
+    family: Family
+    message_ids: Sequence[bytes]
+
+
+@dataclass
+class LookAtNode(Op):
+    """The NodeView."""
+
+
+@dataclass
+class SetNode(Op):
+    """The node leaves or does not (None = as before), and gets another id if `is_renamed`; the
+    result is the NodeView."""
+
+    is_leaving: bool | None = None
+    is_renamed: bool = False

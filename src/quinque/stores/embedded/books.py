@@ -1,0 +1,140 @@
+"""What operations on feeds and on worklists share: the queues, the journal, the time, chance.
+
+Called by   feed_operations.py and work_operations.py, store.py (which is one of these).
+Calls       journal.py, bodies.py, alarms.py.
+
+Not here: what an operation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
+
+from quinque.engine.queue import Queue
+from quinque.engine.work.directory import Directory
+from quinque.engine.work.shelves import Shelves
+from quinque.engine.work.worklist import Worklist
+from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable, WrongType
+from quinque.model.events import FORGOTTEN, Event, Forgotten
+from quinque.model.limits import SETTLE_MOST_FLOODED
+from quinque.model.message import Message
+from quinque.stores.clock import Clock
+from quinque.stores.embedded.alarms import Alarms
+from quinque.stores.embedded.bodies import Bodies
+from quinque.stores.embedded.journal import Journal
+from quinque.stores.embedded.node import Node
+
+_POOL_BYTES: Final = 4096  # asked of the system at once: a call costs more than the bytes
+
+
+class Books:
+    def __init__(
+        self,
+        queues: dict[bytes, Queue],
+        directory: Directory,
+        node: Node,
+        journal: Journal,
+        bodies: Bodies,
+        clock: Clock,
+        stamp_us: int,
+        chance: Callable[[int], bytes],
+    ) -> None:
+        self.queues = queues
+        self.directory = directory
+        self.worklists: Shelves[Worklist] = Shelves()
+        for queue in queues.values():
+            if isinstance(queue, Worklist):
+                self.worklists.add(queue.name, queue)
+        self.node = node
+        self.journal = journal
+        self.bodies = bodies
+        self.clock = clock
+        self.ready: set[bytes] = set()
+        self.watched: Collection[bytes] = ()
+        self.stamp_us = stamp_us  # the newest place and id given out
+        self.at_ms = clock.now_us() // 1000  # of the operation under way
+        self.alarms = Alarms(queues)
+        self._chance = chance
+        self._pool = b""
+        self._pool_at = 0
+
+    def random(self, count: int) -> bytes:
+        """So many random bytes."""
+        at = self._pool_at
+        if at + count > len(self._pool):
+            self._pool = self._chance(max(count, _POOL_BYTES))
+            at = 0
+        self._pool_at = at + count
+        return self._pool[at : at + count]
+
+    def settle_most(self, queue: Queue, now_ms: int, most: int, must: bool) -> int:
+        """How much of what time made due an operation settles, 0 = nothing.
+
+        Where more is due than fits in one operation, a few are settled in each millisecond, and
+        when it must be; the ticker does the rest.
+        """
+        self.at_ms = now_ms
+        if not queue.flooded_ms:
+            return most
+        if queue.flooded_ms == now_ms and not must:
+            return 0
+        return SETTLE_MOST_FLOODED
+
+    def settled(self, queue: Queue, now_ms: int) -> None:
+        """The queue is looked at again when something is next due."""
+        queue.flooded_ms = now_ms if queue.soonest_ms <= now_ms else 0
+        self.set_alarm(queue)
+
+    def set_alarm(self, queue: Queue) -> None:
+        """The ticker comes when something is due in the queue."""
+        if queue.soonest_ms < queue.alarm_ms:
+            self.alarms.set(queue)
+
+    def make_way(self, queue: Queue) -> None:
+        """The name is free for another family. Raises WrongType when it is not."""
+        if not (isinstance(queue, Worklist) and queue.is_vacant):
+            raise WrongType
+        self.forget(queue)
+
+    def forget(self, queue: Worklist) -> None:
+        """The worklist, which is empty, is gone. Without a record of it, recovery finds a queue
+        that has been idle for long, and forgets it too."""
+        self.try_append(Forgotten(FORGOTTEN, queue.name))
+        self.drop(queue)
+
+    def drop(self, queue: Worklist) -> None:
+        """The worklist is in no index any more."""
+        self.queues.pop(queue.name, None)
+        self.worklists.remove(queue.name)
+
+    def try_append(self, event: Event) -> None:
+        """Journal what time made true if that can be: without the record, recovery finds the same
+        by looking at the clock."""
+        try:
+            self.journal.append(event)
+        except (DiskFull, StoreUnavailable):
+            return
+
+    def read(self, messages: Iterable[Message], room_bytes: int) -> list[bytes]:
+        """The bodies: all, or those of the first messages when they are large, or when one after
+        them is damaged. Raises JournalDamaged when that is the first."""
+        bodies: list[bytes] = []
+        for message in messages:
+            try:
+                body = self.bodies.of(message)
+            except JournalDamaged:
+                if bodies:
+                    break
+                raise
+            bodies.append(body)
+            room_bytes -= len(body)
+            if room_bytes <= 0:
+                break
+        return bodies
+
+
+def removal_bytes(queue: Queue, ids: Sequence[bytes]) -> int:
+    """Room for a record that these are gone, taken together with the record before it: the two are
+    one operation. 5 bytes say how long a name or an id is, and 32 are for the rest."""
+    return 32 + len(queue.name) + 5 * len(ids) + sum(map(len, ids)) if ids else 0

@@ -1,0 +1,138 @@
+"""Operations that look at worklists and change nothing but what time made due.
+
+Called by   store.py.
+Calls       worklists.py (finds, settles), engine/work/views.py.
+
+Not here: operations that change something (work_operations.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quinque.engine.work.decide import key_holder
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.views import browse, message_view, queue_view
+from quinque.engine.work.worklist import DEAD
+from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
+from quinque.model.work_ops import (
+    AwaitEnd,
+    Browse,
+    FindKey,
+    FindQueues,
+    LookAt,
+    QueueView,
+    ScanMessages,
+    ScanQueues,
+    Show,
+    WorkView,
+)
+from quinque.stores.embedded.worklists import Worklists
+
+
+class WorkLooks:
+    def __init__(self, lists: Worklists) -> None:
+        self._books = lists.books
+        self._lists = lists
+        self.runners: dict[type, Callable[[Any], Any]] = {
+            Show: self._show,
+            Browse: self._browse,
+            LookAt: self._look_at,
+            ScanQueues: self._scan_queues,
+            ScanMessages: self._scan_messages,
+            FindKey: self._find_key,
+            FindQueues: self._find_queues,
+            AwaitEnd: self._await_end,
+        }
+
+    def _show(self, op: Show) -> WorkView | None:
+        (found,) = self._living([op.message_id])
+        if found is None:
+            return None
+        queue = found.queue
+        return message_view(queue, found, self._books.bodies.of(found), self._books.at_ms)
+
+    def _browse(self, op: Browse) -> list[WorkView]:
+        now_ms = self._begin()
+        queue = self._lists.settled(op.family, op.queue, now_ms, SETTLE_MOST_COUNTING)
+        if queue is None or not op.count:
+            return []
+        count = max(-RESERVE_MOST, min(op.count, RESERVE_MOST))
+        found = browse(queue, op.state, count, now_ms)
+        bodies = self._books.read(found, RESERVE_MOST_BYTES)
+        return [
+            message_view(queue, message, body, now_ms)
+            for message, body in zip(found, bodies, strict=False)
+        ]
+
+    def _look_at(self, op: LookAt) -> QueueView | None:
+        now_ms = self._begin()
+        queue = self._lists.settled(op.family, op.queue, now_ms, SETTLE_MOST_COUNTING)
+        return None if queue is None else queue_view(queue, now_ms)
+
+    def _scan_queues(self, op: ScanQueues) -> tuple[int, list[bytes]]:
+        now_ms = self._begin()
+        cursor, found = self._books.worklists.scan(op.cursor, op.count)
+        names: list[bytes] = []
+        for each in found:
+            if each.family is not op.family:
+                continue
+            queue = self._lists.settled(op.family, each.name, now_ms, SETTLE_MOST_COUNTING)
+            if queue is not None and op.least <= queue.ready.size <= op.most:
+                names.append(queue.name)
+        return cursor, names
+
+    def _scan_messages(self, op: ScanMessages) -> tuple[int, list[WorkView]]:
+        now_ms = self._begin()
+        cursor, found = self._books.directory.scan(op.cursor, op.count)
+        states = set(map(int, op.states))
+        views: list[WorkView] = []
+        for message in self._living([each.id for each in found]):
+            if message is None or (states and message.state not in states):
+                continue
+            if op.queue is not None and message.queue.name != op.queue:
+                continue
+            queue = message.queue
+            if queue.family is op.family:
+                body = self._books.bodies.of(message) if op.with_bodies else None
+                views.append(message_view(queue, message, body, now_ms))
+        return cursor, views
+
+    def _find_key(self, op: FindKey) -> bytes | None:
+        now_ms = self._begin()
+        queue = self._lists.settled(op.family, op.queue, now_ms, SETTLE_MOST_COUNTING)
+        holder = key_holder(queue, op.key, now_ms) if queue is not None else None
+        return None if holder is None else holder.id
+
+    def _find_queues(self, op: FindQueues) -> list[bytes | None]:
+        return [
+            None if found is None else found.queue.name for found in self._living(op.message_ids)
+        ]
+
+    def _await_end(self, op: AwaitEnd) -> int | None:
+        gone = 0
+        for message in self._living(op.message_ids):
+            if message is None:
+                gone += 1
+            elif message.state != DEAD:
+                return None
+        return gone
+
+    def _begin(self) -> int:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        return now_ms
+
+    def _living(self, ids: Sequence[bytes]) -> list[WorkMessage | None]:
+        """The messages as they are now, None for those that are not there."""
+        now_ms = self._begin()
+        found: list[WorkMessage | None] = []
+        for id in ids:
+            message = self._books.directory.by_id.get(id)
+            if message is not None:
+                queue = message.queue
+                if queue.soonest_ms <= now_ms:
+                    self._lists.settle_some(queue, now_ms, SETTLE_MOST_COUNTING)
+                    message = self._lists.settled_message(id, now_ms)
+            found.append(message)
+        return found

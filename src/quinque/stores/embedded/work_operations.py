@@ -1,0 +1,250 @@
+"""Operations that change worklists: settle, decide, append, apply.
+
+Called by   store.py.
+Calls       worklists.py (finds, settles, changes), engine/work/ (rules), names.py (ids, chance).
+
+One that is about messages of several worklists is carried out worklist by worklist; the room its
+records need is looked for before the first.
+
+Not here: handing out (work_taking.py), operations that only look (work_looks.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quinque.engine.work import decide
+from quinque.engine.work.apply import APPLY, apply_added
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.views import queue_view
+from quinque.engine.work.worklist import DEAD, Worklist
+from quinque.errors import NoMessage, NoReplicas
+from quinque.model.events import (
+    FLUSHED,
+    FORGOTTEN,
+    Flushed,
+    Forgotten,
+    Removed,
+    WorkEvent,
+)
+from quinque.model.limits import SETTLE_MOST_COUNTING
+from quinque.model.work_ops import (
+    Add,
+    Configure,
+    Extend,
+    Finish,
+    Hold,
+    LookAtNode,
+    NodeView,
+    Purge,
+    PurgeAll,
+    QueueView,
+    Redrive,
+    Requeue,
+    SetNode,
+)
+from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.names import Names
+from quinque.stores.embedded.worklists import Worklists
+
+
+class WorkOperations:
+    def __init__(self, lists: Worklists, names: Names) -> None:
+        self._books = lists.books
+        self._lists = lists
+        self._names = names
+        self.runners: dict[type, Callable[[Any], Any]] = {
+            Add: self._add,
+            Finish: self._finish,
+            Requeue: self._requeue,
+            Hold: self._hold,
+            Extend: self._extend,
+            Configure: self._configure,
+            Redrive: self._redrive,
+            Purge: self._purge,
+            PurgeAll: self._purge_all,
+            LookAtNode: self._look_at_node,
+            SetNode: self._set_node,
+        }
+
+    def _add(self, op: Add) -> list[bytes]:
+        books = self._books
+        now_us = books.clock.now_us()
+        place = now_us if now_us > books.stamp_us else books.stamp_us + 1
+        books.at_ms = now_ms = now_us // 1000
+        node = self._names.known_node()
+        if op.terms.replicas > 1 or node.is_leaving:
+            raise NoReplicas(_why_no_replicas(op.terms.replicas, node.is_leaving))
+        queue = self._lists.settled(op.family, op.queue, now_ms)
+        is_new = queue is None
+        if queue is None:
+            queue = Worklist(op.queue, op.family, self._lists.directory, now_ms)
+        elif op.key is not None:
+            holder = decide.key_holder(queue, op.key, now_ms)
+            if holder is not None:
+                return [holder.id]
+        while op.max_length and queue.ready.size >= op.max_length:
+            if queue.expiries.next_ms > now_ms:
+                break
+            self._lists.settle(
+                queue, now_ms, SETTLE_MOST_COUNTING
+            )  # what has expired is not counted
+        ids = self._names.new_ids(len(op.bodies), op.terms, node.id)
+        event = decide.add(queue, op, now_ms, place, ids)
+        self._lists.journal.append(event, SPARE_BYTES)
+        messages = apply_added(queue, event, self._lists.journal.body_home())
+        books.stamp_us = place + len(messages) - 1
+        if is_new:
+            self._lists.keep(queue)
+        self._lists.bodies.came(messages, op.bodies)
+        books.set_alarm(queue)
+        if not op.terms.delay_ms:
+            self._lists.has_work(queue)
+        return ids
+
+    def _finish(self, op: Finish) -> list[bool]:
+        found = self._lists.find_all(op.message_ids)
+        if len(found) == 1:
+            queue, messages = found[0]
+            self._lists.remove(queue, decide.finish(queue, [message.id for message in messages]))
+        else:
+            self._lists.run_all(
+                (queue, [decide.finish(queue, [message.id for message in messages])])
+                for queue, messages in found
+            )
+        return _results(op.message_ids, found)
+
+    def _requeue(self, op: Requeue) -> list[bool]:
+        done: set[bytes] = set()
+        work: list[tuple[Worklist, Sequence[WorkEvent]]] = []
+        for queue, messages in self._lists.find_all(op.message_ids):
+            events, ids = decide.requeue(queue, op, messages, self._books.at_ms)
+            work.append((queue, events))
+            done |= ids
+        self._lists.run_all(work)
+        return _first_times(op.message_ids, done)
+
+    def _hold(self, op: Hold) -> list[bool]:
+        done: set[bytes] = set()
+        work: list[tuple[Worklist, Sequence[WorkEvent]]] = []
+        for queue, messages in self._lists.find_all(op.message_ids):
+            events, ids = decide.hold(queue, messages, self._books.at_ms, self._names.jitter_ms())
+            work.append((queue, events))
+            done |= ids
+        self._lists.run_all(work)
+        return _first_times(op.message_ids, done)
+
+    def _extend(self, op: Extend) -> int:
+        found = self._lists.find_all([op.message_id])
+        if not found or found[0][1][0].state == DEAD:
+            raise NoMessage(op.message_id)
+        queue, (message,) = found[0]
+        event = decide.extend(queue, message, self._books.at_ms, self._names.jitter_ms())
+        if event is not None:
+            self._lists.run_all([(queue, [event])])
+        return message.terms.retry_ms
+
+    def _configure(self, op: Configure) -> QueueView:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        queue = self._lists.settled(op.family, op.queue, now_ms)
+        is_new = queue is None
+        if queue is None:
+            queue = Worklist(op.queue, op.family, self._lists.directory, now_ms)
+        event = decide.configure(queue, op, now_ms)
+        if is_new and not any(event[4:]):  # nothing is set, so it need not be made
+            return queue_view(queue, now_ms)
+        self._lists.journal.append(event)
+        APPLY[event.kind](queue, event)
+        if is_new:
+            self._lists.keep(queue)
+        queue.set_soonest()
+        self._books.set_alarm(queue)
+        self._lists.has_work(queue)
+        return queue_view(queue, now_ms)
+
+    def _redrive(self, op: Redrive) -> int:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        found: Sequence[tuple[Worklist, Sequence[WorkMessage]]]
+        if op.queue is None:
+            found = self._lists.find_all(op.message_ids)
+        else:
+            queue = self._lists.settled(op.family, op.queue, now_ms)
+            if queue is None:
+                return 0
+            found = [(queue, queue.dead.first(op.count or queue.dead.size))]
+        work: list[tuple[Worklist, Sequence[WorkEvent]]] = []
+        count = 0
+        for queue, messages in found:
+            event = decide.redrive(queue, messages, now_ms)
+            if event is not None:
+                work.append((queue, [event]))
+                count += len(event.ids)
+        self._lists.run_all(work)
+        return count
+
+    def _purge(self, op: Purge) -> int:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        queue = self._lists.settled(op.family, op.queue, now_ms)
+        if queue is None:
+            return 0
+        wanted = set(map(int, op.states))
+        living = sum(
+            not decide.is_over(message, now_ms) and (not wanted or message.state in wanted)
+            for message in queue.all()
+        )
+        event: Removed | Flushed | None = Flushed(FLUSHED, queue.name)
+        if op.states:
+            event = decide.purge(queue, op.states)
+        if event is not None and queue.size:
+            self._lists.remove(queue, event)
+        return living
+
+    def _purge_all(self, op: PurgeAll) -> int:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        queues = [
+            queue
+            for queue in self._lists.queues.values()
+            if isinstance(queue, Worklist) and queue.family is op.family
+        ]
+        living = sum(
+            not decide.is_over(message, now_ms) for queue in queues for message in queue.all()
+        )
+        self._lists.run_all([(queue, [Forgotten(FORGOTTEN, queue.name)]) for queue in queues])
+        for queue in queues:
+            self._books.drop(queue)
+        return living
+
+    def _look_at_node(self, op: LookAtNode) -> NodeView:
+        node = self._names.known_node()
+        return NodeView(node.id, node.is_leaving)
+
+    def _set_node(self, op: SetNode) -> NodeView:
+        is_leaving = op.is_leaving
+        if is_leaving is None:
+            is_leaving = self._books.node.is_leaving
+        node = self._names.set_node(is_leaving, is_renamed=op.is_renamed)
+        return NodeView(node.id, node.is_leaving)
+
+
+def _results(
+    ids: Sequence[bytes], found: Sequence[tuple[Worklist, Sequence[WorkMessage]]]
+) -> list[bool]:
+    if len(found) == 1 and len(found[0][1]) == len(ids):
+        return [True] * len(ids)
+    return _first_times(ids, {message.id for _, some in found for message in some})
+
+
+def _first_times(ids: Sequence[bytes], done: set[bytes]) -> list[bool]:
+    """For each id whether it is done, the first time it is named; the set is used up."""
+    results: list[bool] = []
+    for id in ids:
+        results.append(id in done)
+        done.discard(id)
+    return results
+
+
+def _why_no_replicas(replicas: int, is_leaving: bool) -> str:
+    if is_leaving:
+        return "this node is leaving and keeps no new job; there is no other node"
+    return f"REPLICATE {replicas} needs as many nodes; there is one"

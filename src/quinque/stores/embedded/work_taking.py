@@ -1,0 +1,132 @@
+"""Handing out: Take, from one worklist or from many in turn.
+
+Called by   store.py.
+Calls       worklists.py, engine/work/decide.py (rules).
+
+Not here: waiting for something to take (server/waiters.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quinque.engine.work import decide
+from quinque.engine.work.apply import apply_taken
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import Worklist
+from quinque.errors import DiskFull, JournalDamaged, Leaving
+from quinque.model.families import Family
+from quinque.model.limits import (
+    RESERVE_MOST,
+    RESERVE_MOST_BYTES,
+    SETTLE_MOST_COUNTING,
+    SETTLE_MOST_FLOODED,
+)
+from quinque.model.work_ops import Take, WorkDelivery
+from quinque.stores.embedded.names import Names
+from quinque.stores.embedded.worklists import Worklists
+
+
+class WorkTaking:
+    def __init__(self, lists: Worklists, names: Names) -> None:
+        self._books = lists.books
+        self._lists = lists
+        self._names = names
+        self.runners: dict[type, Callable[[Any], Any]] = {Take: self._take}
+
+    def _take(self, op: Take) -> list[WorkDelivery]:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        names = op.queues if not op.patterns else self._lists.matching(op.family, op.patterns)
+        given: list[WorkDelivery] = []
+        if len(names) == 1:
+            most = min(op.count, RESERVE_MOST)
+            given = self._take_from(op.family, names[0], most, now_ms, RESERVE_MOST_BYTES)
+        else:
+            for name in names:
+                self._lists.check_family(op.family, name)  # before anything is taken
+            self._take_in_turn(op, names, now_ms, given)
+        if not given and op.is_waiting and self._books.node.is_leaving:
+            raise Leaving
+        return given
+
+    def _take_in_turn(
+        self, op: Take, names: Sequence[bytes], now_ms: int, given: list[WorkDelivery]
+    ) -> None:
+        """One from each worklist, again and again, until there are enough or no more."""
+        for name in names:  # before the first is leased: a name of another family refuses them all
+            self._lists.settled(op.family, name, now_ms)
+        left = list(names)
+        most = min(op.count, RESERVE_MOST)
+        room_bytes = RESERVE_MOST_BYTES
+        while left and len(given) < most and room_bytes > 0:
+            still: list[bytes] = []
+            for name in left:
+                if len(given) == most or room_bytes <= 0:
+                    break
+                try:
+                    some = self._take_from(op.family, name, 1, now_ms, room_bytes)
+                except (DiskFull, JournalDamaged):
+                    if given:  # they are leased, so they must be delivered
+                        return
+                    raise
+                if some:
+                    given += some
+                    room_bytes -= len(some[0].body)
+                    still.append(name)
+                    if op.patterns and (queue := self._lists.busy.pop(name, None)) is not None:
+                        self._lists.busy[name] = queue  # the next reader begins with another
+            left = still
+
+    def _take_from(
+        self, family: Family, name: bytes, most: int, now_ms: int, room_bytes: int
+    ) -> list[WorkDelivery]:
+        queue = self._lists.settled(family, name, now_ms)
+        if queue is None:
+            # Whoever asks for a worklist makes it, so that it can be seen that it was asked for.
+            if not self._books.node.is_leaving:
+                queue = Worklist(name, family, self._lists.directory, now_ms)
+                self._lists.keep(queue)
+                queue.set_soonest()
+                self._books.set_alarm(queue)
+            return []
+        if queue.dues.next_ms <= now_ms:
+            # More came back than was settled at once: as much as is taken now, in its order.
+            some = max(SETTLE_MOST_FLOODED, min(most, SETTLE_MOST_COUNTING))
+            self._lists.settle(queue, now_ms, some)
+        while True:
+            most = decide.room_to_take(queue, most, now_ms)
+            messages = queue.ready.first(most)
+            expired = decide.expired_first(queue, messages, now_ms)
+            if expired is None:
+                break
+            self._lists.remove(queue, expired)
+        rate = queue.rate
+        if not most and rate is not None and queue.ready.size:
+            rate.refused_until_ms = max(rate.next_ms(), now_ms + 1)
+            queue.set_soonest()
+        given: list[WorkDelivery] = []
+        if messages:
+            bodies = self._books.read(messages, room_bytes)
+            given = self._hand_out(queue, messages[: len(bodies)], bodies, now_ms)
+        self._books.set_alarm(queue)
+        return given
+
+    def _hand_out(
+        self, queue: Worklist, messages: list[WorkMessage], bodies: list[bytes], now_ms: int
+    ) -> list[WorkDelivery]:
+        taken = 0
+        for event in decide.take(queue, messages, now_ms, self._names.jitter_ms()):
+            try:
+                self._lists.journal.append(event)
+            except DiskFull:
+                if taken:  # they are leased, so they must be delivered
+                    break
+                raise
+            apply_taken(queue, event)
+            taken += len(event.ids)
+        name = queue.name
+        return [
+            WorkDelivery(name, message.id, body, message.nacks, message.requeues)
+            for message, body in zip(messages[:taken], bodies, strict=False)
+        ]

@@ -1,0 +1,214 @@
+"""Worklists, kept: found by name or by id, settled, changed together, watched.
+
+Called by   work_operations.py, work_taking.py, work_looks.py; store.py when time has come.
+Calls       engine/work/ (rules), books.py (queues, journal, time).
+
+As with feeds, `append` is the last thing that can refuse, so a refused operation changes nothing.
+
+Not here: what each operation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, cast
+
+from quinque.engine.queue import Queue
+from quinque.engine.work.apply import APPLY
+from quinque.engine.work.decide import is_over
+from quinque.engine.work.due import come_back, is_due, is_idle, settle
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import Worklist
+from quinque.model.events import (
+    DIED,
+    FORGOTTEN,
+    REDRIVEN,
+    REQUEUED,
+    Expired,
+    Flushed,
+    Removed,
+    WorkEvent,
+)
+from quinque.model.families import Family
+from quinque.model.glob import compile_glob
+from quinque.model.limits import SETTLE_MOST
+from quinque.stores.embedded.books import Books, removal_bytes
+
+_ALARMS_MOST: Final = 100  # worklists settled at once, most of them with little to do
+
+
+class Worklists:
+    def __init__(self, books: Books) -> None:
+        self.books = books
+        self.queues = books.queues
+        self.journal = books.journal
+        self.bodies = books.bodies
+        self.directory = books.directory
+        # Worklists that had something ready, for readers of patterns; some may have nothing by now.
+        self.busy: dict[bytes, Worklist] = {}
+        for queue in books.queues.values():
+            if isinstance(queue, Worklist) and queue.ready.size:
+                self.busy[queue.name] = queue
+
+    # -- settling: what time made due is carried out -------------------------------------------
+
+    def settle(self, queue: Worklist, now_ms: int, most: int) -> None:
+        """Carry out what time made due, `most` of each kind."""
+        for event in settle(queue, now_ms, most):
+            self.books.try_append(event)
+            self.apply(queue, event)
+        if queue.rate is not None and queue.ready.size:
+            self.has_work(queue)
+        if is_idle(queue, now_ms):
+            if queue.name not in self.books.watched:
+                self.books.forget(queue)
+                return
+            queue.spared_ms = now_ms
+        queue.set_soonest()
+        self.books.settled(queue, now_ms)
+
+    def settle_some(self, queue: Worklist, now_ms: int, most: int, *, must: bool = False) -> None:
+        """Carry out what time made due, as far as that is an operation's business."""
+        most = self.books.settle_most(queue, now_ms, most, must)
+        if most:
+            self.settle(queue, now_ms, most)
+
+    # -- finding -----------------------------------------------------------------------------
+
+    def settled(
+        self, family: Family, name: bytes, now_ms: int, most: int = SETTLE_MOST
+    ) -> Worklist | None:
+        """The worklist as it is now. Raises WrongType when another family has the name."""
+        queue: Queue | None = self.queues.get(name)
+        if queue is None:
+            return None
+        if not isinstance(queue, Worklist) or queue.family is not family:
+            self.books.make_way(queue)
+            return None
+        if queue.soonest_ms <= now_ms:
+            self.settle_some(queue, now_ms, most)
+            if queue.name not in self.queues:
+                return None
+        return queue
+
+    def settled_message(self, id: bytes, now_ms: int) -> WorkMessage | None:
+        """The message, if it lives; more may be due in its worklist than has been settled."""
+        message = self.directory.by_id.get(id)
+        if message is None:
+            return None
+        if is_due(message.queue, message, now_ms):
+            for event in come_back(message.queue, [message], now_ms):
+                self.books.try_append(event)
+                self.apply(message.queue, event)
+        return None if is_over(message, now_ms) else message
+
+    def find_all(self, ids: Sequence[bytes]) -> list[tuple[Worklist, list[WorkMessage]]]:
+        """The living messages, each once, by worklist; what time made due there is settled."""
+        self.books.at_ms = now_ms = self.books.clock.now_us() // 1000
+        by_id = self.directory.by_id
+        found: list[tuple[Worklist, list[WorkMessage]]] = []
+        queue: Worklist | None = None
+        messages: list[WorkMessage] = []
+        for id in ids if len(ids) == 1 else dict.fromkeys(ids):
+            message = by_id.get(id)
+            if message is not None and message.queue.soonest_ms <= now_ms:
+                self.settle_some(message.queue, now_ms, SETTLE_MOST)
+                message = self.settled_message(id, now_ms)
+            if message is None:
+                continue
+            if message.queue is not queue:
+                queue = message.queue
+                messages = next((some for other, some in found if other is queue), [])
+                if not messages:
+                    found.append((queue, messages))
+            messages.append(message)
+        return found
+
+    def check_family(self, family: Family, name: bytes) -> None:
+        """Raises WrongType when another family has the name."""
+        queue = self.queues.get(name)
+        if queue is not None and queue.family is not family:
+            self.books.make_way(queue)
+
+    def matching(self, family: Family, patterns: Sequence[bytes]) -> list[bytes]:
+        """The worklists of these patterns that have something ready, the last read from last."""
+        self._settle_alarms()
+        tests = [compile_glob(pattern) for pattern in patterns]
+        names: list[bytes] = []
+        for name, queue in list(self.busy.items()):
+            if not queue.ready.size or self.queues.get(name) is not queue:
+                del self.busy[name]
+            elif queue.family is family and any(test.fullmatch(name) for test in tests):
+                names.append(name)
+        return names
+
+    def _settle_alarms(self) -> None:
+        """What time made due is settled in the worklists that have most waited for it."""
+        others: list[Queue] = []
+        for _ in range(_ALARMS_MOST):
+            queue = self.books.alarms.take(self.books.at_ms)
+            if queue is None:
+                break
+            if isinstance(queue, Worklist):
+                self.settle(queue, self.books.at_ms, SETTLE_MOST)
+            else:
+                others.append(queue)
+        for queue in others:
+            self.books.set_alarm(queue)
+
+    # -- changing ----------------------------------------------------------------------------
+
+    def run_all(self, work: Iterable[tuple[Worklist, Sequence[WorkEvent]]]) -> None:
+        """Journal and apply events of several worklists, all of them or none."""
+        rows = [(queue, event) for queue, events in work for event in events]
+        for number, (queue, event) in enumerate(rows):
+            # The first takes the room of all, so that none of the others is refused.
+            spare_bytes = 0
+            if not number:
+                spare_bytes = sum(_record_bytes(other, it) for other, it in rows[1:])
+            self.journal.append(event, spare_bytes)
+            self.apply(queue, event)
+        for queue, _ in rows:
+            self.books.set_alarm(queue)
+
+    def apply(self, queue: Worklist, event: WorkEvent) -> None:
+        gone = APPLY[event.kind](queue, event)
+        if gone:
+            self._went(queue, gone)
+        elif event.kind == REDRIVEN or (event.kind == REQUEUED and not cast(Any, event).due_ms):
+            self.has_work(queue)
+        elif event.kind == DIED and self.books.watched:
+            self._notice(cast(Any, event).ids)
+
+    def remove(self, queue: Worklist, event: Removed | Expired | Flushed) -> None:
+        self.journal.append(event)
+        self._went(queue, APPLY[event.kind](queue, event))
+        self.books.set_alarm(queue)
+
+    def keep(self, queue: Worklist) -> None:
+        self.queues[queue.name] = queue
+        self.books.worklists.add(queue.name, queue)
+
+    def has_work(self, queue: Worklist) -> None:
+        self.busy[queue.name] = queue
+        self.books.ready.add(queue.name)
+
+    def _went(self, queue: Worklist, gone: list[WorkMessage]) -> None:
+        self.bodies.went(gone)
+        if self.books.watched:
+            self._notice([message.id for message in gone])
+        if not queue.size:
+            queue.set_soonest()
+
+    def _notice(self, ids: Iterable[bytes]) -> None:
+        """Whoever waits for the end of these is told."""
+        self.books.ready.update(id for id in ids if id in self.books.watched)
+
+
+def _record_bytes(queue: Worklist, event: WorkEvent) -> int:
+    """Room that is enough for the record of the event; 64 bytes are for its numbers."""
+    fields: Any = event
+    ids = [] if event.kind == FORGOTTEN else fields.ids
+    reason = fields.reason if event.kind == REQUEUED or event.kind == DIED else b""
+    keyless = fields.keyless if event.kind == REDRIVEN else []
+    return 64 + len(reason) + removal_bytes(queue, ids) + removal_bytes(queue, keyless)

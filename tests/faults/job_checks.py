@@ -1,0 +1,272 @@
+"""Was a job lost, doubled, brought back or changed? What many clients saw, checked as a whole.
+
+Called by   kill_loop.py, with the history that the clients of load_jobs.py wrote.
+Calls       job_rounds.py (what a restart must not change).
+
+Two kinds of checks: over the whole history, each job on its own (here); and from one snapshot to
+the next, where every job must be what the last snapshot said, moved on by what was asked in
+between and by time.
+
+Not here: making a history (load_jobs.py), faults (kill_loop.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from tests.faults.job_beliefs import JITTER_S, TOLERANCE_NS, Touch
+from tests.faults.job_history import SECOND_NS, JobOperation, Snapshot, moved
+from tests.faults.job_rounds import Round
+
+FAULTS = (
+    "acknowledged, then lost",
+    "delivered, never sent",
+    "sent once, stored twice",
+    "acked, then there again",
+    "RETRY 0, delivered twice",
+    "delivered more often than allowed",
+    "held by two at once",
+    "there after its life",
+    "other terms than were sent",
+    "counters that are wrong",
+    "another state or time than before",
+    "queued, but not in the queue",
+    "delivered by no known request",
+    "one key, two jobs",
+    "settings that are wrong",
+    "counts that are wrong",
+    "out of order",
+    "not delivered in the end",
+    "answered with an error",
+)
+# What may be answered while a queue is paused, and to who works on what has gone.
+_ERRORS = {"add": ("PAUSED ",), "working": ("NOJOB ", "TOOLATE ")}
+
+
+@dataclass(slots=True)
+class JobVerdict:
+    """Counts of what happened, and a line for each thing that must not."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    violations: dict[str, list[str]] = field(
+        default_factory=lambda: {fault: [] for fault in FAULTS}
+    )
+
+    def blame(self, fault: str, line: str) -> None:
+        self.violations[fault].append(line)
+
+    @property
+    def is_good(self) -> bool:
+        return not any(self.violations.values())
+
+
+def check(history: list[JobOperation], snapshots: Sequence[Snapshot]) -> JobVerdict:
+    """The verdict on a history with a snapshot at the beginning, after each restart and at the end.
+
+    The last two are before and after everything was drained.
+    """
+    verdict = JobVerdict()
+    history = sorted(history, key=lambda op: op.sent_ns)
+    adds = {op.body: op for op in history if op.verb == "add"}
+    touches = _touches(history)
+    for op in history:
+        _check_answer(op, verdict)
+    for id, some in touches.items():
+        _check_job(id, some, adds, verdict)
+    _check_replies(history, adds, verdict)
+    bodies: dict[str, str] = {}
+    for before, after in pairwise(snapshots):
+        ops = [op for op in history if before.sent_ns <= op.sent_ns < after.sent_ns]
+        Round(before, after, ops, adds, verdict.blame).check()
+        for view in after.jobs.values():
+            if bodies.setdefault(view.body, view.id) != view.id:
+                verdict.blame("sent once, stored twice", f"{view.body} as {view.id}")
+    _check_ctimes(adds, snapshots, verdict)
+    if len(snapshots) > 1:
+        _check_drained(history, snapshots[-2], snapshots[-1], verdict)
+    _count(history, touches, snapshots, verdict)
+    return verdict
+
+
+def _touches(history: list[JobOperation]) -> dict[str, list[Touch]]:
+    """What was done, or may have been, to each job, in the order it was asked for."""
+    touches: dict[str, list[Touch]] = defaultdict(list)
+    for op in history:
+        for touch in Touch.all_of(op):
+            touches[touch.id].append(touch)
+    return touches
+
+
+def _check_answer(op: JobOperation, verdict: JobVerdict) -> None:
+    if op.error and not op.error.startswith(_ERRORS.get(op.verb, ("nothing",))):
+        verdict.blame("answered with an error", f"{op.verb} {op.queues} {op.ids}: {op.error}")
+
+
+def _check_job(
+    id: str, touches: list[Touch], adds: dict[str, JobOperation], verdict: JobVerdict
+) -> None:
+    """Of one job: what was delivered was sent, and nothing of it comes back that must not."""
+    gets = [touch for touch in touches if touch.verb == "get"]
+    acks = [touch for touch in touches if touch.verb == "ack"]
+    bodies = {touch.body for touch in gets}
+    add = adds.get(next(iter(bodies), ""))
+    if gets and (add is None or len(bodies) > 1 or add.id not in ("", id)):
+        verdict.blame("delivered, never sent", f"{id} {sorted(bodies)}")
+        return
+    _check_acks(id, acks, gets, add, verdict)
+    if add is None:
+        return
+    _check_hands(id, add, gets, touches, verdict)
+    asked = Counter(touch.verb for touch in touches if touch.is_done is not False)
+    limit = int(add.option("MAXDELIVERIES", "0"))
+    if limit and len(gets) > limit * (1 + asked["redrive"]) + asked["enqueue"]:
+        verdict.blame("delivered more often than allowed", f"{id} {len(gets)} times")
+    if not asked["redrive"]:
+        _check_nacks(id, touches, gets, verdict)
+
+
+def _check_acks(
+    id: str,
+    acks: list[Touch],
+    gets: list[Touch],
+    add: JobOperation | None,
+    verdict: JobVerdict,
+) -> None:
+    """Once it is acked it is neither delivered nor acked again; before that an ack finds it."""
+    done = [ack for ack in acks if ack.is_done]
+    for ack in done:
+        for other in (*gets, *done):
+            if other.sent_ns > ack.answered_ns:
+                verdict.blame("acked, then there again", f"{id} {other.verb} by {other.op.client}")
+    ends_ns = _ends_ns(add)
+    for ack in acks:
+        others = [
+            other
+            for other in acks
+            if other is not ack and other.is_done is not False and other.sent_ns < ack.answered_ns
+        ]
+        if ack.is_done is False and not others and ack.answered_ns < ends_ns:
+            verdict.blame("acknowledged, then lost", f"{id}: nothing there to ack")
+
+
+def _check_hands(
+    id: str,
+    add: JobOperation,
+    gets: list[Touch],
+    touches: list[Touch],
+    verdict: JobVerdict,
+) -> None:
+    """It is in one hand at a time until RETRY is over, and only ever in one if that is 0."""
+    retry_s = add.seconds("RETRY")
+    if not retry_s and len(gets) > 1:
+        verdict.blame("RETRY 0, delivered twice", f"{id} {len(gets)} times")
+        return
+    for earlier, later in pairwise(gets):
+        if later.sent_ns < earlier.answered_ns:
+            continue
+        ends_ns, _ = moved((earlier.sent_ns, 0), retry_s - JITTER_S)
+        is_given_back = any(
+            touch.verb in ("nack", "enqueue", "redrive")
+            and touch.is_done is not False
+            and touch.sent_ns < later.answered_ns
+            and (not touch.answered_ns or touch.answered_ns > earlier.sent_ns)
+            for touch in touches
+        )
+        if later.answered_ns < ends_ns - TOLERANCE_NS and not is_given_back:
+            verdict.blame("held by two at once", f"{id} {earlier.op.client} {later.op.client}")
+
+
+def _check_nacks(id: str, touches: list[Touch], gets: list[Touch], verdict: JobVerdict) -> None:
+    """A delivery tells of every nack that was answered before, and of none that was not sent."""
+    nacks = [touch for touch in touches if touch.verb == "nack" and touch.is_done is not False]
+    for get in gets:
+        least = sum(bool(nack.is_done) and nack.answered_ns < get.sent_ns for nack in nacks)
+        most = sum(nack.sent_ns < get.answered_ns for nack in nacks)
+        if not least <= get.nacks <= most:
+            verdict.blame("counters that are wrong", f"{id} nacks {get.nacks}: {least} to {most}")
+
+
+def _check_replies(
+    history: list[JobOperation], adds: dict[str, JobOperation], verdict: JobVerdict
+) -> None:
+    """What one reply holds of one queue is in the order in which it was added."""
+    for op in history:
+        newest_ns: dict[str, int] = defaultdict(int)
+        for queue, id, body, *_ in op.rows if op.verb == "get" else ():
+            add = adds.get(body)
+            if add is None:
+                continue
+            if 0 < add.answered_ns < newest_ns[queue]:
+                verdict.blame("out of order", f"{queue} {id} to {op.client}")
+            newest_ns[queue] = max(newest_ns[queue], add.sent_ns)
+
+
+def _check_ctimes(
+    adds: dict[str, JobOperation], snapshots: Sequence[Snapshot], verdict: JobVerdict
+) -> None:
+    """A job's ctime stays, and is later than that of every job that was there when it was sent."""
+    ctimes: dict[str, int] = {}
+    for snapshot in snapshots:
+        for view in snapshot.jobs.values():
+            if ctimes.setdefault(view.body, view.ctime) != view.ctime:
+                verdict.blame("out of order", f"{view.id} has another ctime")
+    known = [adds[body] for body in ctimes if body in adds]
+    answered = sorted((op for op in known if op.answered_ns), key=lambda op: op.answered_ns)
+    newest, at = 0, 0
+    for add in sorted(known, key=lambda op: op.sent_ns):
+        while at < len(answered) and answered[at].answered_ns < add.sent_ns:
+            newest = max(newest, ctimes[answered[at].body])
+            at += 1
+        if ctimes[add.body] <= newest:
+            verdict.blame("out of order", f"{add.body} has ctime {ctimes[add.body]}")
+
+
+def _check_drained(
+    history: list[JobOperation], before: Snapshot, after: Snapshot, verdict: JobVerdict
+) -> None:
+    """All that could be delivered was, once more, and then nothing was left."""
+    delivered = {
+        row[1]
+        for op in history
+        if op.verb == "get" and op.sent_ns > before.sent_ns
+        for row in op.rows
+    }
+    for view in before.jobs.values():
+        is_over = not view.retry_s and view.status == "active"
+        may_end = view.end[0] < after.sent_ns
+        if view.id not in delivered and not is_over and not may_end:
+            verdict.blame("not delivered in the end", f"{view.queue} {view.id} {view.status}")
+    for view in after.jobs.values():
+        verdict.blame("not delivered in the end", f"{view.queue} {view.id} is left")
+
+
+def _count(
+    history: list[JobOperation],
+    touches: dict[str, list[Touch]],
+    snapshots: Sequence[Snapshot],
+    verdict: JobVerdict,
+) -> None:
+    counts = verdict.counts
+    for op in history:
+        counts[f"{op.verb} sent"] += 1
+        counts[f"{op.verb} indeterminate"] += not op.answered_ns
+    for some in touches.values():
+        gets = sum(touch.verb == "get" for touch in some)
+        counts["get delivered"] += gets
+        counts["get delivered again"] += max(0, gets - 1)
+        counts["ack done"] += any(touch.verb == "ack" and touch.is_done for touch in some)
+    for snapshot in snapshots:
+        for view in snapshot.jobs.values():
+            counts[f"seen {view.status} after a restart"] += 1
+        for queue in snapshot.queues.values():
+            counts["seen paused after a restart"] += queue.pause != "none"
+
+
+def _ends_ns(add: JobOperation | None) -> float:
+    """Before this the job has not expired."""
+    if add is None:
+        return float("inf")
+    return add.sent_ns + add.seconds("TTL") * SECOND_NS - TOLERANCE_NS
