@@ -24,7 +24,7 @@ from pathlib import Path
 from bench import summary
 from bench.harness import Result, compiled_folder, is_compiled, python_path
 
-NAMES = ("server", "backlog", "engine", "journal", "recovery")
+NAMES = ("server", "jobs", "backlog", "engine", "journal", "recovery")
 
 
 def main() -> int:

@@ -36,10 +36,11 @@ class Target:
     figure: str
     bound: Literal["≥", "≤"]
     value: float
-    unit: Literal["×", "/s", "bytes"]
+    unit: Literal["×", "/s", "bytes", "ms"]
 
     def shown(self, value: float) -> str:
-        return f"{value:.2f} ×" if self.unit == "×" else f"{value:,.0f} {self.unit}"
+        digits = 2 if self.unit in ("×", "ms") else 0
+        return f"{value:,.{digits}f} {self.unit}"
 
     def is_met_by(self, value: float) -> bool:
         """By the value as it is shown."""
@@ -59,6 +60,15 @@ TARGETS = (
     Target("… pipelined 16 deep", "qget depth 16", "≥", 0.5, "×"),
     Target("`QACK` beside `QADD`", "qack depth 1", "≥", 0.5, "×"),
     Target("… pipelined 16 deep", "qack depth 16", "≥", 0.5, "×"),
+    Target("`ADDJOB` beside `QADD`", "addjob depth 1", "≥", 1.0, "×"),
+    Target("… pipelined 16 deep", "addjob depth 16", "≥", 1.0, "×"),
+    Target("`GETJOB` beside `QADD`", "getjob depth 1", "≥", 1.0, "×"),
+    Target("… pipelined 16 deep", "getjob depth 16", "≥", 1.0, "×"),
+    Target("`ACKJOB` beside `QADD`", "ackjob depth 1", "≥", 1.0, "×"),
+    Target("… pipelined 16 deep", "ackjob depth 16", "≥", 1.0, "×"),
+    Target("A blocked `GETJOB`, from the `ADDJOB` on", "getjob wake ms", "≤", 1.0, "ms"),
+    Target("The slowest job command while 1,000 wait elsewhere", "jobs waiting", "≥", 0.9, "×"),
+    Target("The slowest job command with 1,000,000 delayed", "jobs delayed", "≥", 0.8, "×"),
     Target("The slowest command with 1,000,000 waiting", "backlog waiting, 1 deep", "≥", 0.8, "×"),
     Target("… pipelined 16 deep", "backlog waiting, 16 deep", "≥", 0.8, "×"),
     Target("The slowest command with 1,000,000 leased", "backlog leased, 1 deep", "≥", 0.8, "×"),
