@@ -380,6 +380,35 @@ def test_6_thousands_of_delays_that_are_over_at_once_are_taken_in_order(
     assert bodies(store, 2_000) == [b"%d" % number for number in range(2_000)]
 
 
+def test_6_thousands_of_all_kinds_that_are_due_at_once_are_each_what_they_should_be(
+    store: Store, clock: ManualClock
+) -> None:
+    """Whoever names a message finds it as it is, however much else is due in its queue."""
+    lapsed = add(store, *[b""] * 1_000)
+    dead = add(store, *[b""] * 1_000, max_deliveries=1)
+    gone = add(store, *[b""] * 1_000, ttl_ms=AFTER_MS)
+    while take(store, 1_000):
+        pass
+    expired = add(store, *[b""] * 1_000, ttl_ms=AFTER_MS)
+    delayed = add(store, *[b""] * 1_000, delay_ms=AFTER_MS)
+
+    clock.advance(AFTER_MS)
+
+    assert not any(is_there(store, id) for id in (expired[500], gone[-1], expired[-1]))
+    assert nack(store, lapsed[-1], dead[-1], delayed[-1]) == [False] * 3
+    assert hold(store, lapsed[-1], delayed[-1], dead[0]) == [True, True, False]
+    assert redrive(store, dead[-1], dead[1]) == 2
+    assert enqueue(store, lapsed[-1], delayed[-1]) == [True, True]
+    assert finish(store, gone[1], dead[-2]) == [False, True]
+    given: list[bytes] = []
+    while some := take(store, 1_000):
+        given += [delivery.message_id for delivery in some]
+        tick(store)
+    assert sorted(given) == sorted([*lapsed, *delayed, dead[-1], dead[1]])
+    assert counts(store) == (0, 0, 2_002, 997)
+    assert counters(store, lapsed[-1]) == (0, 2, 2)
+
+
 def test_7_no_id_is_made_twice(store: Store, reopen: Reopen, clock: ManualClock) -> None:
     ids = add(store, *[b""] * 500)
     for _ in range(5):

@@ -24,26 +24,29 @@ if TYPE_CHECKING:
 class Alike:
     """Neighbouring requests that are one operation."""
 
-    __slots__ = ("connections", "first", "head", "row", "size_bytes", "tail", "varies", "varying")
+    __slots__ = ("connections", "first", "head", "row", "size_bytes", "varies", "varying")
 
     def __init__(self, row: Command, connection: Connection, argv: list[bytes]) -> None:
         self.row = row
         self.first = argv
         self.varies = row.varies if row.varies >= 0 else len(argv) - 1
         self.head = argv[: self.varies]
-        self.tail = argv[self.varies + 1 :]
         self.connections = [connection]
         self.varying = [argv[self.varies]]
         self.size_bytes = len(argv[self.varies])
 
     def takes(self, argv: list[bytes]) -> bool:
         """Whether the request is alike."""
-        if len(argv) != len(self.first):
+        first, varies = self.first, self.varies
+        if len(argv) != len(first):
             return False
-        varies = self.varies
         if not varies:
-            return argv == self.first
-        return argv[:varies] == self.head and argv[varies + 1 :] == self.tail
+            return argv == first
+        # What follows the argument that varies is seldom more than a word.
+        for at in range(varies + 1, len(argv)):
+            if argv[at] != first[at]:
+                return False
+        return argv[:varies] == self.head
 
     def request(self, number: int) -> list[bytes]:
         """One of the requests."""

@@ -8,7 +8,7 @@ Not here: ids in feeds, which are places (engine/feed/apply.py).
 
 from __future__ import annotations
 
-from base64 import b64encode
+from binascii import b2a_base64
 from functools import lru_cache
 from typing import Final
 
@@ -43,9 +43,9 @@ class Names:
         D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
           node id  144 random bits          life in minutes, odd if it may come back
         """
-        text = b64encode(self._books.random(18 * count))
-        head, tail = b"D-%b-" % node_id[:8], _id_tail(terms.ttl_ms, terms.retry_ms)
-        return [head + text[at : at + 24] + tail for at in range(0, 24 * count, 24)]
+        text = b2a_base64(self._books.random(18 * count), newline=False)
+        node, tail = node_id[:8], _id_tail(terms.ttl_ms, terms.retry_ms)
+        return [b"D-%b-%b-%b" % (node, text[at : at + 24], tail) for at in range(0, 24 * count, 24)]
 
     def jitter_ms(self) -> int:
         pair = self._books.random(2)
@@ -63,4 +63,4 @@ class Names:
 @lru_cache(maxsize=1024)
 def _id_tail(ttl_ms: int, retry_ms: int) -> bytes:
     minutes = min(ttl_ms // 60_000, _TTL_MOST_MINUTES)
-    return b"-%04x" % (minutes | 1 if retry_ms else minutes & ~1)
+    return b"%04x" % (minutes | 1 if retry_ms else minutes & ~1)
