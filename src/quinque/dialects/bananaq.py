@@ -16,7 +16,6 @@ from typing import Final
 
 from quinque.dialects.args import read_name, read_seconds
 from quinque.dialects.command import Command, Request, Session, Wait
-from quinque.dialects.deliveries import reply_event
 from quinque.dialects.okq import (
     gather_reserve,
     parse_lease,
@@ -24,6 +23,7 @@ from quinque.dialects.okq import (
     parse_okq_qack,
     parse_okq_qnotify,
 )
+from quinque.dialects.quick_replies import reply_event, reply_id, reply_whether
 from quinque.errors import WrongArity
 from quinque.model.families import EVENTS
 from quinque.model.ops import (
@@ -88,11 +88,6 @@ def gather_qack(ack: Request, ids: list[bytes]) -> bool:
         return False
     ack.message_ids = ids
     return True
-
-
-def reply_qack(was_so: bool) -> Value:
-    """1 if it was so, 0 if not."""
-    return int(was_so)
 
 
 def parse_qnotify(argv: list[bytes], session: Session) -> Wait:
@@ -248,7 +243,7 @@ def _queues_of_qstatus(argv: list[bytes]) -> Sequence[bytes]:
 
 _EVENTS: Final = EVENTS.name
 COMMANDS: Final = [
-    Command("QADD", _EVENTS, "write", -4, parse_qadd, gather=gather_qadd),
+    Command("QADD", _EVENTS, "write", -4, parse_qadd, gather=gather_qadd, reply_each=reply_id),
     Command(
         "QGET",
         _EVENTS,
@@ -259,7 +254,7 @@ COMMANDS: Final = [
         reply_each=reply_event,
         varies=0,
     ),
-    Command("QACK", _EVENTS, "write", -3, parse_qack, gather=gather_qack, reply_each=reply_qack),
+    Command("QACK", _EVENTS, "write", -3, parse_qack, gather=gather_qack, reply_each=reply_whether),
     Command(
         "QNOTIFY",
         _EVENTS,

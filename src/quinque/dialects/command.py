@@ -90,9 +90,9 @@ def first_queue(argv: list[bytes]) -> Sequence[bytes]:
     return argv[1:2]
 
 
-def plain_reply(item: Value) -> Value:
-    """The item as it is."""
-    return item
+def plain_reply(result: Value) -> Value:
+    """The result as it is."""
+    return result
 
 
 @dataclass
@@ -106,8 +106,8 @@ class Command:
     Requests of one turn that differ in argument `varies` only (-1 = the last, 0 = none) can be one
     operation: `gather` gives that of the first what varies in all of them, or refuses. The result
     of such an operation has an item for each, in order; `reply_each` is handed one, or None when
-    there are no more. Without `reply`, a request that runs alone is answered so too; without both,
-    the item is the answer.
+    there are no more, and the protocol, and gives the bytes of the reply. Without `reply`, a
+    request that runs alone is answered so too.
 
     `queues` picks the queues out of a request, `ids` the ids of messages: a user may do this to
     them, or not.
@@ -124,7 +124,7 @@ class Command:
     with_session: bool = False
     ids: Callable[[list[bytes]], Sequence[bytes]] | None = None
     gather: Callable[[Any, list[bytes]], bool] | None = None
-    reply_each: Callable[[Any], Value] = plain_reply
+    reply_each: Callable[[Any, int], bytes] | None = None
     varies: int = -1
     is_open: bool = False  # needs no authentication
     is_blocking: bool = False  # may wait

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from quinque.dialects.args import read_name
 from quinque.dialects.command import Command, Session, Wait, no_queues
-from quinque.dialects.deliveries import reply_job
 from quinque.dialects.disque_args import (
     is_id,
     read_ids,
@@ -29,6 +28,7 @@ from quinque.dialects.disque_args import (
     read_timeout_ms,
     syntax_error,
 )
+from quinque.dialects.quick_replies import reply_job, reply_simple_id, reply_whether
 from quinque.errors import BadArgument, NoPermission
 from quinque.model.families import JOBS
 from quinque.model.limits import NEVER_MS
@@ -316,7 +316,7 @@ def _on_ids(
 
 def _finishes(name: str, parse: Callable[..., Any]) -> Command:
     row = _on_ids(name, -1, parse, reply_number)
-    row.gather, row.reply_each = gather_finish, int
+    row.gather, row.reply_each = gather_finish, reply_whether
     return row
 
 
@@ -329,7 +329,7 @@ COMMANDS: Final = [
         parse_addjob,
         reply_addjob,
         gather=gather_addjob,
-        reply_each=Simple,
+        reply_each=reply_simple_id,
         varies=2,
     ),
     Command(

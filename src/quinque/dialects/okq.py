@@ -19,11 +19,11 @@ from typing import Final
 
 from quinque.dialects.args import read_name, read_seconds, refuse_option
 from quinque.dialects.command import Command, Later, Request, Session, Wait
-from quinque.dialects.deliveries import reply_event
+from quinque.dialects.quick_replies import reply_event
 from quinque.errors import BadArgument
 from quinque.model.families import EVENTS
 from quinque.model.limits import LEASE_DEFAULT_MS
-from quinque.model.ops import Ack, FindReady, Peek, Put, Release, Reserve
+from quinque.model.ops import Ack, Delivery, FindReady, Peek, Put, Release, Reserve
 from quinque.wire.resp import OK, Value
 
 OKQ_GROUP: Final = b"okq"
@@ -66,6 +66,11 @@ def parse_qrpeek(argv: list[bytes]) -> Peek:
     The event on the right, which would be consumed next. Nothing changes.
     """
     return Peek(EVENTS, read_name("queue", argv[1]), OKQ_GROUP)
+
+
+def reply_peek(found: Delivery | None) -> Value:
+    """[id, contents], or null."""
+    return None if found is None else [found.message_id, found.body]
 
 
 def parse_qrpop(argv: list[bytes]) -> Reserve:
@@ -149,8 +154,8 @@ _EVENTS: Final = EVENTS.name
 COMMANDS: Final = [
     Command("QLPUSH", _EVENTS, "write", -4, parse_qlpush, reply_push),
     Command("QRPUSH", _EVENTS, "write", -4, parse_qrpush, reply_push),
-    Command("QLPEEK", _EVENTS, "read", 2, parse_qlpeek, reply_event),
-    Command("QRPEEK", _EVENTS, "read", 2, parse_qrpeek, reply_event),
+    Command("QLPEEK", _EVENTS, "read", 2, parse_qlpeek, reply_peek),
+    Command("QRPEEK", _EVENTS, "read", 2, parse_qrpeek, reply_peek),
     Command(
         "QRPOP",
         _EVENTS,

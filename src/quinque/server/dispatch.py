@@ -85,10 +85,12 @@ class Dispatch:
                     self._run_later(connection, request)
                 else:
                     result = self._run(request)
-                    reply = row.reply
-                    if reply is None:
-                        reply, result = row.reply_each, result[0] if result else None
-                    self._reply(connection, row, reply(result))
+                    if row.reply is not None:
+                        self._reply(connection, row, row.reply(result))
+                    else:
+                        assert row.reply_each is not None, "a command has one of the two"
+                        item = result[0] if result else None
+                        self._send(connection, row, row.reply_each(item, connection.protocol))
         except QuinqueError as error:
             self._refuse(connection, row, error)
         except Exception:
@@ -147,9 +149,10 @@ class Dispatch:
 
     def _reply_all(self, connection: Connection, row: Command, results: list[Any]) -> None:
         reply, protocol = row.reply_each, connection.protocol
+        assert reply is not None, "what is gathered has a reply for each"
         if row.right == "write":
             connection.mark_write()
-        connection.send_all([encode(reply(result), protocol) for result in results])
+        connection.send_all([reply(result, protocol) for result in results])
         connection.last_command = row
 
     def _execute_each(self, alike: Alike, start: int) -> None:
@@ -194,9 +197,12 @@ class Dispatch:
         return [*queues, *(queue for queue in found if queue is not None)]
 
     def _reply(self, connection: Connection, row: Command, value: Value) -> None:
+        self._send(connection, row, encode(value, connection.protocol))
+
+    def _send(self, connection: Connection, row: Command, reply: bytes) -> None:
         if row.right == "write":
             connection.mark_write()
-        connection.send(encode(value, connection.protocol))
+        connection.send(reply)
 
     def _run_directly(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
         assert row.run is not None
