@@ -25,10 +25,13 @@ _BYTES = re.compile(rb"<bytes:([0-9]+)>")
 
 
 class Player:
-    def __init__(self, transcript: Transcript, folder: Path, protocol: int) -> None:
+    def __init__(
+        self, transcript: Transcript, folder: Path, protocol: int, *, is_late: bool = False
+    ) -> None:
         self._transcript = transcript
         self._folder = folder
         self._protocol = protocol
+        self._is_late = is_late
         self._made: dict[bytes, bytes] = {}  # by kind and name
 
     def play(self) -> None:
@@ -36,7 +39,8 @@ class Player:
 
         Raises AssertionError naming the line after which it did not.
         """
-        with Stage(self._folder, self._protocol, self._transcript.settings) as stage:
+        settings = self._transcript.settings
+        with Stage(self._folder, self._protocol, settings, is_late=self._is_late) as stage:
             for step in self._transcript.steps:
                 self._carry_out(stage, step)
                 self._compare(step, stage.replies())

@@ -25,11 +25,14 @@ from quinque.server.commands.table import all_commands
 from quinque.server.config import SETTINGS, Config
 from quinque.server.connection import Connection
 from quinque.server.users import Users
+from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
+from tests.transcripts.late_store import LateStore
 
-# Request, NOBLOCK's addition, its turn, a reader it wakes, a tick: each is one iteration later.
-_ITERATIONS = 8
+# Request, NOBLOCK's addition, its turn, a reader it wakes, a tick: each is one iteration later, and
+# three with a store that answers later; and several readers may be woken one after the other.
+_ITERATIONS = 100
 
 
 class NoChance:
@@ -100,12 +103,21 @@ class Wire(asyncio.Transport):
 class Stage:
     """One broker and its clients, by name. Use it with `with`."""
 
-    def __init__(self, folder: Path, protocol: int, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        protocol: int,
+        settings: dict[str, str] | None = None,
+        *,
+        is_late: bool = False,
+    ) -> None:
+        """With `is_late`, the store answers later and not at once."""
         self.config = Config()
         for name, text in (settings or {}).items():
             self.config.put(name, SETTINGS[name].kind.value(text), "transcript")
         self._folder = folder
         self._protocol = protocol
+        self._is_late = is_late
         self._clock = ManualClock()
         self._chance = NoChance()
         self._loop = ManualLoop(self._clock)
@@ -163,9 +175,12 @@ class Stage:
     def _start(self) -> Broker:
         folder = self._folder / str(self._lives)
         self._store = EmbeddedStore(folder, clock=self._clock, chance=self._chance)
+        store: Store = self._store
+        if self._is_late:
+            store = LateStore(self._store, self._loop)
         broker = Broker(
             self.config,
-            self._store,
+            store,
             Users.from_config(self.config),
             all_commands(),
             self._loop,

@@ -20,6 +20,15 @@ def test_it_happens_as_written(path: Path, protocol: int, tmp_path: Path) -> Non
     Player(transcript, tmp_path, protocol).play()  # raises AssertionError at the first difference
 
 
+@pytest.mark.parametrize(
+    "path", transcript_paths(), ids=lambda path: path.relative_to(FOLDER).as_posix()
+)
+def test_it_happens_so_too_when_the_store_answers_later(path: Path, tmp_path: Path) -> None:
+    transcript = parse(path.read_text(encoding="utf-8"))
+
+    Player(transcript, tmp_path, 3, is_late=True).play()
+
+
 def test_a_reply_that_is_not_in_the_transcript_is_noticed(tmp_path: Path) -> None:
     transcript = parse("> PING")
 

@@ -53,6 +53,7 @@ class Connection:
         self.local_address = ""
         self.registered: Sequence[bytes] = ()
         self.waiting: Waiting | None = None
+        self.is_asking = False  # the store has not answered yet
         self.is_monitor = False
         self.skip_replies = 0  # of the next requests; -1 = of all (CLIENT REPLY)
         self.created_s = self.active_s = monotonic()
@@ -118,6 +119,7 @@ class Connection:
     def is_held(self) -> bool:
         return (
             self.waiting is not None
+            or self.is_asking
             or self._is_stuffed
             or self._is_closing
             or self.out_bytes > _REPLIES_MOST_BYTES
@@ -128,9 +130,13 @@ class Connection:
         """Whether requests that come now have to wait in line."""
         return bool(self._in_line) or self.is_held
 
-    def put_in_line(self, requests: list[list[bytes]]) -> None:
-        """The requests wait until what holds the client has ended."""
-        self._in_line += requests
+    def put_in_line(self, requests: list[list[bytes]], *, first: bool = False) -> None:
+        """The requests wait until what holds the client has ended; `first`, before those that wait
+        already."""
+        if first:
+            self._in_line[:0] = requests
+        else:
+            self._in_line += requests
         self._in_line_bytes += sum(sum(map(len, argv)) for argv in requests)
         if self._in_line_bytes > _HELD_MOST_BYTES and self._transport is not None:
             self._transport.pause_reading()

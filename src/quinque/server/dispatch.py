@@ -12,7 +12,8 @@ Not here: what a command means (dialects/, server/commands/).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +32,14 @@ from quinque.model.families import BY_NAME
 from quinque.model.ops import Op
 from quinque.model.work_ops import FindQueues
 from quinque.server.waiters import is_something
+from quinque.stores.pending import Pending
 from quinque.wire.resp import OK, Value, encode, encode_error
 
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
     from quinque.server.connection import Connection
     from quinque.server.inbox import Alike
+    from quinque.server.users import User
 
 log = logging.getLogger("quinque.server")
 
@@ -71,32 +74,17 @@ class Dispatch:
             if user is None:
                 if not row.is_open:
                     raise NoAuth
-            elif not user.is_unlimited:
-                user.check(row.name, row.group, row.right, self._queues_of(row, argv))
-            if self._broker.monitors:
-                self._broker.show_monitors(connection, argv)
-            if row.parse is None:
-                self._run_directly(connection, row, argv)
-            elif row.with_session:
-                self._follow(connection, row, row.parse(argv, connection))
+                self._perform(connection, row, argv)
+            elif user.is_unlimited:
+                self._perform(connection, row, argv)
             else:
-                request = row.parse(argv)
-                if isinstance(request, Later):
-                    self._run_later(connection, request)
-                else:
-                    result = self._run(request)
-                    if row.reply is not None:
-                        self._reply(connection, row, row.reply(result))
-                    else:
-                        assert row.reply_each is not None, "a command has one of the two"
-                        item = result[0] if result else None
-                        self._send(connection, row, row.reply_each(item, connection.protocol))
+                self._check_and_perform(connection, row, argv, user)
         except QuinqueError as error:
             self._refuse(connection, row, error)
         except Exception:
             log.exception("a bug, in %s", printable(argv[0]))
             connection.send(encode_error("ERR", "internal error; the broker's log has the details"))
-        if connection.skip_replies > 0 and connection.waiting is None:
+        if connection.skip_replies > 0 and connection.waiting is None and not connection.is_asking:
             connection.skip_replies -= 1
         if row is not None:
             spent_ns = perf_counter_ns() - started_ns
@@ -106,27 +94,113 @@ class Dispatch:
             if spent_ns > self._broker.slow_ns:
                 self._broker.note_slow(connection, row, argv, spent_ns)
 
+    def _perform(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
+        """Run a request that its client may make."""
+        if self._broker.monitors:
+            self._broker.show_monitors(connection, argv)
+        if row.parse is None:
+            self._run_directly(connection, row, argv)
+        elif row.with_session:
+            self._follow(connection, row, row.parse(argv, connection))
+        else:
+            request = row.parse(argv)
+            if isinstance(request, Later):
+                self._run_later(connection, request)
+            else:
+                result = self._run(request)
+                if isinstance(result, Pending):
+                    self._ask(connection, row, result, partial(self._answer, connection, row))
+                else:
+                    self._answer(connection, row, result)
+
+    def _answer(self, connection: Connection, row: Command, result: Any) -> None:
+        """Reply to a request that ran alone."""
+        if row.reply is not None:
+            self._reply(connection, row, row.reply(result))
+        else:
+            assert row.reply_each is not None, "a command has one of the two"
+            item = result[0] if result else None
+            self._send(connection, row, row.reply_each(item, connection.protocol))
+
+    def _ask(
+        self,
+        connection: Connection,
+        row: Command,
+        pending: Pending,
+        go_on: Callable[[Any], None],
+    ) -> None:
+        """The client is held until the store has answered; then it goes on."""
+        connection.is_asking = True
+
+        def answer(result: Any) -> None:
+            connection.is_asking = False
+            try:
+                go_on(result)
+            except QuinqueError as error:
+                self._refuse(connection, row, error)
+            except Exception:
+                self._apologize(connection, row)
+            end()
+
+        def refuse(error: QuinqueError) -> None:
+            connection.is_asking = False
+            self._refuse(connection, row, error)
+            end()
+
+        def end() -> None:
+            if connection.waiting is None and not connection.is_asking:
+                connection.skip_replies -= connection.skip_replies > 0
+            self._broker.turn.add(connection)
+
+        pending.then(answer, refuse)
+
+    def _apologize(self, connection: Connection, row: Command) -> None:
+        log.exception("a bug, in %s", row.name)
+        connection.send(encode_error("ERR", "internal error; the broker's log has the details"))
+
     def execute_together(self, alike: Alike) -> None:
         """Run neighbouring requests as one operation, or one by one if that cannot be."""
         started_ns = perf_counter_ns()
-        row, connections = alike.row, alike.connections
+        row = alike.row
         assert row.parse is not None
         assert row.gather is not None
-        first = connections[0]
+        first = alike.connections[0]
+        results: Any = None
+        may_wait = False
         try:
             request = row.parse(alike.first, first) if row.with_session else row.parse(alike.first)
-            results = None
             if row.gather(request, alike.varying):
+                may_wait = isinstance(request, Wait) and request.timeout_ms > 0
                 results = self._run(request.op if isinstance(request, Wait) else request)
-                # Nothing at all means nothing for anyone; those who would wait for it do.
-                if not results and isinstance(request, Wait) and request.timeout_ms:
-                    results = None
         except QuinqueError:
             results = None
         except Exception:
             log.exception("a bug, in %s", row.name)
             results = None
-        if results is None:
+        if isinstance(results, Pending):
+            self._ask_together(alike, results, may_wait, started_ns)
+        else:
+            self._answer_together(alike, results, may_wait, started_ns)
+
+    def _ask_together(
+        self, alike: Alike, pending: Pending, may_wait: bool, started_ns: int
+    ) -> None:
+        """All of the clients are held until the store has answered."""
+        for connection in alike.connections:
+            connection.is_asking = True
+
+        def go_on(results: Any) -> None:
+            for connection in alike.connections:
+                connection.is_asking = False
+                self._broker.turn.add(connection)
+            self._answer_together(alike, results, may_wait, started_ns)
+
+        pending.then(go_on, lambda error: go_on(None))
+
+    def _answer_together(self, alike: Alike, results: Any, may_wait: bool, started_ns: int) -> None:
+        row, connections = alike.row, alike.connections
+        # Nothing at all means nothing for anyone; those who would wait for it do.
+        if results is None or (may_wait and not results):
             self._execute_each(alike, 0)
             return
         answered = len(results) or len(connections)
@@ -156,12 +230,17 @@ class Dispatch:
         connection.last_command = row
 
     def _execute_each(self, alike: Alike, start: int) -> None:
+        held: dict[Connection, list[list[bytes]]] = {}
         for number in range(start, len(alike.connections)):
             connection, argv = alike.connections[number], alike.request(number)
-            if connection.must_wait:
-                connection.put_in_line([argv])
+            if connection in held:
+                held[connection].append(argv)
+            elif connection.is_held:
+                held[connection] = [argv]
             else:
                 self.execute(connection, argv)
+        for connection, requests in held.items():
+            connection.put_in_line(requests, first=True)
 
     def row_of(self, argv: list[bytes]) -> Command | None:
         """The row a request would run, or None."""
@@ -188,13 +267,23 @@ class Dispatch:
             raise BadRequest(row.otherwise or f"unknown subcommand '{word}'. Try {row.name} HELP.")
         return subcommand
 
-    def _queues_of(self, row: Command, argv: list[bytes]) -> Sequence[bytes]:
-        """The queues a request is about, and those of the messages it is about."""
-        queues = row.queues(argv)
-        if row.ids is None:
-            return queues
-        found = self._run(FindQueues(BY_NAME[row.group], row.ids(argv)))
-        return [*queues, *(queue for queue in found if queue is not None)]
+    def _check_and_perform(
+        self, connection: Connection, row: Command, argv: list[bytes], user: User
+    ) -> None:
+        """Run a request if its user may do that to its queues, and to those of its messages."""
+
+        def go_on(found: list[bytes | None]) -> None:
+            queues = [*row.queues(argv), *(queue for queue in found if queue is not None)]
+            user.check(row.name, row.group, row.right, queues)
+            self._perform(connection, row, argv)
+
+        found: Any = []
+        if row.ids is not None:
+            found = self._run(FindQueues(BY_NAME[row.group], row.ids(argv)))
+        if isinstance(found, Pending):
+            self._ask(connection, row, found, go_on)
+        else:
+            go_on(found)
 
     def _reply(self, connection: Connection, row: Command, value: Value) -> None:
         self._send(connection, row, encode(value, connection.protocol))
@@ -206,21 +295,29 @@ class Dispatch:
 
     def _run_directly(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
         assert row.run is not None
-        value = row.run(connection, argv)
-        if not isinstance(value, NoReply):
+        value: Any = row.run(connection, argv)
+        if isinstance(value, Pending):
+            self._ask(connection, row, value, partial(self._reply, connection, row))
+        elif not isinstance(value, NoReply):
             connection.send(encode(value, connection.protocol))
 
     def _follow(self, connection: Connection, row: Command, request: Op | Wait) -> None:
         """Run a request whose reply depends on the session, now or when there is something."""
-        assert row.reply is not None
-        if isinstance(request, Wait):
-            result = self._run(request.op)
-            if is_something(result) or not request.timeout_ms:
-                self._reply(connection, row, row.reply(request, result, connection))
-            else:
-                self._wait(connection, row, request)
+        result = self._run(request.op if isinstance(request, Wait) else request)
+        if isinstance(result, Pending):
+            go_on = partial(self._reply_or_wait, connection, row, request)
+            self._ask(connection, row, result, go_on)
         else:
-            self._reply(connection, row, row.reply(request, self._run(request), connection))
+            self._reply_or_wait(connection, row, request, result)
+
+    def _reply_or_wait(
+        self, connection: Connection, row: Command, request: Op | Wait, result: Any
+    ) -> None:
+        assert row.reply is not None
+        if isinstance(request, Wait) and request.timeout_ms and not is_something(result):
+            self._wait(connection, row, request)
+        else:
+            self._reply(connection, row, row.reply(request, result, connection))
 
     def _wait(self, connection: Connection, row: Command, wait: Wait) -> None:
         waiters, most = self._broker.waiters, self._broker.config.max_blocked_clients

@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections import deque
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.model.ops import Op
@@ -26,6 +26,7 @@ from quinque.server.latency import LatencyMonitor
 from quinque.server.ticker import Ticker
 from quinque.server.waiters import Waiters
 from quinque.stores.base import Store
+from quinque.stores.pending import Pending
 
 if TYPE_CHECKING:
     from quinque.server.connection import Connection
@@ -112,14 +113,24 @@ class Turn:
         """Carry out the additions that were answered before they were made."""
         while self.later:
             try:
-                self._store.run(self.later.popleft())
+                result: Any = self._store.run(self.later.popleft())
             except QuinqueError as error:
-                self.failed_later += 1
-                log.warning("an addition with NOBLOCK was lost: %s", error)
+                self._lost(error)
+                continue
+            if isinstance(result, Pending):
+                result.then(_nothing, self._lost)
         self.touch()
+
+    def _lost(self, error: QuinqueError) -> None:
+        self.failed_later += 1
+        log.warning("an addition with NOBLOCK was lost: %s", error)
 
     def stop(self) -> None:
         """Nothing is left to do; later touches do nothing but end a turn."""
         self.run_later()
         self.end()
         self._ticker.stop()
+
+
+def _nothing(result: Any) -> None:
+    """There is nobody to tell."""

@@ -14,7 +14,8 @@ Not here: what an operation finds (engine/).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from quinque.dialects.command import Wait
@@ -22,13 +23,27 @@ from quinque.errors import QuinqueError
 from quinque.model.glob import compile_glob
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import FindReady
+from quinque.stores.pending import Pending
 
 
 class Waiting:
     """One reader: its operation, and what to do with the answer (None when time is up) or with the
-    error it gives."""
+    error it gives.
 
-    __slots__ = ("answer", "is_over", "refuse", "timer", "wait")
+    While the store has not answered, neither a wake nor the end of its time may change anything:
+    both are noted, and looked at when the answer is there.
+    """
+
+    __slots__ = (
+        "answer",
+        "asks_again",
+        "is_asking",
+        "is_late",
+        "is_over",
+        "refuse",
+        "timer",
+        "wait",
+    )
 
     def __init__(
         self, wait: Wait, answer: Callable[[Any], None], refuse: Callable[[QuinqueError], None]
@@ -38,6 +53,9 @@ class Waiting:
         self.refuse = refuse
         self.timer: asyncio.TimerHandle | None = None
         self.is_over = False
+        self.is_asking = False
+        self.asks_again = False
+        self.is_late = False
 
 
 class Waiters:
@@ -88,33 +106,73 @@ class Waiters:
         for queue in queues:
             line = self.lines.get(queue)
             if line is not None:
-                self._serve(line)
+                self._serve(list(line), 0, set())
             for pattern in list(self._lines_by_pattern):
                 if compile_glob(pattern).fullmatch(queue):
-                    self._serve(self._lines_by_pattern.get(pattern, {}))
+                    self._serve(list(self._lines_by_pattern.get(pattern, ())), 0, set())
 
     def wake_all(self) -> None:
         """Serve everyone who waits, as if every queue had got something."""
         for line in [*self.lines.values(), *self._lines_by_pattern.values()]:
-            self._serve(line)
+            self._serve(list(line), 0, set())
 
-    def _serve(self, line: dict[Waiting, None]) -> None:
-        empty: set[bytes] = set()
-        for waiting in list(line):
+    def _serve(self, readers: Sequence[Waiting], at: int, empty: set[bytes]) -> None:
+        """Serve the readers from number `at` on; nothing is left for the groups in `empty`."""
+        while at < len(readers):
+            waiting = readers[at]
+            at += 1
             wait = waiting.wait
-            if wait.group in empty or waiting.is_over:
+            if waiting.is_asking:
+                waiting.asks_again = True
+            elif wait.group in empty or waiting.is_over:
                 continue
-            try:
-                found = self._run(wait.op if wait.again is None else wait.again)
-            except QuinqueError as error:
-                self.remove(waiting)
-                waiting.refuse(error)
-                continue
-            if not is_something(found):
-                empty.add(wait.group)
-                continue
+            else:
+                try:
+                    found = self._run(wait.op if wait.again is None else wait.again)
+                except QuinqueError as error:
+                    self._fail(waiting, error)
+                    continue
+                if isinstance(found, Pending):
+                    waiting.is_asking = True
+                    go_on = partial(self._serve, readers, at, empty)
+                    found.then(
+                        partial(self._came, waiting, empty, go_on),
+                        partial(self._failed, waiting, go_on),
+                    )
+                    return
+                self._give(waiting, found, empty)
+
+    def _came(
+        self, waiting: Waiting, empty: set[bytes], go_on: Callable[[], None], found: Any
+    ) -> None:
+        waiting.is_asking = False
+        self._give(waiting, found, empty)
+        go_on()
+
+    def _failed(self, waiting: Waiting, go_on: Callable[[], None], error: QuinqueError) -> None:
+        waiting.is_asking = False
+        self._fail(waiting, error)
+        go_on()
+
+    def _give(self, waiting: Waiting, found: Any, empty: set[bytes]) -> None:
+        """The reader has what was found; or goes on waiting, if it was nothing."""
+        if waiting.is_over:
+            return
+        if is_something(found):
             self.remove(waiting)
             waiting.answer(found)
+        elif waiting.is_late:
+            self.give_up(waiting)
+        elif waiting.asks_again:
+            waiting.asks_again = False
+            self._serve([waiting], 0, set())
+        else:
+            empty.add(waiting.wait.group)
+
+    def _fail(self, waiting: Waiting, error: QuinqueError) -> None:
+        if not waiting.is_over:
+            self.remove(waiting)
+            waiting.refuse(error)
 
     def waiting_on(self, queue: bytes) -> int:
         """How many wait on the queue by its name."""
@@ -131,7 +189,10 @@ class Waiters:
         return counts
 
     def give_up(self, waiting: Waiting) -> None:
-        """The reader is answered that there was nothing."""
+        """The reader is answered that there was nothing, unless something is on its way."""
+        if waiting.is_asking:
+            waiting.is_late = True
+            return
         self.remove(waiting)
         waiting.answer(None)
 

@@ -110,7 +110,7 @@ class Store(Protocol):
     @overload
     def run(self, op: Op) -> Any: ...
     def run(self, op: Op) -> Any:
-        """Carry out one operation, entirely or not at all.
+        """Carry out one operation, entirely or not at all. The result, or a Pending of it.
 
         1. The effect is seen by every later operation at once, and survives whatever `durability`
            promises when the next `commit` has returned.
@@ -121,7 +121,8 @@ class Store(Protocol):
         5. A message is leased to one consumer of a group at a time, until acked, released or
            its deadline has passed; an acked message is not given to that group again.
         6. What time makes due is true for every operation from that millisecond on.
-        7. Ids the store makes grow strictly, across restarts and clock changes.
+        7. Ids the store makes are never made twice, and places grow strictly, across restarts and
+           clock changes; in feeds the ids grow with them.
         """
 
     def commit(self) -> None:

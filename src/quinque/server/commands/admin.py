@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Final
+from typing import Any, Final
 
 from quinque.dialects.command import NO_REPLY, Command, NoReply, no_queues
 from quinque.errors import BadArgument, BadRequest
@@ -109,14 +109,14 @@ def run_debug_sleep(connection: Connection, argv: list[bytes]) -> Value:
     return OK
 
 
-def run_debug_flushall(connection: Connection, argv: list[bytes]) -> Value:
+def run_debug_flushall(connection: Connection, argv: list[bytes]) -> Any:
     """DEBUG FLUSHALL
 
     Every job and every queue of jobs is gone, and clients that wait for jobs get null.
     """
-    empty_jobs(connection)
+    emptied = empty_jobs(connection)
     connection.mark_write()
-    return OK
+    return emptied
 
 
 def _slow_entry(request: SlowRequest) -> Value:

@@ -12,8 +12,9 @@ Not here: what leaving means for a request (engine/work/decide.py).
 from __future__ import annotations
 
 import re
+from functools import partial
 from ipaddress import ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quinque.dialects.command import Command, Right, no_queues
 from quinque.errors import BadArgument, BadRequest, NoPermission, printable
@@ -23,7 +24,11 @@ from quinque.server.address import parse_address
 from quinque.server.commands.args import syntax_error
 from quinque.server.commands.subcommands import Run, first_word
 from quinque.server.connection import Connection
+from quinque.stores.pending import after
 from quinque.wire.resp import OK, Simple, Value, Verbatim
+
+if TYPE_CHECKING:
+    from quinque.server.broker import Broker
 
 _OTHERWISE: Final = "Wrong CLUSTER subcommand or number of arguments"
 _NO_SLOTS: Final = "This instance has cluster support disabled"
@@ -54,19 +59,24 @@ def greeting(connection: Connection) -> Value:
     return [1, node.node_id, [node.node_id, b"", port, priority]]
 
 
-def empty_jobs(connection: Connection) -> None:
-    """No job is left, and who waited for one is answered that there is none.
+def empty_jobs(connection: Connection) -> Any:
+    """OK, now or when it comes: no job is left, and who waited for one is answered so.
 
     Raises NoPermission when the user may not touch every queue.
     """
     broker, user = connection.broker, connection.user
     if user is not None and not connection.sees_all():
         raise NoPermission(f"User {user.name} has no permissions to access every queue")
-    broker.store.run(PurgeAll(JOBS))
+    return after(broker.store.run(PurgeAll(JOBS)), partial(_release_readers, broker))
+
+
+def _release_readers(broker: Broker, count: int) -> Value:
+    """Whoever waits for jobs is told that there is none."""
     for client in list(broker.clients.values()):
         waiting = client.waiting
         if waiting is not None and isinstance(waiting.wait.op, Take):
             broker.waiters.give_up(waiting)
+    return OK
 
 
 def run_myid(connection: Connection, argv: list[bytes]) -> Value:
@@ -134,7 +144,7 @@ def run_forget(connection: Connection, argv: list[bytes]) -> Value:
     raise BadRequest(f"Unknown node {printable(argv[2][:128])}")
 
 
-def run_reset(connection: Connection, argv: list[bytes]) -> Value:
+def run_reset(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER RESET [SOFT|HARD]
 
     Every job and every queue of jobs is gone; with HARD, this node has another id as well.
@@ -144,11 +154,11 @@ def run_reset(connection: Connection, argv: list[bytes]) -> Value:
         raise BadArgument(_OTHERWISE)
     if word not in (b"SOFT", b"HARD"):
         raise syntax_error()
-    empty_jobs(connection)
+    emptied = empty_jobs(connection)
     if word == b"HARD":
         connection.broker.store.run(SetNode(is_renamed=True))
     connection.mark_write()
-    return OK
+    return emptied
 
 
 def run_leaving(connection: Connection, argv: list[bytes]) -> Value:

@@ -1,0 +1,79 @@
+"""An answer that comes later, from a store that has to ask elsewhere.
+
+Called by   stores that answer so (they settle it), the server (which goes on when it is settled).
+Calls       nothing.
+
+It is not an asyncio.Future: it is settled on the event loop's own thread, by code that has just
+read the answer, and calls whoever waits for it at once. No task, no turn of the loop in between.
+
+Not here: what the server does until then (server/connection.py holds the client).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quinque.errors import QuinqueError
+
+
+class Pending:
+    """Settled once, with a result or an error; one who waits for it is told."""
+
+    __slots__ = ("_answer", "_error", "_refuse", "_result", "is_settled")
+
+    def __init__(self) -> None:
+        self.is_settled = False
+        self._result: Any = None
+        self._error: QuinqueError | None = None
+        self._answer: Callable[[Any], None] | None = None
+        self._refuse: Callable[[QuinqueError], None] | None = None
+
+    def then(self, answer: Callable[[Any], None], refuse: Callable[[QuinqueError], None]) -> None:
+        """One of the two is called with what comes, now if it is there."""
+        assert self._answer is None, "an answer is waited for once"
+        self._answer, self._refuse = answer, refuse
+        if self.is_settled:
+            self._tell()
+
+    def settle(self, result: Any) -> None:
+        """The answer is there."""
+        assert not self.is_settled, "an answer comes once"
+        self.is_settled = True
+        self._result = result
+        if self._answer is not None:
+            self._tell()
+
+    def fail(self, error: QuinqueError) -> None:
+        """There is no answer, for this reason."""
+        assert not self.is_settled, "an answer comes once"
+        self.is_settled = True
+        self._error = error
+        if self._answer is not None:
+            self._tell()
+
+    def _tell(self) -> None:
+        assert self._answer is not None
+        assert self._refuse is not None
+        if self._error is not None:
+            self._refuse(self._error)
+        else:
+            self._answer(self._result)
+
+
+def after(result: Any, change: Callable[[Any], Any]) -> Any:
+    """The result, changed; now, or when it comes."""
+    if not isinstance(result, Pending):
+        return change(result)
+    changed = Pending()
+
+    def go_on(found: Any) -> None:
+        try:
+            value = change(found)
+        except QuinqueError as error:
+            changed.fail(error)
+        else:
+            changed.settle(value)
+
+    result.then(go_on, changed.fail)
+    return changed

@@ -1,0 +1,99 @@
+"""A store that answers later, as one does that has to ask elsewhere.
+
+Called by   stage.py.
+Calls       the embedded store, for the answers.
+
+What is asked in one turn is carried out in the next, all of it together, and answered after that.
+So everything in the server that could rely on an answer being there at once, and must not, is
+played too.
+
+Not here: what a store promises (stores/base.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+from quinque.errors import QuinqueError
+from quinque.model.ops import Op
+from quinque.model.work_ops import LookAtNode, SetNode
+from quinque.stores.base import Fsync
+from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.pending import Pending
+
+
+class LateStore:
+    def __init__(self, store: EmbeddedStore, loop: asyncio.AbstractEventLoop) -> None:
+        self._store = store
+        self._loop = loop
+        self._asked: list[tuple[Op, Pending]] = []
+
+    @property
+    def ready(self) -> set[bytes]:
+        return self._store.ready
+
+    @ready.setter
+    def ready(self, queues: set[bytes]) -> None:
+        self._store.ready = queues
+
+    @property
+    def watched(self) -> Collection[bytes]:
+        return self._store.watched
+
+    @watched.setter
+    def watched(self, names: Collection[bytes]) -> None:
+        self._store.watched = names
+
+    def run(self, op: Op) -> Any:
+        if isinstance(op, LookAtNode | SetNode):  # what the node is called, the broker knows
+            return self._store.run(op)
+        if not self._asked:
+            self._loop.call_soon(self._carry_out)
+        pending = Pending()
+        self._asked.append((op, pending))
+        return pending
+
+    def _carry_out(self) -> None:
+        asked, self._asked = self._asked, []
+        answers: list[Callable[[], None]] = []
+        for op, pending in asked:
+            try:
+                result = self._store.run(op)
+            except QuinqueError as error:
+                answers.append(_failing(pending, error))
+            else:
+                answers.append(_settling(pending, result))
+        self._store.commit()
+        for answer in answers:
+            self._loop.call_soon(answer)
+
+    def commit(self) -> None:
+        self._store.commit()
+
+    def tick(self) -> None:
+        self._store.tick()
+
+    def next_due_ms(self) -> int:
+        return self._store.next_due_ms()
+
+    def now_ms(self) -> int:
+        return self._store.now_ms()
+
+    def info(self) -> dict[str, int | str]:
+        return self._store.info()
+
+    def configure(self, fsync: Fsync, maxmemory: int) -> None:
+        self._store.configure(fsync, maxmemory)
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def _failing(pending: Pending, error: QuinqueError) -> Callable[[], None]:
+    return lambda: pending.fail(error)
+
+
+def _settling(pending: Pending, result: Any) -> Callable[[], None]:
+    return lambda: pending.settle(result)
