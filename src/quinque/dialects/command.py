@@ -119,7 +119,7 @@ class Command:
     arity: int
     parse: Callable[..., Any] | None = None  # gives a Request
     reply: Callable[..., Value] | None = None
-    run: Callable[..., Value | NoReply] | None = None
+    run: Callable[..., Any] | None = None  # gives a Value, or a Pending of one, or NO_REPLY
     queues: Callable[[list[bytes]], Sequence[bytes]] = first_queue
     with_session: bool = False
     ids: Callable[[list[bytes]], Sequence[bytes]] | None = None
