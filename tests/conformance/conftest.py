@@ -16,31 +16,40 @@ import pytest
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.redis.store import RedisStore
 
-Opener = Callable[[Path, ManualClock], Store]
+Opener = Callable[[ManualClock], Store]
 MEMORY = Path("/dev/shm")
 
 
-def open_embedded(folder: Path, clock: ManualClock) -> Store:
+def embedded(request: pytest.FixtureRequest, folder: Path) -> Opener:
     # Small segments: much of what is asked here is also asked of a journal of many.
-    return EmbeddedStore(folder / "data", clock=clock, segment_bytes=4096)
+    return lambda clock: EmbeddedStore(folder / "data", clock=clock, segment_bytes=4096)
 
 
-OPENERS: Final[dict[str, Opener]] = {"embedded": open_embedded}
+def on_redis(request: pytest.FixtureRequest, folder: Path) -> Opener:
+    url: str = request.getfixturevalue("redis_url")
+    return lambda clock: RedisStore(url, clock=clock)
+
+
+# For each test: what opens a store that is empty at first and keeps what is in it.
+OPENERS: Final[dict[str, Callable[[pytest.FixtureRequest, Path], Opener]]] = {
+    "embedded": embedded,
+    "redis": on_redis,
+}
 
 
 class Reopen:
     """Close the store and open it again, with the clock of the machine as it then is."""
 
-    def __init__(self, opener: Opener, folder: Path) -> None:
+    def __init__(self, opener: Opener) -> None:
         self._opener = opener
-        self._folder = folder
         self.store: Store | None = None
 
     def __call__(self, clock: ManualClock) -> Store:
         if self.store is not None:
             self.store.close()
-        self.store = self._opener(self._folder, clock)
+        self.store = self._opener(clock)
         return self.store
 
 
@@ -52,8 +61,8 @@ def clock() -> ManualClock:
 @pytest.fixture(params=OPENERS)
 def reopen(request: pytest.FixtureRequest) -> Iterator[Reopen]:
     folder = tempfile.mkdtemp(prefix="quinque-conform-", dir=MEMORY if MEMORY.is_dir() else None)
-    opener: Any = OPENERS[request.param]
-    reopen = Reopen(opener, Path(folder))
+    make_opener: Any = OPENERS[request.param]
+    reopen = Reopen(make_opener(request, Path(folder)))
     yield reopen
     if reopen.store is not None:
         reopen.store.close()

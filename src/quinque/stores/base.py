@@ -11,7 +11,7 @@ Not here: waiting for messages (server/waiters.py).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Literal, Protocol, overload
 
 from quinque.model.ops import (
@@ -61,6 +61,9 @@ class Store(Protocol):
     ready: set[bytes]
     """Queues that got something to deliver since the caller last emptied this set, and watched ids
     whose messages are gone or dead."""
+
+    on_ready: Callable[[], None]
+    """Called when `ready` got something that no operation of the caller brought about."""
 
     watched: Collection[bytes]
     """Ids whose end somebody waits for, and queues that somebody waits on. The caller's own."""

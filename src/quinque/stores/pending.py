@@ -62,7 +62,7 @@ class Pending:
 
 
 def after(result: Any, change: Callable[[Any], Any]) -> Any:
-    """The result, changed; now, or when it comes."""
+    """The result, changed; now, or when it comes. What `change` gives may be a Pending too."""
     if not isinstance(result, Pending):
         return change(result)
     changed = Pending()
@@ -72,8 +72,34 @@ def after(result: Any, change: Callable[[Any], Any]) -> Any:
             value = change(found)
         except QuinqueError as error:
             changed.fail(error)
+            return
+        if isinstance(value, Pending):
+            value.then(changed.settle, changed.fail)
         else:
             changed.settle(value)
 
     result.then(go_on, changed.fail)
+    return changed
+
+
+def instead_of(kind: type[QuinqueError], ask: Callable[[], Any], instead: Callable[[], Any]) -> Any:
+    """What `ask` gives, or `instead` when that is refused with an error of this kind; now, or when
+    it comes."""
+    try:
+        result = ask()
+    except kind:
+        return instead()
+    if not isinstance(result, Pending):
+        return result
+    changed = Pending()
+
+    def refuse(error: QuinqueError) -> None:
+        if isinstance(error, kind):
+            given = after(instead(), changed.settle)
+            if isinstance(given, Pending):
+                given.then(lambda nothing: None, changed.fail)
+        else:
+            changed.fail(error)
+
+    result.then(changed.settle, refuse)
     return changed

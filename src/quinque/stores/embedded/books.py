@@ -52,6 +52,7 @@ class Books:
         self.clock = clock
         self.ready: set[bytes] = set()
         self.watched: Collection[bytes] = ()
+        self.on_ready: Callable[[], None] = _nothing  # only operations and ticks bring anything
         self.stamp_us = stamp_us  # the newest place and id given out
         self.at_ms = clock.now_us() // 1000  # of the operation under way
         self.alarms = Alarms(queues)
@@ -132,6 +133,10 @@ class Books:
             if room_bytes <= 0:
                 break
         return bodies
+
+
+def _nothing() -> None:
+    """Nobody is told."""
 
 
 def removal_bytes(queue: Queue, ids: Sequence[bytes]) -> int:

@@ -1,0 +1,50 @@
+"""When each slot next has something due: what this broker's ticks go by.
+
+Called by   store.py.
+Calls       nothing.
+
+Every answer of a script says when something is next due in its slots, so that nobody has to ask.
+
+Not here: when each queue of a slot has something due (the key `alarms`).
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from quinque.model.limits import NEVER_MS
+
+
+class SlotAlarms:
+    def __init__(self) -> None:
+        self._next: dict[bytes, int] = {}  # by the slot's key
+        self._heap: list[tuple[int, bytes]] = []  # some are of the past, and pass
+
+    def set(self, slot_key: bytes, due_ms: int) -> None:
+        """Something is next due in the slot then; a negative one is never."""
+        if due_ms < 0:
+            self._next.pop(slot_key, None)
+        elif self._next.get(slot_key) != due_ms:
+            self._next[slot_key] = due_ms
+            heappush(self._heap, (due_ms, slot_key))
+
+    def next_ms(self) -> int:
+        first = self._first()
+        return first[0] if first is not None else NEVER_MS
+
+    def take(self, now_ms: int) -> bytes | None:
+        """A slot that has something due by now; it has no alarm until one is set."""
+        first = self._first()
+        if first is None or first[0] > now_ms:
+            return None
+        heappop(self._heap)
+        del self._next[first[1]]
+        return first[1]
+
+    def _first(self) -> tuple[int, bytes] | None:
+        while self._heap:
+            due_ms, slot_key = self._heap[0]
+            if self._next.get(slot_key) == due_ms:
+                return due_ms, slot_key
+            heappop(self._heap)
+        return None

@@ -1,0 +1,66 @@
+-- ack.lua: finish messages that a group holds; a single one is then gone for everyone.
+--
+-- KEYS     1  slot       HASH  the slot of the feed
+-- ARGV     1  queue            its name
+--          2  family           code of the family
+--          3  now_ms           the broker's clock
+--          4  settle_most      of what is due, so much is settled first
+--          5  group            who holds them
+--          6  held_only        0 = single messages that nobody holds are finished as well
+--          7.. id              of each message
+-- RETURNS  for each id 1 if it was finished, else 0
+-- ERRORS   WRONGTYPE           the queue belongs to another family
+-- SAME AS  engine/feed/decide.py:ack
+
+-- include lib/answer.lua
+-- include lib/feed_end_detached.lua
+-- include lib/feed_held.lua
+-- include lib/feed_keys.lua
+-- include lib/feed_open.lua
+-- include lib/feed_rest.lua
+-- include lib/keep_time.lua
+
+local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
+local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local group, held_only = ARGV[5], ARGV[6] == '1'
+local ids = feed_rest(7)
+
+if not feed_open(feed, family, now_ms, settle_most) then
+  return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
+end
+
+local results = {}
+if not feed.is_there then
+  for at = 1, #ids do
+    results[at] = 0
+  end
+  return answer(results)
+end
+
+local keys = feed_group_keys(feed, group)
+local is_held, is_detached = feed_held(feed, keys, ids, now_ms)
+local is_single = feed_many('SMISMEMBER', feed.singles, ids)
+local expiries = feed.is_flooded and feed_many('ZMSCORE', feed.expiries, ids) or {}
+local seen, done, flushed, gone = {}, {}, {}, {}
+for at, id in ipairs(ids) do
+  local list
+  if is_held[at] then
+    list = is_single[at] == 1 and gone or done
+  elseif is_detached[at] then
+    list = flushed
+  elseif not held_only and is_single[at] == 1
+      and not (expiries[at] and tonumber(expiries[at]) <= now_ms) then
+    list = gone
+  end
+  results[at] = 0
+  if list and not seen[id] then
+    results[at], seen[id] = 1, true
+    list[#list + 1] = id
+  end
+end
+feed_many('ZREM', keys.held, done)
+feed_many('ZREM', keys.deliveries, done)
+feed_end_detached(feed, keys, group, flushed)
+feed_remove(feed, gone)
+keep_time(feed.prefix, now_ms)
+return answer(results)

@@ -1,0 +1,101 @@
+-- add.lua: accept messages into a worklist, ready or delayed.
+--
+-- KEYS     1  slot       HASH  the worklist's slot
+-- ARGV     1  family           code of the worklist's family
+--          2  now_ms           the broker's clock
+--          3  queue            the worklist
+--          4  is_waited        1 = somebody waits on it, so that it stays
+--          5  stamp_us         the first place if it is later than all others of the slot
+--          6  ttl_ms           how long they live
+--          7  delay_ms         how long they are delayed
+--          8  retry_ms         how long a lease runs; 0 = they are worked at most once
+--          9  max_deliveries   0 = as the worklist has it
+--         10  replicas         as was asked for
+--         11  max_length       refuse when so many are ready; 0 = never
+--         12  has_key          1 = there is one message, and it lives under a key
+--         13  key              that key
+--         14  settle_most      settle so many of each kind first
+--         15.. id, body        of each message
+-- RETURNS  the id of the message that lives under the key already, or the first message's place
+-- ERRORS   WRONGTYPE           the name belongs to another family
+--          MAXLEN              so many are ready
+--          PAUSED              the worklist takes nothing
+-- SAME AS  engine/work/decide.py:add
+
+-- include lib/work_find.lua
+-- include lib/work_key_holder.lua
+-- include lib/work_make.lua
+-- include lib/work_answer.lua
+
+local SETTLE_MOST_COUNTING = 10000  -- model/limits.py:SETTLE_MOST_COUNTING
+
+local slot = slot_prefix(KEYS[1])
+local family, now_ms, queue, is_waited = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
+local place, ttl_ms, delay_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local retry_ms, max_deliveries, replicas = ARGV[8], ARGV[9], ARGV[10]
+local max_length, has_key, message_key = tonumber(ARGV[11]), ARGV[12] == '1', ARGV[13]
+local settle_most = ARGV[14]
+local ready = slot .. 'ready:' .. queue
+
+local list = work_find(slot, queue, family, now_ms, settle_most, is_waited)
+if list == nil then
+  return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
+end
+if list then
+  local holder = has_key and work_key_holder(list, message_key)
+  if holder then
+    return work_answer(holder)
+  end
+  -- What has expired is not counted.
+  while max_length > 0 and redis.call('ZCARD', ready) >= max_length
+      and redis.call('ZCOUNT', slot .. 'expires:' .. queue, '-inf', now_ms) > 0 do
+    work_settle(list, SETTLE_MOST_COUNTING)
+  end
+  local length = redis.call('ZCARD', ready)
+  if max_length > 0 and length >= max_length then
+    return work_answer(redis.error_reply('MAXLEN ' .. length))
+  end
+  if list.is_paused_in then
+    return work_answer(redis.error_reply('PAUSED takes nothing'))
+  end
+else
+  list = work_make(slot, queue, family, now_ms)
+end
+
+local count = (#ARGV - 14) / 2
+place = math.max(place, tonumber(redis.call('HGET', KEYS[1], 'last_place') or 0) + 1)
+local number = redis.call('HINCRBY', KEYS[1], 'last_number', count) - count
+redis.call('HSET', KEYS[1], 'last_place', place + count - 1)
+local state = delay_ms > 0 and 'delayed' or 'ready'
+local expires_ms, due_ms = now_ms + ttl_ms, now_ms + delay_ms
+local index = slot .. state .. ':' .. queue
+for at = 0, count - 1 do
+  local id, body = ARGV[15 + 2 * at], ARGV[16 + 2 * at]
+  local message = slot .. 'message:' .. id
+  redis.call('HSET', message, 'queue', queue, 'body', body, 'place', place + at, 'state', state,
+      'expires_ms', expires_ms, 'ttl_ms', ttl_ms, 'retry_ms', retry_ms)
+  if max_deliveries ~= '0' then
+    redis.call('HSET', message, 'max_deliveries', max_deliveries)
+  end
+  if replicas ~= '1' then
+    redis.call('HSET', message, 'replicas', replicas)
+  end
+  redis.call('ZADD', index, place + at, id)
+  redis.call('ZADD', slot .. 'expires:' .. queue, expires_ms, id)
+  redis.call('ZADD', slot .. 'messages', number + at + 1, id)
+  if delay_ms > 0 then
+    redis.call('HSET', message, 'delay_ms', delay_ms, 'due_ms', due_ms, 'is_new', 1)
+    redis.call('ZADD', slot .. 'due:' .. queue, due_ms, id)
+  end
+  if has_key then
+    redis.call('HSET', message, 'key', message_key)
+    redis.call('HSET', slot .. 'keys:' .. queue, message_key, id)
+  end
+end
+if delay_ms == 0 then
+  list.came = list.came + count
+  work_wake(list)
+end
+list.active_ms = now_ms
+list.is_changed = true
+return work_answer(place)

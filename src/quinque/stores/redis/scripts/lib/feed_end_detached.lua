@@ -1,0 +1,13 @@
+-- feed_end_detached(feed, keys, group, ids): the group's leases of messages that were flushed are
+-- over.
+--
+-- include lib/feed_end.lua
+-- include lib/feed_many.lua
+
+local function feed_end_detached(feed, keys, group, ids)
+  if #ids > 0 then
+    feed_many('ZREM', keys.detached, ids)
+    feed_many('ZREM', keys.detached_expiries, ids)
+    feed_end(feed, group)
+  end
+end

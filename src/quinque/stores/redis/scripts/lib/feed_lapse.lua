@@ -1,0 +1,33 @@
+-- feed_lapse(feed, group, now_ms, most): leases of the group that have run out are over, `most` of
+-- them; how many. What has expired as well comes back to nobody, and the lease of a message that
+-- was flushed just ends. SAME AS engine/feed/due.py:settle
+--
+-- include lib/answer.lua
+-- include lib/feed_give_back.lua
+-- include lib/feed_part.lua
+-- include lib/feed_remove.lua
+-- include lib/feed_soonest.lua
+
+local function feed_lapse(feed, group, now_ms, most)
+  local keys = feed_group_keys(feed, group)
+  local late = redis.call('ZRANGEBYSCORE', keys.held, '-inf', now_ms, 'LIMIT', 0, most)
+  local back, expired = feed_part(feed, late, now_ms)
+  feed_give_back(feed, keys, back)
+  feed_remove(feed, expired)
+  local over = redis.call('ZRANGEBYSCORE', keys.detached, '-inf', now_ms, 'LIMIT', 0, most)
+  feed_many('ZREM', keys.detached, over)
+  feed_many('ZREM', keys.detached_expiries, over)
+  local soonest_ms = feed_soonest(keys.held, keys.detached)
+  if soonest_ms then
+    redis.call('ZADD', feed.deadlines, soonest_ms, group)
+  else
+    redis.call('ZREM', feed.deadlines, group)
+  end
+  if #over > 0 then
+    feed_end(feed, group)
+  end
+  if #back + #over > 0 then
+    ready_names[feed.queue] = true
+  end
+  return #late + #over
+end

@@ -1,0 +1,47 @@
+-- work_close(): what the script changed in worklists is kept, and their alarms are set.
+-- SAME AS engine/work/worklist.py:set_soonest
+--
+-- include lib/work_open.lua
+-- include lib/work_is_vacant.lua
+-- include lib/keep_time.lua
+
+local NEVER_MS = 2 ^ 62  -- model/limits.py:NEVER_MS
+local QUEUE_IDLE_MOST_MS = 300000  -- model/limits.py:QUEUE_IDLE_MOST_MS
+
+local function first_score(key)
+  local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  return first[2] and tonumber(first[2]) or NEVER_MS
+end
+
+local function work_soonest(list)
+  local slot, name = list.slot, list.name
+  local soonest_ms = math.min(first_score(slot .. 'expires:' .. name),
+      first_score(slot .. 'due:' .. name))
+  if soonest_ms == NEVER_MS and work_is_vacant(slot, name) then
+    return math.max(list.active_ms, list.spared_ms) + QUEUE_IDLE_MOST_MS
+  end
+  if list.refused_until_ms > 0 and not list.is_paused_out
+      and redis.call('ZCARD', slot .. 'ready:' .. name) > 0 then
+    soonest_ms = math.min(soonest_ms, list.refused_until_ms)
+  end
+  return soonest_ms
+end
+
+local function work_close()
+  for _, list in pairs(opened) do
+    if list.is_changed then
+      local slot, name = list.slot, list.name
+      redis.call('HSET', slot .. 'worklist:' .. name, 'active_ms', list.active_ms,
+          'spared_ms', list.spared_ms, 'came', list.came, 'went', list.went,
+          'rate_full_us', list.rate_full_us, 'refused_until_ms', list.refused_until_ms)
+      local soonest_ms = work_soonest(list)
+      if soonest_ms >= NEVER_MS then
+        redis.call('ZREM', slot .. 'alarms', name)
+      elseif soonest_ms ~= list.alarm_ms then
+        redis.call('ZADD', slot .. 'alarms', soonest_ms, name)
+      end
+      list.alarm_ms, list.is_changed = soonest_ms, false
+      keep_time(slot, list.now_ms)
+    end
+  end
+end

@@ -1,0 +1,30 @@
+-- work_find(slot, name, family, now_ms, most, is_waited): the worklist as it is now, false if it is
+-- not there, nil if the name belongs to another family. One that has been idle for long goes,
+-- unless somebody waits on it; if that is not known (nil) it is_idle.
+-- SAME AS stores/embedded/worklists.py:settled
+--
+-- include lib/find_queue.lua
+-- include lib/work_close.lua
+-- include lib/work_settle.lua
+local function work_find(slot, name, family, now_ms, most, is_waited)
+  local found = find_queue(slot, name, family)
+  if not found then
+    return found
+  end
+  local list = work_open(slot, name, now_ms)
+  if list.alarm_ms > 0 and list.alarm_ms <= now_ms and not list.is_settled then
+    list.is_settled = true
+    work_settle(list, most)
+    if list.active_ms + QUEUE_IDLE_MOST_MS <= now_ms and work_is_vacant(slot, name) then
+      if is_waited == false then
+        work_forget(slot, name)
+        opened[slot .. name] = nil
+        return false
+      elseif is_waited then
+        list.spared_ms = now_ms
+      end
+      list.is_idle = true
+    end
+  end
+  return list
+end

@@ -1,0 +1,12 @@
+-- open.lua: what a broker has to know of a slot when it begins.
+--
+-- KEYS     1  slot       HASH  the slot
+-- ARGV     none
+-- RETURNS  the latest time (ms) at which something was changed there, the latest place (µs)
+-- ERRORS   none
+-- SAME AS  stores/embedded/recover.py
+
+-- include lib/answer.lua
+
+local known = redis.call('HMGET', KEYS[1], 'at_ms', 'last_place')
+return answer({tonumber(known[1] or 0), tonumber(known[2] or 0)})

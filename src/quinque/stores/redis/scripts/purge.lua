@@ -1,0 +1,35 @@
+-- purge.lua: messages of a worklist are gone, those of some states; a part of them, if there are
+-- very many.
+--
+-- KEYS     1  slot       HASH  the worklist's slot
+-- ARGV     1  family           code of the worklist's family
+--          2  now_ms           the broker's clock
+--          3  queue            the worklist
+--          4  is_waited        1 = somebody waits on it, so that it stays
+--          5  settle_most      settle so many of each kind first
+--          6  most             remove so many at most
+--          7.. state           which to remove
+-- RETURNS  how many living ones went, 1 if there are more to remove
+-- ERRORS   WRONGTYPE           the name belongs to another family
+-- SAME AS  engine/work/decide.py:purge
+
+-- include lib/work_find.lua
+-- include lib/work_purge.lua
+-- include lib/work_answer.lua
+
+local slot = slot_prefix(KEYS[1])
+local family, now_ms, queue, is_waited = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
+local settle_most, most = ARGV[5], tonumber(ARGV[6])
+
+local list = work_find(slot, queue, family, now_ms, settle_most, is_waited)
+if list == nil then
+  return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
+end
+local living, looked = 0, 0
+for at = 7, #ARGV do
+  if list and looked < most then
+    local some, more = work_purge(list, ARGV[at], most - looked)
+    living, looked = living + some, looked + more
+  end
+end
+return work_answer({living, looked >= most and 1 or 0})

@@ -1,0 +1,57 @@
+-- requeue.lua: leased and delayed messages of a slot are ready, or delayed; a nack too many makes
+-- them dead.
+--
+-- KEYS     1  slot       HASH  the messages' slot
+-- ARGV     1  now_ms           the broker's clock
+--          2  settle_most      settle so many of each kind first
+--          3  is_nack          1 = they are given back, and it is counted so
+--          4  delay_ms         0 = they are ready
+--          5  reason           why they are given back
+--          6.. id              of each message, none twice
+-- RETURNS  for each id 1 if it is so, else 0
+-- ERRORS   none
+-- SAME AS  engine/work/decide.py:requeue
+
+-- include lib/work_find_message.lua
+-- include lib/work_answer.lua
+
+local slot = slot_prefix(KEYS[1])
+local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
+local is_nack, delay_ms, reason = ARGV[3] == '1', tonumber(ARGV[4]), ARGV[5]
+
+local function give_back(message)
+  local list = message.list
+  work_leave(message)
+  if is_nack then
+    message.nacks = message.nacks + 1
+    message.reason = reason
+  elseif not message.is_new then
+    message.requeues = message.requeues + 1
+  end
+  if delay_ms > 0 then
+    work_enter(message, 'delayed', now_ms + delay_ms)
+  else
+    work_enter(message, 'ready', 0)
+    work_wake(list)
+  end
+  list.active_ms = now_ms
+end
+
+local done = {}
+for at = 6, #ARGV do
+  local message = work_find_message(slot, ARGV[at], now_ms, settle_most)
+  done[at - 5] = 0
+  -- What is worked at most once comes back only if it has never been ready: nobody can have seen
+  -- it.
+  if message and (message.state == 'leased' or message.state == 'delayed')
+      and (message.retry_ms > 0 or message.is_new) then
+    done[at - 5] = 1
+    if is_nack and work_is_spent(message) then
+      message.nacks = message.nacks + 1
+      work_die(message, reason ~= '' and reason or 'nacked')
+    else
+      give_back(message)
+    end
+  end
+end
+return work_answer(done)

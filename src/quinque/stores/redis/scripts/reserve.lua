@@ -1,0 +1,147 @@
+-- reserve.lua: lease a group its next messages, what it may have again before what is new to it.
+--
+-- KEYS     1  slot       HASH  the slot of the feed
+-- ARGV     1  queue            its name
+--          2  family           code of the family
+--          3  now_ms           the broker's clock
+--          4  settle_most      of what is due, so much is settled first
+--          5  group            who gets them
+--          6  lease_ms         for how long; 0 = acknowledged at once
+--          7  count            how many at most
+--          8  room_bytes       when their bodies are larger than this, no more come
+-- RETURNS  id, body, how often it was delivered, id, ...; nothing = ask again, much had expired
+-- ERRORS   WRONGTYPE           the queue belongs to another family
+-- SAME AS  engine/feed/decide.py:reserve
+
+-- include lib/answer.lua
+-- include lib/feed_ahead.lua
+-- include lib/feed_keys.lua
+-- include lib/feed_open.lua
+-- include lib/keep_time.lua
+
+local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
+local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local group, lease_ms, count = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local room_bytes = tonumber(ARGV[8])
+local keys = feed_group_keys(feed, group)
+local given = {}
+
+if not feed_open(feed, family, now_ms, settle_most) then
+  return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
+end
+
+-- The bodies of the first messages, as many as there is room for. They are read in growing lots, so
+-- that little is read in vain when they are large.
+local function read_bodies(ids)
+  local bodies, lot = {}, 8
+  while #bodies < #ids and room_bytes > 0 do
+    local to = math.min(#bodies + lot, #ids)
+    for _, body in ipairs(redis.call('HMGET', feed.bodies, unpack(ids, #bodies + 1, to))) do
+      if room_bytes > 0 then
+        bodies[#bodies + 1] = body
+        room_bytes = room_bytes - #body
+      end
+    end
+    lot = math.min(2 * lot, 1000)
+  end
+  return bodies
+end
+
+-- How often each message was delivered by now; those that were more than once are on record.
+local function count_deliveries(ids)
+  local deliveries, several = {}, {}
+  for at, before in ipairs(feed_many('ZMSCORE', keys.deliveries, ids)) do
+    deliveries[at] = (tonumber(before) or 1) + 1
+    if deliveries[at] > 1 then
+      several[#several + 1] = deliveries[at]
+      several[#several + 1] = ids[at]
+    end
+  end
+  feed_many('ZREM', keys.again, ids)
+  feed_many('ZREM', keys.deliveries, ids)
+  if lease_ms > 0 then
+    feed_many('ZADD', keys.deliveries, several)
+  end
+  return deliveries
+end
+
+local function move_on(last_id)
+  local _, number = feed_cursor(redis.call('HGET', feed.groups, group))
+  number = number or redis.call('HINCRBY', feed.about, 'groups_ever', 1)
+  local place = tonumber(redis.call('ZSCORE', feed.order, last_id))
+  redis.call('HSET', feed.groups, group, string.format('%.0f %.0f', number, place))
+end
+
+local function hold(ids)
+  local held, deadline_ms = {}, now_ms + lease_ms
+  for at, id in ipairs(ids) do
+    held[2 * at - 1], held[2 * at] = deadline_ms, id
+  end
+  feed_many('ZADD', keys.held, held)
+  redis.call('ZADD', feed.deadlines, 'LT', deadline_ms, group)
+  redis.call('ZADD', feed.alarms, 'LT', deadline_ms, feed.queue)
+end
+
+local function remove_singles(ids)
+  local gone = {}
+  for at, is_single in ipairs(feed_many('SMISMEMBER', feed.singles, ids)) do
+    if is_single == 1 then
+      gone[#gone + 1] = ids[at]
+    end
+  end
+  feed_remove(feed, gone)
+end
+
+local function hand_out(ids, comes_again)
+  local bodies = read_bodies(ids)
+  for at = #ids, #bodies + 1, -1 do
+    ids[at] = nil
+  end
+  local deliveries = {}
+  if comes_again then
+    deliveries = count_deliveries(ids)
+  else
+    move_on(ids[#ids])
+  end
+  -- One that is held since before a flush was another message with the same id.
+  if feed_many('ZREM', keys.detached, ids) > 0 then
+    feed_many('ZREM', keys.detached_expiries, ids)
+  end
+  for at, id in ipairs(ids) do
+    given[#given + 1] = id
+    given[#given + 1] = bodies[at]
+    given[#given + 1] = deliveries[at] or 1
+  end
+  if lease_ms > 0 then
+    hold(ids)
+  else
+    remove_singles(ids)
+  end
+end
+
+local is_more = feed.is_there
+while is_more and #given < 3 * count and room_bytes > 0 do
+  local wanted = count - #given / 3
+  local looked_at = feed.is_flooded and math.max(wanted, settle_most) or wanted
+  local ids, comes_again = feed_ahead(feed, group, now_ms, settle_most, looked_at)
+  is_more = #ids > 0 and (comes_again or feed.is_flooded)
+  if feed.is_flooded and #ids > 0 then
+    local expired
+    ids, expired = feed_part(feed, ids, now_ms)
+    feed_remove(feed, expired)
+    for at = #ids, wanted + 1, -1 do
+      ids[at] = nil
+    end
+    is_more = #ids > 0 or feed_round(feed)
+  end
+  if #ids > 0 then
+    hand_out(ids, comes_again)
+  end
+end
+
+if #given > 0 then
+  keep_time(feed.prefix, now_ms)
+elseif feed.rounds > FEED_ROUNDS then
+  return answer(false)
+end
+return answer(given)

@@ -1,0 +1,23 @@
+-- settle_feeds.lua: what time made due in feeds is carried out, or a part of it.
+--
+-- KEYS     1  slot       HASH  the slot of the feeds
+-- ARGV     1  now_ms           the broker's clock
+--          2  settle_most      of what is due in each, so much
+--          3.. queue           of each
+-- RETURNS  0
+-- ERRORS   none
+-- SAME AS  stores/embedded/feed_operations.py:settle
+
+-- include lib/answer.lua
+-- include lib/feed_keys.lua
+-- include lib/feed_rest.lua
+-- include lib/feed_settle.lua
+-- include lib/keep_time.lua
+
+local slot = slot_prefix(KEYS[1])
+local now_ms, settle_most = tonumber(ARGV[1]), tonumber(ARGV[2])
+for _, name in ipairs(feed_rest(3)) do
+  feed_settle(feed_keys(slot, name), now_ms, settle_most)
+end
+keep_time(slot, now_ms)
+return answer(0)

@@ -1,0 +1,26 @@
+-- show.lua: messages of a slot as they are now.
+--
+-- KEYS     1  slot       HASH  the messages' slot
+-- ARGV     1  now_ms           the broker's clock
+--          2  settle_most      settle so many of each kind first
+--          3  with_bodies      1 = their bodies are wanted
+--          4.. id              of each message
+-- RETURNS  for each id what lib/work_message_view.lua has, or nothing if it does not live
+-- ERRORS   none
+-- SAME AS  engine/work/views.py:message_view
+
+-- include lib/work_find_message.lua
+-- include lib/work_message_view.lua
+-- include lib/work_answer.lua
+
+local slot = slot_prefix(KEYS[1])
+local now_ms, settle_most, with_bodies = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
+
+local views = {}
+for at = 4, #ARGV do
+  local id = ARGV[at]
+  local message = work_find_message(slot, id, now_ms, settle_most)
+  local body = message and with_bodies and redis.call('HGET', slot .. 'message:' .. id, 'body')
+  views[at - 3] = message and work_message_view(message, body or false) or false
+end
+return work_answer(views)

@@ -1,0 +1,66 @@
+"""What is done slot by slot and for no client: opening, what time made due, facts for INFO.
+
+Called by   store.py.
+Calls       feeds.py (settles feeds); the scripts open, due, settle and info.
+
+Not here: when a slot has something due (alarms.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from quinque.model.families import BY_CODE
+from quinque.model.limits import SETTLE_MOST
+from quinque.stores.redis import feeds
+from quinque.stores.redis.calls import Arg, Call, Steps
+from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.keys import slot_key
+
+_QUEUES_MOST: Final = 100  # of a slot settled at once, most of them with little to do
+
+
+def open_slots(edge: Edge) -> Steps:
+    """The clock and the stamps are not behind what is known in Redis, and the alarms of all slots
+    are set."""
+    rows = yield [Call("open", [slot_key(slot)], []) for slot in edge.slots]
+    edge.clock.start_from(1000 * max(at_ms for at_ms, _ in rows))
+    edge.stamp_us = max(stamp_us for _, stamp_us in rows)
+
+
+def look_round(slots: Iterable[int]) -> Steps:
+    """The alarms of these slots are as all brokers together have set them."""
+    yield [Call("open", [slot_key(slot)], []) for slot in slots]
+
+
+def tick(slot: bytes, edge: Edge) -> Steps:
+    """What time made due in the slot is carried out, or a part of it."""
+    now_ms = edge.now_ms()
+    (due,) = yield [Call("due", [slot], [now_ms, _QUEUES_MOST])]
+    names = {True: [], False: []}  # type: dict[bool, list[bytes]]
+    for name, code in zip(due[::2], due[1::2], strict=True):
+        names[BY_CODE[int(code)].is_worklist].append(name)
+    calls: list[Call] = []
+    if names[True]:
+        argv: list[Arg] = [now_ms, SETTLE_MOST]
+        for name in names[True]:
+            argv += [name, int(name in edge.watched)]
+        calls.append(Call("settle", [slot], argv))
+    if names[False]:
+        calls.append(feeds.settle_call(slot, names[False], edge))
+    if calls:
+        yield calls
+
+
+def info(edge: Edge) -> Steps:
+    """What stores/base.py calls facts, counted over all slots."""
+    facts: Counter[str] = Counter(queues=0, messages=0, jobs=0, job_queues=0)
+    rows = yield [Call("info", [slot_key(slot)], []) for slot in edge.slots]
+    for queues, worklists, jobs, events in rows:
+        facts["queues"] += queues
+        facts["messages"] += jobs + events
+        facts["jobs"] += jobs
+        facts["job_queues"] += worklists
+    return {**facts, "fsync": edge.fsync}
