@@ -46,6 +46,14 @@ class LateStore:
     def watched(self, names: Collection[bytes]) -> None:
         self._store.watched = names
 
+    @property
+    def on_ready(self) -> Callable[[], None]:
+        return self._store.on_ready
+
+    @on_ready.setter
+    def on_ready(self, tell: Callable[[], None]) -> None:
+        self._store.on_ready = tell
+
     def run(self, op: Op) -> Any:
         if isinstance(op, LookAtNode | SetNode):  # what the node is called, the broker knows
             return self._store.run(op)

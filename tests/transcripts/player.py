@@ -19,19 +19,26 @@ _LOOKS = {
     b"id": rb"[0-9]{16}",
     b"job": rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}",
     b"node": rb"[0-9a-f]{40}",
-    b"cursor": rb"\$[1-4]\r\n[0-9]{1,4}",
+    b"cursor": rb"\$[1-9][0-9]?\r\n[0-9]{1,19}",
 }
 _BYTES = re.compile(rb"<bytes:([0-9]+)>")
 
 
 class Player:
     def __init__(
-        self, transcript: Transcript, folder: Path, protocol: int, *, is_late: bool = False
+        self,
+        transcript: Transcript,
+        folder: Path,
+        protocol: int,
+        *,
+        is_late: bool = False,
+        redis_url: str = "",
     ) -> None:
         self._transcript = transcript
         self._folder = folder
         self._protocol = protocol
         self._is_late = is_late
+        self._redis_url = redis_url
         self._made: dict[bytes, bytes] = {}  # by kind and name
 
     def play(self) -> None:
@@ -40,7 +47,13 @@ class Player:
         Raises AssertionError naming the line after which it did not.
         """
         settings = self._transcript.settings
-        with Stage(self._folder, self._protocol, settings, is_late=self._is_late) as stage:
+        with Stage(
+            self._folder,
+            self._protocol,
+            settings,
+            is_late=self._is_late,
+            redis_url=self._redis_url,
+        ) as stage:
             for step in self._transcript.steps:
                 self._carry_out(stage, step)
                 self._compare(step, stage.replies())

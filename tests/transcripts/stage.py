@@ -28,6 +28,7 @@ from quinque.server.users import Users
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.redis.served import ServedRedisStore
 from tests.transcripts.late_store import LateStore
 
 # Request, NOBLOCK's addition, its turn, a reader it wakes, a tick: each is one iteration later, and
@@ -110,14 +111,16 @@ class Stage:
         settings: dict[str, str] | None = None,
         *,
         is_late: bool = False,
+        redis_url: str = "",
     ) -> None:
-        """With `is_late`, the store answers later and not at once."""
+        """With `is_late`, the store answers later and not at once; with `redis_url` it is there."""
         self.config = Config()
         for name, text in (settings or {}).items():
             self.config.put(name, SETTINGS[name].kind.value(text), "transcript")
         self._folder = folder
         self._protocol = protocol
         self._is_late = is_late
+        self._redis_url = redis_url
         self._clock = ManualClock()
         self._chance = NoChance()
         self._loop = ManualLoop(self._clock)
@@ -144,6 +147,8 @@ class Stage:
     def settle(self) -> None:
         """Everything that can happen without more bytes or more time has happened."""
         self._loop.settle()
+        while isinstance(self._store, ServedRedisStore) and not self._store.is_idle:
+            self._loop.settle()
 
     def replies(self) -> dict[str, bytes]:
         """What each client got since the last time; those that got nothing are left out."""
@@ -152,17 +157,18 @@ class Stage:
 
     def pass_time(self, span_ms: float) -> None:
         self._clock.advance(span_ms)
-        self._loop.settle()
+        self.settle()
 
     def leave(self, client: str) -> None:
         """The client's connection is lost."""
         self._clients.pop(client)[0].connection_lost(None)
-        self._loop.settle()
+        self.settle()
 
     def kill(self) -> None:
         """The broker ends without a last word, and another one starts from what is on the disk."""
-        kept = self._folder / str(self._lives)
-        shutil.copytree(kept, self._folder / str(self._lives + 1))
+        if not self._redis_url:
+            kept = self._folder / str(self._lives)
+            shutil.copytree(kept, self._folder / str(self._lives + 1))
         self._stop()
         self._broker = self._start()
 
@@ -173,11 +179,7 @@ class Stage:
         return connection, wire
 
     def _start(self) -> Broker:
-        folder = self._folder / str(self._lives)
-        self._store = EmbeddedStore(folder, clock=self._clock, chance=self._chance)
-        store: Store = self._store
-        if self._is_late:
-            store = LateStore(self._store, self._loop)
+        self._store = store = self._open()
         broker = Broker(
             self.config,
             store,
@@ -186,16 +188,28 @@ class Stage:
             self._loop,
             lambda: None,
         )
-        self._loop.settle()
+        self.settle()
         return broker
+
+    def _open(self) -> Store:
+        if self._redis_url:
+            return ServedRedisStore(
+                self._redis_url, self._loop, clock=self._clock, chance=self._chance
+            )
+        folder = self._folder / str(self._lives)
+        store = EmbeddedStore(folder, clock=self._clock, chance=self._chance)
+        return LateStore(store, self._loop) if self._is_late else store
 
     def _stop(self) -> None:
         for connection, _ in self._clients.values():
             connection.connection_lost(None)
         self._clients.clear()
         self._broker.turn.stop()
-        self._loop.settle()
-        self._store.close()
+        self.settle()
+        if isinstance(self._store, ServedRedisStore):
+            self._loop.run_until_complete(self._store.aclose())
+        else:
+            self._store.close()
         self._lives += 1
 
 

@@ -29,6 +29,15 @@ def test_it_happens_so_too_when_the_store_answers_later(path: Path, tmp_path: Pa
     Player(transcript, tmp_path, 3, is_late=True).play()
 
 
+@pytest.mark.parametrize(
+    "path", transcript_paths(), ids=lambda path: path.relative_to(FOLDER).as_posix()
+)
+def test_it_happens_so_too_on_redis(path: Path, tmp_path: Path, redis_url: str) -> None:
+    transcript = parse(path.read_text(encoding="utf-8"))
+
+    Player(transcript, tmp_path, 2, redis_url=redis_url).play()
+
+
 def test_a_reply_that_is_not_in_the_transcript_is_noticed(tmp_path: Path) -> None:
     transcript = parse("> PING")
 

@@ -20,6 +20,7 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from socket import gethostname
 
 import uvloop
 
@@ -31,6 +32,7 @@ from quinque.server.commands.table import all_commands
 from quinque.server.config import Config
 from quinque.server.listener import addresses, listen
 from quinque.server.users import Users
+from quinque.stores.base import Store
 from quinque.stores.embedded.store import EmbeddedStore
 
 log = logging.getLogger("quinque")
@@ -45,17 +47,42 @@ def run(config: Config) -> int:
     unknown = users.unknown_commands({row.name for row in with_subcommands(all_commands())})
     if unknown:
         raise BadSetting("\n".join(unknown))
-    store = open_store(config)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(config, store, users))
+            return runner.run(_serve(config, users))
     finally:
-        store.close()
         log.info("stopped")
 
 
-def open_store(config: Config) -> EmbeddedStore:
-    """The store the settings name. Raises FolderLocked, JournalDamaged, BadSetting."""
+def open_store(config: Config, loop: asyncio.AbstractEventLoop) -> Store:
+    """The store the settings name.
+
+    Raises FolderLocked, JournalDamaged, StoreUnavailable, BadSetting.
+    """
+    return _open_embedded(config) if config.store == "embedded" else _open_redis(config, loop)
+
+
+async def close_store(store: Store) -> None:
+    """What the store has under way is done, and it is closed."""
+    if hasattr(store, "aclose"):
+        await store.aclose()
+    else:
+        store.close()
+
+
+def _open_redis(config: Config, loop: asyncio.AbstractEventLoop) -> Store:
+    try:
+        from quinque.stores.redis.served import ServedRedisStore
+    except ModuleNotFoundError as missing:
+        raise BadSetting(
+            f"store: the package {missing.name} is missing: pip install 'quinque[redis]'"
+        ) from missing
+    # The broker's id is kept under this name; the data folder belongs to one broker at a time.
+    node = f"{gethostname()}:{Path(config.dir).resolve()}"
+    return ServedRedisStore(config.store, loop, node=node)
+
+
+def _open_embedded(config: Config) -> EmbeddedStore:
     try:
         store = EmbeddedStore(
             Path(config.dir),
@@ -76,7 +103,15 @@ def open_store(config: Config) -> EmbeddedStore:
     return store
 
 
-async def _serve(config: Config, store: EmbeddedStore, users: Users) -> int:
+async def _serve(config: Config, users: Users) -> int:
+    store = open_store(config, asyncio.get_running_loop())
+    try:
+        return await _serve_from(store, config, users)
+    finally:
+        await close_store(store)
+
+
+async def _serve_from(store: Store, config: Config, users: Users) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     _make_room_for_clients(config)

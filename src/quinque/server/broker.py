@@ -69,6 +69,7 @@ class Broker:
         self.waiters = Waiters(loop, store.run)
         store.watched = self.waiters.lines
         self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency)
+        store.on_ready = self.turn.touch
         self.dispatch = Dispatch(self, commands)
         self.read_live_settings()
         self.turn.touch()

@@ -37,6 +37,7 @@ from quinque.server.setting_kinds import (
     Seconds,
     Secret,
     Size,
+    StoreUrl,
 )
 
 Fsync = Literal["always", "everysec", "no"]
@@ -97,10 +98,11 @@ class Config:
         Path(),
         "The data folder. It is made when missing, and belongs to one broker at a time.",
     )
-    store: Literal["embedded"] = setting(
+    store: str = setting(
         "embedded",
-        Choice(("embedded",)),
-        "Where messages are kept: embedded is a journal in the data folder.",
+        StoreUrl(),
+        "Where messages are kept: embedded is a journal in the data folder, a URL is a Redis that"
+        " several brokers may share.",
     )
     fsync: Fsync = setting(
         "always",

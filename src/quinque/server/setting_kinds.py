@@ -125,6 +125,26 @@ class Path(Text):
         return "path"
 
 
+class StoreUrl(Text):
+    """Where messages are kept: `embedded`, or a Redis; the URL may hold a password."""
+
+    metavar = "URL"
+    is_secret = True
+
+    @property
+    def shape(self) -> str:
+        return "embedded | redis://host:port | rediss://… | unix://path"
+
+    @property
+    def allowed(self) -> str:
+        return "embedded, or a URL that begins with redis://, rediss:// or unix://"
+
+    def value(self, text: str) -> str:
+        if text != "embedded" and not text.startswith(("redis://", "rediss://", "unix://")):
+            raise self.refusal(text)
+        return super().value(text)
+
+
 @dataclass(frozen=True)
 class Choice(Kind[Word]):
     """One of a few words."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quinque.dialects.command import Command, Right, no_queues
 from quinque.errors import BadArgument, BadRequest, NoPermission, printable
 from quinque.model.families import JOBS
-from quinque.model.work_ops import LookAtNode, PurgeAll, SetNode, Take
+from quinque.model.work_ops import LookAtNode, NodeView, PurgeAll, SetNode, Take
 from quinque.server.address import parse_address
 from quinque.server.commands.args import syntax_error
 from quinque.server.commands.subcommands import Run, first_word
@@ -68,6 +68,12 @@ def empty_jobs(connection: Connection) -> Any:
     if user is not None and not connection.sees_all():
         raise NoPermission(f"User {user.name} has no permissions to access every queue")
     return after(broker.store.run(PurgeAll(JOBS)), partial(_release_readers, broker))
+
+
+def _wake_all(broker: Broker, node: NodeView) -> Value:
+    """Whoever waits finds out."""
+    broker.waiters.wake_all()
+    return OK
 
 
 def _release_readers(broker: Broker, count: int) -> Value:
@@ -154,14 +160,15 @@ def run_reset(connection: Connection, argv: list[bytes]) -> Any:
         raise BadArgument(_OTHERWISE)
     if word not in (b"SOFT", b"HARD"):
         raise syntax_error()
-    emptied = empty_jobs(connection)
+    done = empty_jobs(connection)
     if word == b"HARD":
-        connection.broker.store.run(SetNode(is_renamed=True))
+        store = connection.broker.store
+        done = after(done, lambda ok: after(store.run(SetNode(is_renamed=True)), lambda node: ok))
     connection.mark_write()
-    return emptied
+    return done
 
 
-def run_leaving(connection: Connection, argv: list[bytes]) -> Value:
+def run_leaving(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER LEAVING [YES|NO]
 
     With YES, nobody waits here for jobs any more, and HELLO tells clients to go elsewhere; without
@@ -175,10 +182,8 @@ def run_leaving(connection: Connection, argv: list[bytes]) -> Value:
     word = argv[2].upper()
     if word not in (b"YES", b"NO"):
         raise BadArgument("CLUSTER LEAVING is yes or no")
-    broker.store.run(SetNode(is_leaving=word == b"YES"))
-    broker.waiters.wake_all()
     connection.mark_write()
-    return OK
+    return after(broker.store.run(SetNode(is_leaving=word == b"YES")), partial(_wake_all, broker))
 
 
 def run_saveconfig(connection: Connection, argv: list[bytes]) -> Value:

@@ -229,7 +229,7 @@ def _quinque(connection: Connection) -> Facts:
     broker = connection.broker
     return {
         "quinque_version": __version__,
-        "store": broker.config.store,
+        "store": broker.config.store.partition(":")[0],
         **broker.store.info(),
         "waiting_readers": broker.waiters.count,
         "background_additions": len(broker.turn.later),

@@ -12,17 +12,19 @@ import ctypes
 import os
 import resource
 import sys
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from quinque.dialects.command import Command, Right, no_queues
 from quinque.errors import BadArgument, WrongType
 from quinque.model.families import EVENTS, JOBS
-from quinque.model.ops import Count
-from quinque.model.work_ops import LookAt
+from quinque.model.ops import Count, QueueCount
+from quinque.model.work_ops import LookAt, QueueView
 from quinque.server.broker import Broker
 from quinque.server.commands.args import read_number, syntax_error
 from quinque.server.commands.subcommands import Run, first_word
 from quinque.server.connection import Connection
+from quinque.stores.pending import after, instead_of
 from quinque.wire.resp import OK, Value, Verbatim
 
 # A message without its body, in the indexes of its queue: measured as the growth of the process
@@ -76,7 +78,7 @@ class _Kept:
         return self.body_bytes + events * _EVENT_BYTES + self.jobs * _JOB_BYTES
 
 
-def run_usage(connection: Connection, argv: list[bytes]) -> Value:
+def run_usage(connection: Connection, argv: list[bytes]) -> Any:
     """MEMORY USAGE queue [SAMPLES count]
 
     About how many bytes the queue takes, if its bodies are as long as all others are; or null.
@@ -90,11 +92,15 @@ def run_usage(connection: Connection, argv: list[bytes]) -> Value:
         case _:
             raise syntax_error()
     broker = connection.broker
-    total, each_bytes = _messages_in(broker, argv[2])
-    if not total:
+    return after(_messages_in(broker, argv[2]), partial(_usage, broker, argv[2]))
+
+
+def _usage(broker: Broker, queue: bytes, found: tuple[int, int]) -> Value:
+    count, each_bytes = found
+    if not count:
         return None
     kept = _Kept(broker)
-    return len(argv[2]) + total * (each_bytes + kept.body_bytes // max(1, kept.messages))
+    return len(queue) + count * (each_bytes + kept.body_bytes // max(1, kept.messages))
 
 
 def run_stats(connection: Connection, argv: list[bytes]) -> Value:
@@ -154,12 +160,22 @@ def run_purge(connection: Connection, argv: list[bytes]) -> Value:
     return OK
 
 
-def _messages_in(broker: Broker, queue: bytes) -> tuple[int, int]:
-    """How many messages a queue has, and about how large each is without its body."""
-    try:
-        return sum(row.total for row in broker.store.run(Count(EVENTS, [queue]))), _EVENT_BYTES
-    except WrongType:
-        view = broker.store.run(LookAt(JOBS, queue))
+def _messages_in(broker: Broker, queue: bytes) -> Any:
+    """How many messages a queue has, and about how large each is without its body; now, or when it
+    comes."""
+    run = broker.store.run
+    return instead_of(
+        WrongType,
+        lambda: after(run(Count(EVENTS, [queue])), _events_in),
+        lambda: after(run(LookAt(JOBS, queue)), _jobs_in),
+    )
+
+
+def _events_in(rows: list[QueueCount]) -> tuple[int, int]:
+    return sum(row.total for row in rows), _EVENT_BYTES
+
+
+def _jobs_in(view: QueueView | None) -> tuple[int, int]:
     count = view.ready + view.delayed + view.leased + view.dead if view is not None else 0
     return count, _JOB_BYTES
 

@@ -1,0 +1,70 @@
+"""Brokers that share a Redis: what one is told, all of them know, and none of them is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.broker import RunningBroker, start_broker
+
+
+@pytest.fixture
+def brokers(redis_url: str, tmp_path: Path) -> Iterator[tuple[RunningBroker, RunningBroker]]:
+    store = ["--store", redis_url]
+    with (
+        start_broker(tmp_path / "one", *store) as one,
+        start_broker(tmp_path / "two", *store) as two,
+    ):
+        yield one, two
+
+
+Brokers = tuple[RunningBroker, RunningBroker]
+
+
+def test_what_one_was_given_the_other_hands_out(brokers: Brokers) -> None:
+    with brokers[0].connect() as one, brokers[1].connect() as two:
+        id = one.call("ADDJOB", "q", "hello", 0)
+        event = one.call("QADD", "news", 60, "read all about it")
+
+        assert two.call("GETJOB", "FROM", "q") == [[b"q", id, b"hello"]]
+        assert two.call("QGET", "news", "g") == [event, b"read all about it"]
+        assert one.call("ACKJOB", id) == 1
+        assert one.call("QACK", "news", "g", event) == 1
+        assert two.call("SHOW", id) is None
+
+
+def test_a_reader_on_one_is_woken_by_an_addition_on_the_other(brokers: Brokers) -> None:
+    with brokers[0].connect() as one, brokers[1].connect() as two:
+        two.send("GETJOB", "FROM", "q")
+        two.send("PING")
+        id = one.call("ADDJOB", "q", "hello", 0)
+
+        assert two.value() == [[b"q", id, b"hello"]]
+        assert two.value() == b"PONG"
+
+
+def test_a_delay_is_over_though_the_broker_that_was_told_of_it_is_gone(brokers: Brokers) -> None:
+    with brokers[1].connect() as two:
+        two.send("GETJOB", "FROM", "q")
+        with brokers[0].connect() as one:
+            id = one.call("ADDJOB", "q", "hello", 0, "DELAY", 1)
+        brokers[0].kill()
+
+        assert two.value() == [[b"q", id, b"hello"]]
+
+
+def test_whoever_waits_for_the_end_of_a_job_hears_of_it_from_the_other(brokers: Brokers) -> None:
+    with brokers[0].connect() as one, brokers[1].connect() as two:
+        id = one.call("ADDJOB", "q", "hello", 0)
+        two.call("WAITJOB", 1, id)  # from here on it listens
+        two.send("WAITJOB", 0, id)
+        one.call("ACKJOB", id)
+
+        assert two.value() == 1
+
+
+def test_each_has_an_id_of_its_own_and_keeps_it(brokers: Brokers) -> None:
+    with brokers[0].connect() as one, brokers[1].connect() as two:
+        assert one.call("CLUSTER", "MYID") != two.call("CLUSTER", "MYID")
