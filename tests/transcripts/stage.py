@@ -147,8 +147,13 @@ class Stage:
     def settle(self) -> None:
         """Everything that can happen without more bytes or more time has happened."""
         self._loop.settle()
-        while isinstance(self._store, ServedRedisStore) and not self._store.is_idle:
-            self._loop.settle()
+        while self._is_asking():
+            while self._is_asking():
+                self._loop.settle()
+            self._loop.settle()  # what the last answer brought about, which may be a question
+
+    def _is_asking(self) -> bool:
+        return isinstance(self._store, ServedRedisStore) and not self._store.is_idle
 
     def replies(self) -> dict[str, bytes]:
         """What each client got since the last time; those that got nothing are left out."""

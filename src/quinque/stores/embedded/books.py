@@ -9,7 +9,6 @@ Not here: what an operation does.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final
 
 from quinque.engine.queue import Queue
 from quinque.engine.work.directory import Directory
@@ -19,13 +18,12 @@ from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable, WrongType
 from quinque.model.events import FORGOTTEN, Event, Forgotten
 from quinque.model.limits import SETTLE_MOST_FLOODED
 from quinque.model.message import Message
+from quinque.stores.chance import Chance
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.alarms import Alarms
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.node import Node
-
-_POOL_BYTES: Final = 4096  # asked of the system at once: a call costs more than the bytes
 
 
 class Books:
@@ -56,18 +54,7 @@ class Books:
         self.stamp_us = stamp_us  # the newest place and id given out
         self.at_ms = clock.now_us() // 1000  # of the operation under way
         self.alarms = Alarms(queues)
-        self._chance = chance
-        self._pool = b""
-        self._pool_at = 0
-
-    def random(self, count: int) -> bytes:
-        """So many random bytes."""
-        at = self._pool_at
-        if at + count > len(self._pool):
-            self._pool = self._chance(max(count, _POOL_BYTES))
-            at = 0
-        self._pool_at = at + count
-        return self._pool[at : at + count]
+        self.chance = Chance(chance)
 
     def settle_most(self, queue: Queue, now_ms: int, most: int, must: bool) -> int:
         """How much of what time made due an operation settles, 0 = nothing.

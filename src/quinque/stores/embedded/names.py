@@ -9,16 +9,12 @@ Not here: ids in feeds, which are places (engine/feed/apply.py).
 from __future__ import annotations
 
 from binascii import b2a_base64
-from functools import lru_cache
-from typing import Final
 
 from quinque.model.events import NAMED, Named
-from quinque.model.limits import JITTER_MS
 from quinque.model.work_ops import Terms
+from quinque.stores.chance import id_tail
 from quinque.stores.embedded.books import Books
 from quinque.stores.embedded.node import Node
-
-_TTL_MOST_MINUTES: Final = 0xFFFF
 
 
 class Names:
@@ -29,13 +25,10 @@ class Names:
         """The node, which has an id from here on."""
         node = self._books.node
         if not node.id:
-            id = self._new_node_id()
+            id = self._books.chance.node_id()
             self._books.journal.append(Named(NAMED, id, node.is_leaving))
             node.id, node.segment = id, self._books.journal.segment
         return node
-
-    def _new_node_id(self) -> bytes:
-        return self._books.random(20).hex().encode()
 
     def new_ids(self, count: int, terms: Terms, node_id: bytes) -> list[bytes]:
         """Ids nobody has.
@@ -43,24 +36,17 @@ class Names:
         D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
           node id  144 random bits          life in minutes, odd if it may come back
         """
-        text = b2a_base64(self._books.random(18 * count), newline=False)
-        node, tail = node_id[:8], _id_tail(terms.ttl_ms, terms.retry_ms)
+        text = b2a_base64(self._books.chance.take(18 * count), newline=False)
+        node, tail = node_id[:8], id_tail(terms.ttl_ms, terms.retry_ms)
         return [b"D-%b-%b-%b" % (node, text[at : at + 24], tail) for at in range(0, 24 * count, 24)]
 
     def jitter_ms(self) -> int:
-        pair = self._books.random(2)
-        return (pair[0] << 8 | pair[1]) % (2 * JITTER_MS) - JITTER_MS
+        return self._books.chance.jitter_ms()
 
     def set_node(self, is_leaving: bool, *, is_renamed: bool) -> Node:
         """The node leaves or does not, under this name or a new one."""
         node = self.known_node()
-        id = self._new_node_id() if is_renamed else node.id
+        id = self._books.chance.node_id() if is_renamed else node.id
         self._books.journal.append(Named(NAMED, id, is_leaving))
         node.id, node.is_leaving, node.segment = id, is_leaving, self._books.journal.segment
         return node
-
-
-@lru_cache(maxsize=1024)
-def _id_tail(ttl_ms: int, retry_ms: int) -> bytes:
-    minutes = min(ttl_ms // 60_000, _TTL_MOST_MINUTES)
-    return b"%04x" % (minutes | 1 if retry_ms else minutes & ~1)

@@ -63,7 +63,7 @@ def by_slot(ids: Iterable[bytes]) -> dict[int, list[bytes]]:
 def known_node(edge: Edge) -> Steps:
     """The node, which has an id from here on."""
     if edge.node is None:
-        (reply,) = yield [Call("look_at_node", [node_key(edge.node_name)], [edge.new_node_id()])]
+        (reply,) = yield [Call("look_at_node", [node_key(edge.node_name)], [edge.chance.node_id()])]
         edge.node = NodeView(reply[0], bool(reply[1]))
     return edge.node
 
@@ -103,7 +103,7 @@ def take(op: Take, edge: Edge) -> Steps:
     if names:
         argv: list[Arg] = [
             *(op.family.code, edge.now_ms(), min(op.count, RESERVE_MOST), RESERVE_MOST_BYTES),
-            *(edge.jitter_ms(), SETTLE_MOST, int(not node.is_leaving and not op.patterns)),
+            *(edge.chance.jitter_ms(), SETTLE_MOST, int(not node.is_leaving and not op.patterns)),
             edge.take_stamps(1) if op.patterns else 0,
         ]
         for name in names:
@@ -139,7 +139,7 @@ def requeue(op: Requeue, edge: Edge) -> Steps:
 
 
 def hold(op: Hold, edge: Edge) -> Steps:
-    argv = [edge.now_ms(), SETTLE_MOST, edge.jitter_ms()]
+    argv = [edge.now_ms(), SETTLE_MOST, edge.chance.jitter_ms()]
     return (yield from _for_each(op.message_ids, "hold", argv))
 
 
@@ -163,7 +163,7 @@ def _for_each(ids: Sequence[bytes], script: str, argv: Sequence[Arg]) -> Steps:
 
 
 def extend(op: Extend, edge: Edge) -> Steps:
-    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, edge.jitter_ms(), op.message_id]
+    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, edge.chance.jitter_ms(), op.message_id]
     try:
         (reply,) = yield [Call("extend", [slot_key(slot_of_id(op.message_id))], argv)]
     except (NoMessage, TooLate) as error:
@@ -223,7 +223,7 @@ def look_at_node(op: LookAtNode, edge: Edge) -> Steps:
 def set_node(op: SetNode, edge: Edge) -> Steps:
     yield from known_node(edge)
     argv: list[Arg] = [
-        edge.new_node_id() if op.is_renamed else b"",
+        edge.chance.node_id() if op.is_renamed else b"",
         b"" if op.is_leaving is None else int(op.is_leaving),
     ]
     (reply,) = yield [Call("set_node", [node_key(edge.node_name)], argv)]
