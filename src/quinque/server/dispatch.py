@@ -305,10 +305,19 @@ class Dispatch:
         """Run a request whose reply depends on the session, now or when there is something."""
         result = self._run(request.op if isinstance(request, Wait) else request)
         if isinstance(result, Pending):
-            go_on = partial(self._reply_or_wait, connection, row, request)
+            go_on = partial(self._reply_or_look_again, connection, row, request)
             self._ask(connection, row, result, go_on)
         else:
             self._reply_or_wait(connection, row, request, result)
+
+    def _reply_or_look_again(
+        self, connection: Connection, row: Command, request: Op | Wait, result: Any
+    ) -> None:
+        """As below, for an answer that was under way: a notice that came meanwhile found nobody
+        waiting, so who waits from now on looks once more."""
+        self._reply_or_wait(connection, row, request, result)
+        if connection.waiting is not None:
+            self._broker.waiters.look_again(connection.waiting)
 
     def _reply_or_wait(
         self, connection: Connection, row: Command, request: Op | Wait, result: Any

@@ -116,6 +116,10 @@ class Waiters:
         for line in [*self.lines.values(), *self._lines_by_pattern.values()]:
             self._serve(list(line), 0, set())
 
+    def look_again(self, waiting: Waiting) -> None:
+        """Serve this reader, if there is something for it."""
+        self._serve([waiting], 0, set())
+
     def _serve(self, readers: Sequence[Waiting], at: int, empty: set[bytes]) -> None:
         """Serve the readers from number `at` on; nothing is left for the groups in `empty`."""
         while at < len(readers):
