@@ -112,7 +112,7 @@ def test_what_expired_is_not_counted_by_an_addition(store: Store, clock: ManualC
 
     clock.advance(1_000)
 
-    add(store, b"1", max_length=1)
+    assert len(add(store, b"1", max_length=1)) == 1  # and is not refused with QueueFull
 
 
 def test_an_addition_for_which_there_are_not_enough_nodes_is_refused(store: Store) -> None:
