@@ -1,6 +1,6 @@
 """Read a folder back: apply every record, in the order it was written.
 
-Called by   store.py when it opens; cli/check.py reads with it and changes nothing.
+Called by   store.py when it opens; survey.py and copy_out.py read with it and change nothing.
 Calls       records.py (bytes), engine/feed/apply.py (rules).
 
 A torn tail, which a crash leaves and nobody was told of, is cut and reported. Anything else that
@@ -95,11 +95,25 @@ def recover(journal: Journal, bodies: Bodies, clock: Clock) -> Recovered:
 
     Raises JournalDamaged.
     """
+    done = read_segments(journal, bodies, os.O_RDWR)
+    clock.start_from(max(done.now_ms * 1000, done.stamp_us))
+    newest = max(journal.files, default=0)
+    if newest and journal.sizes[newest]:
+        journal.resume(newest, journal.sizes[newest])
+    else:
+        if newest:  # a segment of which not even the first batch got to the disk
+            journal.drop(newest)
+        journal.open_segment(max(newest, 1), done.stamp_us, clock.now_us() // 1000)
+    return done
+
+
+def read_segments(journal: Journal, bodies: Bodies, access: int) -> Recovered:
+    """The queues of the folder; its segments are open as `access` says. Raises JournalDamaged."""
     done = Recovered()
     paths = segment_paths(journal.folder)
     end = 0
     for at, (number, path) in enumerate(paths):
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(path, access | os.O_CLOEXEC)
         journal.files[number] = file
         data = read_whole(file)
         previous_end, end = (
@@ -111,14 +125,6 @@ def recover(journal: Journal, bodies: Bodies, clock: Clock) -> Recovered:
             raise _damaged(paths[at - 1][1], previous_end, why)
         journal.sizes[number] = end
     finish(done)
-    clock.start_from(max(done.now_ms * 1000, done.stamp_us))
-    if paths and end:
-        journal.resume(paths[-1][0], end)
-    else:
-        if paths:  # a segment of which not even the first batch got to the disk
-            journal.drop(paths[-1][0])
-        number = paths[-1][0] if paths else 1
-        journal.open_segment(number, done.stamp_us, clock.now_us() // 1000)
     return done
 
 
@@ -215,12 +221,15 @@ def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> None:
             return
         # How far a group came stands in its Leased records too; a later one says whose queue.
         queue = _queue_of(done, bodies, record[1], _UNKNOWN.code)
-    gone: Any = None
+    gone: Any = ()
     if isinstance(queue, Worklist):
         if kind in APPLY_TO_WORK:
             gone = APPLY_TO_WORK[kind](queue, event)
-    elif isinstance(queue, Feed) and kind in APPLY_TO_FEED:
-        gone = APPLY_TO_FEED[kind](queue, event)
+    elif isinstance(queue, Feed):
+        if kind in APPLY_TO_FEED:
+            gone = APPLY_TO_FEED[kind](queue, event)
+        elif kind == FORGOTTEN:  # a worklist that was only asked for, after the feed had ended
+            gone = list(queue.messages.values())
     if kind in _WITH_THE_GONE:
         bodies.went(gone)
     if kind == FORGOTTEN:
