@@ -27,10 +27,11 @@ run: .venv/package
 
 # worksteal: the tests of tests/faults take many times longer than the others.
 # Then what clients and users see once more, on the compiled build; the other tests reach into what
-# only Python shows.
+# only Python shows, and what a cluster does differently is not compiled.
 test: lint programs $(NODE_CLIENTS) build/compiled/made
 	$(BIN)/python -m pytest $(SPREAD) $(TESTS)
-	[ -n "$(TESTS)" ] || PYTHONPATH=build/compiled $(BIN)/python -m pytest $(SPREAD) \
+	[ -n "$(TESTS)" ] || QUINQUE_STORES="embedded redis" PYTHONPATH=build/compiled \
+	    $(BIN)/python -m pytest $(SPREAD) \
 	    tests/conformance tests/engine tests/transcripts tests/server tests/clients
 
 lint: .venv/develop

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import redis
 
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client
+from tests.servers import stores
+from tests.servers.redis_cluster import RedisCluster
+from tests.servers.redis_server import RedisServer
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """One broker for the tests of a file; each test uses queues of its own."""
-    with start_broker(tmp_path_factory.mktemp("broker")) as running:
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningBroker]:
+    """One broker for the tests of a file; each test uses queues of its own.
+
+    Its store is an embedded one, or of the kind that stores.on_every_kind() asks for.
+    """
+    flags = stores.store_flags(request, getattr(request, "param", stores.EMBEDDED))
+    with start_broker(tmp_path_factory.mktemp("broker"), *flags) as running:
         yield running
 
 
@@ -51,36 +55,29 @@ def queue(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def redis_server() -> Iterator[str]:
-    """A real redis-server of this test process alone, on a socket in a folder of its own: no port
-    that two of them could both choose."""
-    folder = Path(tempfile.mkdtemp(prefix="quinque-redis-"))  # short: a socket's path has 107 bytes
-    path = folder / "socket"
-    options = ["--port", "0", "--unixsocket", str(path), "--dir", str(folder)]
-    process = subprocess.Popen(
-        ["redis-server", *options, "--save", "", "--appendonly", "no"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    said = []
-    for line in process.stdout:
-        said.append(line)
-        if "eady to accept connections" in line:
-            break
-    else:
-        raise AssertionError("redis-server did not start:\n" + "".join(said))
-    yield f"unix://{path}"
-    process.kill()
-    process.communicate()
-    shutil.rmtree(folder)
+def redis_server() -> Iterator[RedisServer]:
+    """A real redis-server of this test process alone."""
+    with RedisServer(on_socket=True) as server:
+        yield server
 
 
 @pytest.fixture
-def redis_url(redis_server: str) -> str:
+def redis_url(redis_server: RedisServer) -> str:
     """The same, with nothing in it."""
-    with redis.Redis.from_url(redis_server) as client:
-        client.flushall()
-    return redis_server
+    redis_server.flush()
+    return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[RedisCluster]:
+    """A real Redis Cluster of this test process alone: three primaries, a replica each."""
+    # Patient: on a busy machine a node may be silent for a while and yet be well.
+    with RedisCluster(node_timeout_ms=15_000) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def redis_cluster_url(redis_cluster: RedisCluster) -> str:
+    """The same, with nothing in it."""
+    redis_cluster.flush()
+    return redis_cluster.url

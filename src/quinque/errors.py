@@ -26,10 +26,14 @@ Calls       nothing.
     │   ├── LimitReached      ERR          a limit of the server, named
     │   └── Busy              ERR          the background pool is full
     ├── DiskFull              DISKFULL     nothing changed; free some room and repeat
+    ├── NotDone               NOTDONE      the store was not reached in time; nothing changed
     ├── StoreUnavailable      UNAVAILABLE  the effect of the request is unknown
     ├── Unblocked             UNBLOCKED    CLIENT UNBLOCK … ERROR
     ├── FolderLocked          LOCKED       another process uses the data folder
     ├── JournalDamaged        DAMAGED      a checksum does not match what was acknowledged
+    ├── CopyRefused           ERR          a store is not fit to be copied, or to be copied into
+    ├── CopyUnfinished        ERR          a store holds a part of a copy
+    ├── CopyDiffers           ERR          what was copied is not what is in the source
     └── BadSetting            ERR          a setting is unknown or has a wrong value
 
 `code` is the first word on the wire. `retry` says whether the same request may succeed
@@ -222,6 +226,13 @@ class DiskFull(QuinqueError):
     retry = True
 
 
+class NotDone(QuinqueError):
+    """The store could not be reached in time, or refused: nothing was changed."""
+
+    code = "NOTDONE"
+    retry = True
+
+
 class StoreUnavailable(QuinqueError):
     """The store failed while the request was under way: its effect is unknown."""
 
@@ -249,6 +260,23 @@ class JournalDamaged(QuinqueError):
     """The journal does not hold what it once acknowledged; the text says where."""
 
     code = "DAMAGED"
+
+
+class CopyRefused(QuinqueError):
+    """A store is not fit to be copied, or to be copied into; nothing changed."""
+
+
+class CopyUnfinished(QuinqueError):
+    """A store holds a part of a copy, and is of no use until it holds all of it."""
+
+    def __init__(self, target: str, source: str) -> None:
+        super().__init__(
+            f"{target} holds a part of {source}: finish it with 'quinque copy', or empty it"
+        )
+
+
+class CopyDiffers(QuinqueError):
+    """What was copied is not what is in the source; the text names the queues."""
 
 
 class BadSetting(QuinqueError):

@@ -292,7 +292,7 @@ def test_latency_events_can_be_asked_for(connected: redis.Redis) -> None:
     [
         ("BADID", ("ACKJOB", UNKNOWN, "D-short")),
         ("NOJOB", ("WORKING", UNKNOWN)),
-        ("NOREPL", ("ADDJOB", "q", "x", 0, "REPLICATE", 2)),
+        ("NOREPL", ("ADDJOB", "q", "x", 0, "REPLICATE", 9)),
     ],
 )
 def test_an_error_begins_with_its_code(call: Call, code: str, words: tuple[object, ...]) -> None:

@@ -297,7 +297,7 @@ def test_a_waiting_worker_gets_the_next_job(
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("NOREPL", ("ADDJOB", "q", "x", 0, "REPLICATE", 2)),
+        ("NOREPL", ("ADDJOB", "q", "x", 0, "REPLICATE", 9)),
         ("BADID", ("SHOW", "not-an-id")),
         ("NOJOB", ("WORKING", UNKNOWN)),
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.redis.store import RedisStore
+from tests.servers import stores
 
 Opener = Callable[[ManualClock], Store]
 MEMORY = Path("/dev/shm")
@@ -27,15 +29,15 @@ def embedded(request: pytest.FixtureRequest, folder: Path) -> Opener:
     return lambda clock: EmbeddedStore(folder / "data", clock=clock, segment_bytes=4096)
 
 
-def on_redis(request: pytest.FixtureRequest, folder: Path) -> Opener:
-    url: str = request.getfixturevalue("redis_url")
+def shared(kind: str, request: pytest.FixtureRequest, folder: Path) -> Opener:
+    url = stores.empty_store_url(request, kind)
     return lambda clock: RedisStore(url, clock=clock)
 
 
 # For each test: what opens a store that is empty at first and keeps what is in it.
 OPENERS: Final[dict[str, Callable[[pytest.FixtureRequest, Path], Opener]]] = {
-    "embedded": embedded,
-    "redis": on_redis,
+    stores.EMBEDDED: embedded,
+    **{kind: partial(shared, kind) for kind in stores.SHARED},
 }
 
 

@@ -16,6 +16,7 @@ from tests.conformance.words import (
     ack,
     counts,
     everything,
+    fact,
     lease,
     peek,
     put,
@@ -351,7 +352,7 @@ def test_9_ticks_carry_out_what_is_due_and_say_when_the_next_thing_is(
     clock.advance(HOUR_MS)
     tick(store)
     assert store.next_due_ms() == NEVER_MS
-    assert store.info()["messages"] == 0
+    assert fact(store, "messages") == 0
 
 
 def test_9_a_tick_that_comes_early_or_twice_does_nothing(store: Store, clock: ManualClock) -> None:
@@ -437,7 +438,7 @@ def test_11_settings_hold_from_when_they_are_set(
     store.commit()
     store.configure("always", 1)
 
-    assert store.info()["fsync"] == "always"
+    assert fact(store, "fsync") == "always"
     assert take(store, 2) == [b"in memory", b"on disk"]
     store = reopen(clock)
     assert take(store, 2, group=b"h") == [b"in memory", b"on disk"]

@@ -117,7 +117,7 @@ def test_what_expired_is_not_counted_by_an_addition(store: Store, clock: ManualC
 
 def test_an_addition_for_which_there_are_not_enough_nodes_is_refused(store: Store) -> None:
     with pytest.raises(NoReplicas):
-        add(store, b"1", replicas=2)
+        add(store, b"1", replicas=5)
 
     assert all_queues(store) == []
 
@@ -128,7 +128,7 @@ def test_what_an_addition_is_refused_for_first(store: Store) -> None:
     pause_in(store)
 
     with pytest.raises(NoReplicas):
-        add(store, b"2", replicas=2, key=b"k", max_length=1)
+        add(store, b"2", replicas=5, key=b"k", max_length=1)
     assert add(store, b"2", key=b"k", max_length=1) == [known]
     with pytest.raises(QueueFull):
         add(store, b"2", key=b"other", max_length=1)

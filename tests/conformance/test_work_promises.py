@@ -39,7 +39,7 @@ from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance import words
 from tests.conformance.conftest import Reopen
-from tests.conformance.words import HOUR_MS, peek, put, tick
+from tests.conformance.words import HOUR_MS, fact, peek, put, tick
 from tests.conformance.work_words import (
     AFTER_MS,
     BEFORE_MS,
@@ -76,8 +76,8 @@ from tests.conformance.work_words import (
 TERMS = Terms(DAY_MS, retry_ms=MINUTE_MS)
 
 REFUSED: list[tuple[Op, type[QuinqueError]]] = [
-    (Add(JOBS, b"w", [b"new"], Terms(DAY_MS, replicas=2)), NoReplicas),
-    (Add(JOBS, b"new", [b"new"], Terms(DAY_MS, replicas=2)), NoReplicas),
+    (Add(JOBS, b"w", [b"new"], Terms(DAY_MS, replicas=5)), NoReplicas),
+    (Add(JOBS, b"new", [b"new"], Terms(DAY_MS, replicas=5)), NoReplicas),
     (Add(JOBS, b"w", [b"new"], TERMS, max_length=1), QueueFull),
     (Add(JOBS, b"paused", [b"new"], TERMS), QueuePaused),
     (Extend(JOBS, NOBODY), NoMessage),
@@ -313,11 +313,11 @@ def test_9_ticks_carry_out_what_is_due_and_say_when_the_next_thing_is(
     assert store.next_due_ms() == store.now_ms() + HOUR_MS - due_ms
     clock.advance(HOUR_MS)
     tick(store)
-    assert store.info()["messages"] == 0
+    assert fact(store, "messages") == 0
     clock.advance(HOUR_MS)
     tick(store)
     assert store.next_due_ms() == NEVER_MS
-    assert store.info()["queues"] == 0
+    assert fact(store, "queues") == 0
 
 
 def test_9_a_tick_that_comes_early_or_twice_does_nothing(store: Store, clock: ManualClock) -> None:

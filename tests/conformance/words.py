@@ -97,3 +97,10 @@ def everything(store: Store) -> object:
         for group in [b"nobody", *(count.group for count in row.groups)]
         for last in (False, True)
     ]
+
+
+def fact(store: Store, name: str) -> int | str:
+    """What the store says of itself under this name."""
+    facts = store.info()
+    assert isinstance(facts, dict), "here every store answers at once"
+    return facts[name]

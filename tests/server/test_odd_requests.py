@@ -11,6 +11,9 @@ from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.commands.table import all_commands
 from tests.server.broker import RunningBroker
 from tests.server.resp import Client
+from tests.servers.stores import on_every_kind as pytest_generate_tests
+
+__all__ = ["pytest_generate_tests"]
 
 # They end the connection or the broker, hold everyone up, or are not answered one to one.
 LEFT_OUT = {

@@ -8,6 +8,9 @@ import pytest
 
 from tests.server.broker import RunningBroker, wait_until
 from tests.server.resp import Client, request
+from tests.servers.stores import on_every_kind as pytest_generate_tests
+
+__all__ = ["pytest_generate_tests"]
 
 
 def test_a_pipeline_is_answered_in_order(client: Client, queue: str) -> None:
@@ -26,6 +29,17 @@ def test_a_pipeline_is_answered_in_order(client: Client, queue: str) -> None:
             assert client.read().endswith(b"with args beginning with: '%d'\r\n" % number)
         if number % 11 == 0:
             assert len(client.value()) == 16
+
+
+def test_many_that_are_alike_are_answered_before_what_was_asked_after_them(
+    client: Client, queue: str
+) -> None:
+    client.send_bytes(request("ADDJOB", queue, "x", 0) * 2000 + request("ECHO", "after"))
+
+    ids = [client.value() for _ in range(2000)]
+
+    assert len(set(ids)) == 2000
+    assert client.value() == b"after"
 
 
 def test_what_one_request_stored_the_next_one_finds(client: Client, queue: str) -> None:

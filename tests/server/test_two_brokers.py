@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.server.broker import RunningBroker, start_broker
+from tests.servers import stores
 
 
-@pytest.fixture
-def brokers(redis_url: str, tmp_path: Path) -> Iterator[tuple[RunningBroker, RunningBroker]]:
-    store = ["--store", redis_url]
+@pytest.fixture(params=stores.SHARED)
+def brokers(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[RunningBroker, RunningBroker]]:
+    store = stores.store_flags(request, request.param)
     with (
         start_broker(tmp_path / "one", *store) as one,
         start_broker(tmp_path / "two", *store) as two,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +60,13 @@ class ManualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return (self._clock.now_us() - self._start_us) / 1e6
 
-    def settle(self) -> None:
-        for _ in range(_ITERATIONS):
+    def settle(self, is_asking: Callable[[], bool]) -> None:
+        """So many iterations have passed since nothing was asked for elsewhere any more."""
+        left = _ITERATIONS
+        while left:
             self.call_soon(self.stop)
             self.run_forever()
+            left = _ITERATIONS if is_asking() else left - 1
 
 
 class Wire(asyncio.Transport):
@@ -144,13 +147,15 @@ class Stage:
             self._clients[client] = self._connect()
         self._clients[client][0].data_received(b"".join(map(request_bytes, requests)))
 
+    def go_on(self, iterations: int) -> None:
+        """So many iterations of the event loop have passed, and no more."""
+        for _ in range(iterations):
+            self._loop.call_soon(self._loop.stop)
+            self._loop.run_forever()
+
     def settle(self) -> None:
         """Everything that can happen without more bytes or more time has happened."""
-        self._loop.settle()
-        while self._is_asking():
-            while self._is_asking():
-                self._loop.settle()
-            self._loop.settle()  # what the last answer brought about, which may be a question
+        self._loop.settle(self._is_asking)
 
     def _is_asking(self) -> bool:
         return isinstance(self._store, ServedRedisStore) and not self._store.is_idle
@@ -159,6 +164,10 @@ class Stage:
         """What each client got since the last time; those that got nothing are left out."""
         taken = {name: wire.take() for name, (_, wire) in self._clients.items()}
         return {name: data for name, data in taken.items() if data}
+
+    def unsent(self, client: str) -> bytes:
+        """What the client is about to get when the turn ends."""
+        return b"".join(self._clients[client][0].out)
 
     def pass_time(self, span_ms: float) -> None:
         self._clock.advance(span_ms)
@@ -198,9 +207,8 @@ class Stage:
 
     def _open(self) -> Store:
         if self._redis_url:
-            return ServedRedisStore(
-                self._redis_url, self._loop, clock=self._clock, chance=self._chance
-            )
+            opening = ServedRedisStore.open(self._redis_url, clock=self._clock, chance=self._chance)
+            return self._loop.run_until_complete(opening)
         folder = self._folder / str(self._lives)
         store = EmbeddedStore(folder, clock=self._clock, chance=self._chance)
         return LateStore(store, self._loop) if self._is_late else store

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import stores
 from tests.transcripts.notation import FOLDER, parse, transcript_paths
 from tests.transcripts.player import Player
+
+# What of a reply depends on how many servers there are: each primary of the cluster has a replica.
+ELSEWHERE = {"cluster": {"as many nodes; there is one": "as many nodes; there are 2"}}
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -29,13 +33,20 @@ def test_it_happens_so_too_when_the_store_answers_later(path: Path, tmp_path: Pa
     Player(transcript, tmp_path, 3, is_late=True).play()
 
 
+@pytest.mark.parametrize("kind", stores.SHARED)
 @pytest.mark.parametrize(
     "path", transcript_paths(), ids=lambda path: path.relative_to(FOLDER).as_posix()
 )
-def test_it_happens_so_too_on_redis(path: Path, tmp_path: Path, redis_url: str) -> None:
-    transcript = parse(path.read_text(encoding="utf-8"))
+def test_it_happens_so_too_on_redis(
+    path: Path, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    text = path.read_text(encoding="utf-8")
+    for alone, elsewhere in ELSEWHERE.get(kind, {}).items():
+        text = text.replace(alone, elsewhere)
+    transcript = parse(text)
+    url = stores.empty_store_url(request, kind)
 
-    Player(transcript, tmp_path, 2, redis_url=redis_url).play()
+    Player(transcript, tmp_path, 2, redis_url=url).play()
 
 
 def test_a_reply_that_is_not_in_the_transcript_is_noticed(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from quinque.errors import BadSetting
 from quinque.server.address import Address, parse_address
+from quinque.server.address_kinds import Addresses, Reachable
 from quinque.server.config import SETTINGS
 from quinque.server.setting_kinds import (
     MOST_SIZE,
-    Addresses,
     Count,
     Flag,
     Kind,
@@ -138,6 +138,19 @@ def test_a_long_value_is_cut_in_the_error() -> None:
 )
 def test_an_address_is_a_host_and_a_port_or_a_unix_path(text: str, address: Address) -> None:
     assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "10.0.0.1:1", "[::1]:4777", "my-host.example:65535"])
+def test_what_others_can_connect_to_can_be_announced(text: str) -> None:
+    assert Reachable().value(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["host", ":4777", "0.0.0.0:4777", "[::]:4777", "h:0", "unix:/run/q.sock", "h:1,h:2"]
+)
+def test_what_nobody_can_connect_to_is_not_announced(text: str) -> None:
+    with pytest.raises(BadSetting, match="that others can connect to"):
+        Reachable().value(text)
 
 
 @pytest.mark.parametrize(

@@ -48,19 +48,25 @@ def parsed(text: str) -> Any:
     return row.parse(argv, NOBODY) if row.with_session else row.parse(argv)
 
 
-def add(*, max_length: int = 0, key: bytes | None = None, **terms: int) -> Add:
+def add(
+    *,
+    max_length: int = 0,
+    key: bytes | None = None,
+    confirm_ms: int | None = NEVER_MS,
+    **terms: int,
+) -> Add:
     given = {"ttl_ms": 86_400_000, "retry_ms": 300_000} | terms
-    return Add(JOBS, b"q", [b"body"], Terms(**given), key, max_length)
+    return Add(JOBS, b"q", [b"body"], Terms(**given), key, max_length, confirm_ms)
 
 
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
         ("0", add()),
-        ("200", add()),
-        ("+7", add()),
-        ("007", add()),
-        ("0 ASYNC", add()),
+        ("200", add(confirm_ms=200)),
+        ("+7", add(confirm_ms=7)),
+        ("007", add(confirm_ms=7)),
+        ("0 ASYNC", add(confirm_ms=None)),
         ("0 TTL 3600", add(ttl_ms=3_600_000)),
         ("0 ttl 60 Retry 5", add(ttl_ms=60_000, retry_ms=5_000)),
         ("0 RETRY 0", add(retry_ms=0)),
@@ -68,7 +74,7 @@ def add(*, max_length: int = 0, key: bytes | None = None, **terms: int) -> Add:
         ("0 DELAY 5", add(delay_ms=5_000)),
         ("0 DELAY 86399", add(delay_ms=86_399_000)),
         ("0 REPLICATE 3", add(replicas=3)),
-        ("0 REPLICATE 65535 ASYNC", add(replicas=65_535)),
+        ("0 REPLICATE 65535 ASYNC", add(replicas=65_535, confirm_ms=None)),
         ("0 RETRY 0 REPLICATE 1", add(retry_ms=0)),
         ("0 MAXLEN 1", add(max_length=1)),
         ("0 MAXLEN 9223372036854775807", add(max_length=2**63 - 1)),

@@ -3,7 +3,7 @@
 Called by   test_request_streams.py, test_request_limits.py.
 Calls       wire/requests.py, through `read` only.
 
-Not here: lines of words as Redis reads them (redis_server.py).
+Not here: lines of words as Redis reads them (redis_reader.py).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from quinque.wire.inline import split_inline
 from tests.model.effort import effort
-from tests.wire.redis_server import RedisServer, start_redis_server
+from tests.wire.redis_reader import RedisReader, start_reader
 from tests.wire.streams import read
 
 TABLE: dict[str, tuple[bytes, list[bytes] | None]] = {
@@ -84,13 +84,13 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with start_redis_server() as server:
+def redis() -> Iterator[RedisReader]:
+    with start_reader() as server:
         yield server
 
 
 @pytest.mark.parametrize("what", TABLE)
-def test_a_line_has_the_words_that_redis_finds_in_it(redis: RedisServer, what: str) -> None:
+def test_a_line_has_the_words_that_redis_finds_in_it(redis: RedisReader, what: str) -> None:
     line, words = TABLE[what]
 
     assert redis.words(line) == words
@@ -99,18 +99,18 @@ def test_a_line_has_the_words_that_redis_finds_in_it(redis: RedisServer, what: s
 
 @effort(examples=500)
 @given(st.text("\"\"''\\\\ \t\r\v\f" + "abnrtx04gF", max_size=24).map(str.encode))
-def test_any_line_has_the_words_that_redis_finds_in_it(redis: RedisServer, line: bytes) -> None:
+def test_any_line_has_the_words_that_redis_finds_in_it(redis: RedisReader, line: bytes) -> None:
     assert split_inline(line) == redis.words(line)
 
 
 @effort(examples=100)
 @given(st.binary(max_size=20).filter(lambda line: b"\0" not in line and b"\n" not in line))
-def test_any_bytes_have_the_words_that_redis_finds_in_them(redis: RedisServer, line: bytes) -> None:
+def test_any_bytes_have_the_words_that_redis_finds_in_them(redis: RedisReader, line: bytes) -> None:
     assert split_inline(line) == redis.words(line)
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_broken_bytes_are_refused_in_the_words_of_redis(redis: RedisServer, what: str) -> None:
+def test_broken_bytes_are_refused_in_the_words_of_redis(redis: RedisReader, what: str) -> None:
     """Ours may go on after them: with the limit."""
     ours = read([BROKEN[what]])
 

@@ -1,8 +1,8 @@
 """The command `quinque`: what it is asked, and with which code it ends.
 
 Called by   the shell (`quinque`, `python -m quinque`).
-Calls       cli/options.py to read the settings; cli/serve.py and cli/check.py do the work, and
-            are imported when asked for, so that help and errors are there at once.
+Calls       cli/options.py to read the settings; cli/serve.py, cli/check.py and cli/copy.py do the
+            work, and are imported when asked for, so that help and errors are there at once.
 
     0  done          1  it was tried and failed          2  it was asked wrongly
 
@@ -87,6 +87,28 @@ def check(ctx: click.Context, folder: str, repair: bool) -> None:
         return run(folder, repair)
 
     ctx.exit(_code_of(run_check))
+
+
+@main.command()
+@click.argument("source", metavar="FROM-URL")
+@click.argument("target", metavar="TO-URL")
+@click.option("--live", is_flag=True, help="Go on though brokers use one of them.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool) -> None:
+    """Copy everything from the store FROM-URL into the store TO-URL, and compare them.
+
+    A store is a data folder (PATH or embedded:PATH) or a Redis (redis://, rediss://, unix://,
+    redis+sentinel://, redis+cluster://). A copy that was interrupted goes on when it is
+    asked for again.
+    """
+
+    def run_copy() -> int:
+        from quinque.cli.copy import run
+
+        return run(source, target, is_live=live, as_json=as_json)
+
+    ctx.exit(_code_of(run_copy))
 
 
 def _code_of(work: Callable[[], int]) -> int:

@@ -1,7 +1,7 @@
 """Run a broker in the foreground: the one place where a store and a server meet.
 
 Called by   cli/main.py.
-Calls       stores/ (opens one), server/ (everything else).
+Calls       stores/ (opens one), announce.py (where others find it), server/ (everything else).
 
 SIGTERM and SIGINT, and SHUTDOWN, end it in order: no new clients, waiting readers are answered, the
 turn under way is made durable and answered, connections close, the store closes.
@@ -21,11 +21,14 @@ import signal
 import sys
 from pathlib import Path
 from socket import gethostname
+from typing import Any
 
 import uvloop
 
 from quinque import __version__
+from quinque.cli.announce import announced_address
 from quinque.errors import BadSetting
+from quinque.model.work_ops import Announce
 from quinque.server.broker import Broker
 from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.commands.table import all_commands
@@ -34,6 +37,7 @@ from quinque.server.listener import addresses, listen
 from quinque.server.users import Users
 from quinque.stores.base import Store
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.pending import Pending
 
 log = logging.getLogger("quinque")
 
@@ -54,12 +58,12 @@ def run(config: Config) -> int:
         log.info("stopped")
 
 
-def open_store(config: Config, loop: asyncio.AbstractEventLoop) -> Store:
+async def open_store(config: Config) -> Store:
     """The store the settings name.
 
-    Raises FolderLocked, JournalDamaged, StoreUnavailable, BadSetting.
+    Raises FolderLocked, JournalDamaged, StoreUnavailable, NotDone, BadSetting.
     """
-    return _open_embedded(config) if config.store == "embedded" else _open_redis(config, loop)
+    return _open_embedded(config) if config.store == "embedded" else await _open_redis(config)
 
 
 async def close_store(store: Store) -> None:
@@ -70,16 +74,23 @@ async def close_store(store: Store) -> None:
         store.close()
 
 
-def _open_redis(config: Config, loop: asyncio.AbstractEventLoop) -> Store:
+async def _open_redis(config: Config) -> Store:
     try:
         from quinque.stores.redis.served import ServedRedisStore
     except ModuleNotFoundError as missing:
         raise BadSetting(
             f"store: the package {missing.name} is missing: pip install 'quinque[redis]'"
         ) from missing
-    # The broker's id is kept under this name; the data folder belongs to one broker at a time.
-    node = f"{gethostname()}:{Path(config.dir).resolve()}"
-    return ServedRedisStore(config.store, loop, node=node)
+    # The broker's id is kept under this name. No two brokers of a machine listen on one address;
+    # but the same port of it may be any.
+    first = [*config.listen, *config.tls_listen][0]
+    node = f"{gethostname()}:{Path(config.dir).resolve()}:{first}"
+    return await ServedRedisStore.open(
+        config.store,
+        node=node,
+        timeout_s=config.store_timeout,
+        replicas=config.store_replicas,
+    )
 
 
 def _open_embedded(config: Config) -> EmbeddedStore:
@@ -104,7 +115,7 @@ def _open_embedded(config: Config) -> EmbeddedStore:
 
 
 async def _serve(config: Config, users: Users) -> int:
-    store = open_store(config, asyncio.get_running_loop())
+    store = await open_store(config)
     try:
         return await _serve_from(store, config, users)
     finally:
@@ -117,6 +128,7 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     _make_room_for_clients(config)
     broker = Broker(config, store, users, all_commands(), loop, stopping.set)
     servers = await listen(broker)
+    await _announce(broker, servers)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     # Millions of messages would be looked through for cycles, and there are none: messages are
@@ -136,6 +148,19 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     await _until_closed(broker, config.shutdown_timeout)
     broker.turn.stop()
     return 0
+
+
+async def _announce(broker: Broker, servers: list[asyncio.Server]) -> None:
+    """Brokers that share the store know of this one, or will as soon as the store answers."""
+    way_to_store = getattr(broker.store, "own_address", "")
+    address = announced_address(broker.config, servers, way_to_store)
+    if address is None:
+        return
+    told: asyncio.Future[object] = broker.loop.create_future()
+    given: Any = broker.store.run(Announce(address.host.encode(), address.port))
+    if isinstance(given, Pending):
+        given.then(told.set_result, told.set_result)
+        await told
 
 
 def _make_room_for_clients(config: Config) -> None:

@@ -63,10 +63,12 @@ def parse_addjob(argv: list[bytes]) -> Add:
     ttl_ms, delay_ms, retry_ms, replicas = _TTL_MS, 0, -1, 1
     max_length = max_deliveries = 0
     key: bytes | None = None
+    is_async = False
     at, end = 4, len(argv)
     while at < end:
         word = argv[at].upper()
         if word == b"ASYNC":
+            is_async = True
             at += 1
             continue
         if at + 1 == end:
@@ -92,7 +94,7 @@ def parse_addjob(argv: list[bytes]) -> Add:
             case _:
                 raise syntax_error("ADDJOB", argv[at])
         at += 2
-    read_timeout_ms(argv[3])
+    timeout_ms = read_timeout_ms(argv[3])
     if retry_ms == 0 and replicas > 1:
         raise BadArgument("RETRY 0 needs REPLICATE 1: a second copy would be a second delivery")
     if delay_ms >= ttl_ms:
@@ -100,7 +102,8 @@ def parse_addjob(argv: list[bytes]) -> Add:
     if retry_ms < 0:
         retry_ms = default_retry_ms(ttl_ms)
     terms = Terms(ttl_ms, delay_ms, retry_ms, max_deliveries, replicas)
-    return Add(JOBS, queue, argv[2:3], terms, key, max_length)
+    confirm_ms = None if is_async else timeout_ms
+    return Add(JOBS, queue, argv[2:3], terms, key, max_length, confirm_ms)
 
 
 def default_retry_ms(ttl_ms: int) -> int:

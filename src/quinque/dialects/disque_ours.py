@@ -26,6 +26,7 @@ from quinque.dialects.disque_args import (
 from quinque.dialects.disque_queues import settings_of
 from quinque.errors import BadArgument
 from quinque.model.families import JOBS
+from quinque.model.limits import PARTITIONS_MOST
 from quinque.model.work_ops import (
     AwaitEnd,
     Configure,
@@ -86,10 +87,11 @@ def parse_qredrive(argv: list[bytes]) -> Redrive:
 
 
 def parse_qset(argv: list[bytes]) -> Configure | LookAt:
-    """QSET queue [MAXDELIVERIES n] [RATE n s]
+    """QSET queue [MAXDELIVERIES n] [RATE n s] [PARTITIONS n]
 
     What holds for the queue: how often a job that says nothing else is delivered before it is
-    dead, and how many are handed out in how many seconds; 0 is no limit. What is set. Ours.
+    dead, and how many are handed out in how many seconds; 0 is no limit. Over how many servers of a
+    cluster it is spread. What is set. Ours.
     """
     queue = read_queue(argv[1])
     if len(argv) == 2:
@@ -100,6 +102,9 @@ def parse_qset(argv: list[bytes]) -> Configure | LookAt:
         match argv[at].upper():
             case b"MAXDELIVERIES" if at + 1 < end:
                 asked.max_deliveries = read_integer("MAXDELIVERIES", argv[at + 1])
+                at += 2
+            case b"PARTITIONS" if at + 1 < end:
+                asked.partitions = _read_partitions(argv[at + 1])
                 at += 2
             case b"RATE" if at + 2 < end:
                 asked.rate = _read_rate(argv[at + 1], argv[at + 2])
@@ -126,6 +131,13 @@ def parse_qpurge(argv: list[bytes]) -> Purge:
     if len(argv) == 3 or argv[2].upper() != b"STATE":
         raise syntax_error("QPURGE", argv[2])
     return Purge(JOBS, queue, list(dict.fromkeys(read_state(word) for word in argv[3:])))
+
+
+def _read_partitions(text: bytes) -> int:
+    count = read_integer("PARTITIONS", text, least=1)
+    if count > PARTITIONS_MOST:
+        raise BadArgument(f"PARTITIONS {count} is over {PARTITIONS_MOST}")
+    return count
 
 
 def _read_rate(count_text: bytes, span_text: bytes) -> tuple[int, int]:

@@ -144,11 +144,14 @@ def reply_pause(queue: QueueView | None) -> Value:
 
 def settings_of(queue: QueueView) -> list[tuple[bytes, int]]:
     """What QSET sets, and QSTAT tells with DETAILS."""
-    return [
+    set_here = [
         (b"max-deliveries", queue.max_deliveries),
         (b"rate-count", queue.rate_count),
         (b"rate-seconds", queue.rate_ms // 1000),
     ]
+    if queue.partitions > 1:
+        set_here.append((b"partitions", queue.partitions))
+    return set_here
 
 
 def _pause_of(queue: QueueView) -> bytes:

@@ -50,3 +50,14 @@ QUEUE_IDLE_MOST_MS: Final = 300_000
 # A lease runs a little shorter or longer than was asked for, so that messages that were taken
 # together do not come back together. As in Disque.
 JITTER_MS: Final = 250
+
+# A broker tells the others once a second that it lives. Two times missed and a half, and it is
+# doubted; so others notice within three seconds that it is gone. Then it is taken for failed, and
+# in the end it is not listed any more.
+NODE_DOUBTED_MS: Final = 2_500
+NODE_FAILED_MS: Final = 10_000
+NODE_FORGOTTEN_MS: Final = 60_000
+# The id of a broker that does not run is kept for so long: a container that comes back under
+# another name leaves one behind each time.
+NODE_KEPT_MS: Final = 90 * 86_400_000
+PARTITIONS_MOST: Final = 64  # of one worklist, in a store of many servers

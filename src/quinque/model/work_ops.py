@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quinque.model.families import Family
+from quinque.model.limits import NEVER_MS, NODE_DOUBTED_MS, NODE_FAILED_MS
 from quinque.model.ops import Op
 from quinque.model.states import State
 
@@ -86,14 +87,33 @@ class QueueView:
     max_deliveries: int  # 0 = no limit
     rate_count: int  # 0 = no limit
     rate_ms: int
+    partitions: int = 1
 
 
 @dataclass
 class NodeView:
-    """The broker as others know it: 40 hexadecimal digits, and whether it is to be left alone."""
+    """A broker as others know it: 40 hexadecimal digits, whether it is to be left alone, where
+    clients reach it, and how long ago it was last heard of.
+
+    An empty `host` was not announced: whoever asks knows already how to reach it.
+    """
 
     node_id: bytes
     is_leaving: bool
+    host: bytes = b""
+    port: int = 0
+    unheard_ms: int = 0
+    is_self: bool = True
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether it should have been heard of again by now."""
+        return self.unheard_ms >= NODE_DOUBTED_MS
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether nobody should count on it any more."""
+        return self.unheard_ms >= NODE_FAILED_MS
 
 
 @dataclass
@@ -102,6 +122,8 @@ class Add(Op):
 
     With `key` there is one message; while one with that key lives in the queue, the result is that
     one's id and nothing is stored. With `max_length`, QueueFull is raised when so many are ready.
+    As many replicas as the terms ask for have it within `confirm_ms`, or NoReplicas is raised; None
+    does not wait for them.
     """
 
     family: Family
@@ -110,6 +132,7 @@ class Add(Op):
     terms: Terms
     key: bytes | None = None
     max_length: int = 0
+    confirm_ms: int | None = NEVER_MS
 
 
 @dataclass
@@ -231,6 +254,7 @@ class Configure(Op):
     is_paused_out: bool | None = None
     max_deliveries: int | None = None
     rate: tuple[int, int] | None = None  # so many in so many milliseconds; (0, 0) = no limit
+    partitions: int | None = None  # that new messages go to, in a store of many servers
 
 
 @dataclass
@@ -298,3 +322,24 @@ class SetNode(Op):
 
     is_leaving: bool | None = None
     is_renamed: bool = False
+
+
+@dataclass
+class Announce(Op):
+    """Others are told that clients reach this node there; the result is its NodeView."""
+
+    host: bytes
+    port: int
+
+
+@dataclass
+class FindNodes(Op):
+    """The NodeViews of all nodes that share the store and have announced themselves, this one
+    first in any case."""
+
+
+@dataclass
+class ForgetNode(Op):
+    """Another node is not listed until it is heard of again; the result is None."""
+
+    node_id: bytes

@@ -1,6 +1,6 @@
 """Where a listener listens: `host:port` or `unix:path`, as text and as parts.
 
-Called by   setting_kinds.py to check a setting, listener.py to open the socket.
+Called by   address_kinds.py to check a setting, listener.py to open the socket.
 Calls       nothing.
 
     127.0.0.1:4777     one address of this machine
@@ -36,6 +36,11 @@ class Address:
     @property
     def is_unix(self) -> bool:
         return self.path != ""
+
+
+def is_every_host(host: str) -> bool:
+    """Whether one listens there on all addresses of the machine, and cannot connect to it."""
+    return host in ("", "0.0.0.0", "::")
 
 
 def parse_address(text: str) -> Address:

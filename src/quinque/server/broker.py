@@ -25,6 +25,7 @@ from quinque.server.inbox import Inbox
 from quinque.server.latency import LatencyMonitor
 from quinque.server.redaction import without_secrets
 from quinque.server.slowlog import SlowLog
+from quinque.server.together import Together
 from quinque.server.turn import Turn
 from quinque.server.users import Users
 from quinque.server.waiters import Waiters
@@ -71,6 +72,7 @@ class Broker:
         self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency)
         store.on_ready = self.turn.touch
         self.dispatch = Dispatch(self, commands)
+        self.together = Together(self, self.dispatch)
         self.read_live_settings()
         self.turn.touch()
 

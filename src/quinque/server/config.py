@@ -4,7 +4,7 @@ Called by   config_sources.py (reads values), config_text.py (the example file),
             config_names.py (other systems' names), config_commands.py (CONFIG GET, SET and
             REWRITE), cli/options.py (the flags of `quinque serve`), and whoever obeys a setting:
             `config.max_clients`.
-Calls       setting_kinds.py.
+Calls       setting_kinds.py, address_kinds.py.
 
 A setting is a field of Config. Its name elsewhere follows from the field:
 
@@ -24,9 +24,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
+from quinque.server.address_kinds import Addresses, Reachable
 from quinque.server.setting_kinds import (
     SIZE_UNITS,
-    Addresses,
     Choice,
     Count,
     Flag,
@@ -103,6 +103,25 @@ class Config:
         StoreUrl(),
         "Where messages are kept: embedded is a journal in the data folder, a URL is a Redis that"
         " several brokers may share.",
+    )
+    announce: str = setting(
+        "",
+        Reachable(),
+        "Where clients reach this broker, as those that share its store tell them. Empty is the"
+        " first address it listens on; if that is every address, the one by which it reaches the"
+        " store, or others if the store is on the same machine.",
+    )
+    store_timeout: float = setting(
+        5.0,
+        Seconds(),
+        "How long a request may take in a store on Redis. When it was not carried out by then,"
+        " NOTDONE says so; when nobody knows, UNAVAILABLE.",
+    )
+    store_replicas: int = setting(
+        0,
+        Count(most=16),
+        "How many replicas must have every change, in a store on Redis, before it is answered. 0"
+        " does not wait for them.",
     )
     fsync: Fsync = setting(
         "always",

@@ -24,8 +24,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from quinque.errors import BadSetting
+from quinque.server.address_kinds import Addresses
 from quinque.server.config import RELATIONS, SETTINGS, Config, Setting
-from quinque.server.setting_kinds import Addresses
 
 PREFIX = "QUINQUE_"
 FILE_SUFFIX = "_FILE"

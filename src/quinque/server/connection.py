@@ -126,6 +126,11 @@ class Connection:
         )
 
     @property
+    def is_gone(self) -> bool:
+        """Whether the connection is lost, so that nothing reaches the client."""
+        return self._transport is None
+
+    @property
     def must_wait(self) -> bool:
         """Whether requests that come now have to wait in line."""
         return bool(self._in_line) or self.is_held
@@ -204,7 +209,9 @@ class Connection:
                 transport.close()
         out.clear()
         self.out_bytes = 0
-        if self._in_line:
+        if self._is_over and self.waiting is not None:
+            self.close()  # it said so while the store was asked whether there is something
+        elif self._in_line:
             self.go_on()
         elif self.is_ending:  # with a client that waited, nobody else looks
             self.broker.turn.arrived(self, [])

@@ -6,7 +6,8 @@ Calls       dialects (parse, reply), the store (run), waiters.py.
 The order of checks: is there such a command, has it that many arguments, is the client someone, may
 that user do this to these queues. Only then is anything looked at.
 
-Not here: what a command means (dialects/, server/commands/).
+Not here: requests that are one operation (together.py), what a command means (dialects/,
+server/commands/).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from quinque.errors import (
 from quinque.model.families import BY_NAME
 from quinque.model.ops import Op
 from quinque.model.work_ops import FindQueues
+from quinque.server.giving_back import giving_back
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending
 from quinque.wire.resp import OK, Value, encode, encode_error
@@ -38,7 +40,6 @@ from quinque.wire.resp import OK, Value, encode, encode_error
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
     from quinque.server.connection import Connection
-    from quinque.server.inbox import Alike
     from quinque.server.users import User
 
 log = logging.getLogger("quinque.server")
@@ -80,7 +81,7 @@ class Dispatch:
             else:
                 self._check_and_perform(connection, row, argv, user)
         except QuinqueError as error:
-            self._refuse(connection, row, error)
+            self.refuse(connection, row, error)
         except Exception:
             log.exception("a bug, in %s", printable(argv[0]))
             connection.send(encode_error("ERR", "internal error; the broker's log has the details"))
@@ -109,9 +110,16 @@ class Dispatch:
             else:
                 result = self._run(request)
                 if isinstance(result, Pending):
-                    self._ask(connection, row, result, partial(self._answer, connection, row))
+                    go_on = partial(self._answer_later, connection, row, request)
+                    self._ask(connection, row, result, go_on)
                 else:
                     self._answer(connection, row, result)
+
+    def _answer_later(self, connection: Connection, row: Command, request: Op, result: Any) -> None:
+        if connection.is_gone:
+            self.give_back(request, result)
+        else:
+            self._answer(connection, row, result)
 
     def _answer(self, connection: Connection, row: Command, result: Any) -> None:
         """Reply to a request that ran alone."""
@@ -137,14 +145,14 @@ class Dispatch:
             try:
                 go_on(result)
             except QuinqueError as error:
-                self._refuse(connection, row, error)
+                self.refuse(connection, row, error)
             except Exception:
                 self._apologize(connection, row)
             end()
 
         def refuse(error: QuinqueError) -> None:
             connection.is_asking = False
-            self._refuse(connection, row, error)
+            self.refuse(connection, row, error)
             end()
 
         def end() -> None:
@@ -157,90 +165,6 @@ class Dispatch:
     def _apologize(self, connection: Connection, row: Command) -> None:
         log.exception("a bug, in %s", row.name)
         connection.send(encode_error("ERR", "internal error; the broker's log has the details"))
-
-    def execute_together(self, alike: Alike) -> None:
-        """Run neighbouring requests as one operation, or one by one if that cannot be."""
-        started_ns = perf_counter_ns()
-        row = alike.row
-        assert row.parse is not None
-        assert row.gather is not None
-        first = alike.connections[0]
-        results: Any = None
-        may_wait = False
-        try:
-            request = row.parse(alike.first, first) if row.with_session else row.parse(alike.first)
-            if row.gather(request, alike.varying):
-                may_wait = isinstance(request, Wait) and request.timeout_ms > 0
-                results = self._run(request.op if isinstance(request, Wait) else request)
-        except QuinqueError:
-            results = None
-        except Exception:
-            log.exception("a bug, in %s", row.name)
-            results = None
-        if isinstance(results, Pending):
-            self._ask_together(alike, results, may_wait, started_ns)
-        else:
-            self._answer_together(alike, results, may_wait, started_ns)
-
-    def _ask_together(
-        self, alike: Alike, pending: Pending, may_wait: bool, started_ns: int
-    ) -> None:
-        """All of the clients are held until the store has answered."""
-        for connection in alike.connections:
-            connection.is_asking = True
-
-        def go_on(results: Any) -> None:
-            for connection in alike.connections:
-                connection.is_asking = False
-                self._broker.turn.add(connection)
-            self._answer_together(alike, results, may_wait, started_ns)
-
-        pending.then(go_on, lambda error: go_on(None))
-
-    def _answer_together(self, alike: Alike, results: Any, may_wait: bool, started_ns: int) -> None:
-        row, connections = alike.row, alike.connections
-        # Nothing at all means nothing for anyone; those who would wait for it do.
-        if results is None or (may_wait and not results):
-            self._execute_each(alike, 0)
-            return
-        answered = len(results) or len(connections)
-        at = 0
-        while at < answered:
-            connection = connections[at]
-            end = at + 1
-            while end < answered and connections[end] is connection:
-                end += 1
-            self._reply_all(connection, row, results[at:end] or [None] * (end - at))
-            at = end
-        spent_ns = perf_counter_ns() - started_ns
-        row.calls += answered
-        row.spent_ns += spent_ns
-        if spent_ns > self._broker.slow_ns:
-            self._broker.note_slow(connections[0], row, alike.first, spent_ns)
-        # Less than was asked for may be a matter of size.
-        if answered < len(connections):
-            self._execute_each(alike, answered)
-
-    def _reply_all(self, connection: Connection, row: Command, results: list[Any]) -> None:
-        reply, protocol = row.reply_each, connection.protocol
-        assert reply is not None, "what is gathered has a reply for each"
-        if row.right == "write":
-            connection.mark_write()
-        connection.send_all([reply(result, protocol) for result in results])
-        connection.last_command = row
-
-    def _execute_each(self, alike: Alike, start: int) -> None:
-        held: dict[Connection, list[list[bytes]]] = {}
-        for number in range(start, len(alike.connections)):
-            connection, argv = alike.connections[number], alike.request(number)
-            if connection in held:
-                held[connection].append(argv)
-            elif connection.is_held:
-                held[connection] = [argv]
-            else:
-                self.execute(connection, argv)
-        for connection, requests in held.items():
-            connection.put_in_line(requests, first=True)
 
     def row_of(self, argv: list[bytes]) -> Command | None:
         """The row a request would run, or None."""
@@ -304,20 +228,32 @@ class Dispatch:
     def _follow(self, connection: Connection, row: Command, request: Op | Wait) -> None:
         """Run a request whose reply depends on the session, now or when there is something."""
         result = self._run(request.op if isinstance(request, Wait) else request)
-        if isinstance(result, Pending):
-            go_on = partial(self._reply_or_look_again, connection, row, request)
+        if not isinstance(result, Pending):
+            self._reply_or_wait(connection, row, request, result)
+        elif isinstance(request, Wait) and request.timeout_ms and self._has_room():
+            # In line from here on: others who come meanwhile stand behind, and what is told
+            # meanwhile is heard.
+            self._wait(connection, row, request)
+            assert connection.waiting is not None
+            self._broker.waiters.expect(connection.waiting, result)
+        else:
+            go_on = partial(self._reply_or_give_back, connection, row, request)
             self._ask(connection, row, result, go_on)
+
+    def _reply_or_give_back(
+        self, connection: Connection, row: Command, request: Op | Wait, result: Any
+    ) -> None:
+        if connection.is_gone:
+            self.give_back(request, result)
         else:
             self._reply_or_wait(connection, row, request, result)
 
-    def _reply_or_look_again(
-        self, connection: Connection, row: Command, request: Op | Wait, result: Any
-    ) -> None:
-        """As below, for an answer that was under way: a notice that came meanwhile found nobody
-        waiting, so who waits from now on looks once more."""
-        self._reply_or_wait(connection, row, request, result)
-        if connection.waiting is not None:
-            self._broker.waiters.look_again(connection.waiting)
+    def give_back(self, request: Op | Wait, result: Any) -> None:
+        """What came for a client that was gone by then goes back."""
+        op = request.op if isinstance(request, Wait) else request
+        back = giving_back(op, result if isinstance(result, list) else ())
+        if back is not None:
+            self._run(back)
 
     def _reply_or_wait(
         self, connection: Connection, row: Command, request: Op | Wait, result: Any
@@ -329,8 +265,8 @@ class Dispatch:
             self._reply(connection, row, row.reply(request, result, connection))
 
     def _wait(self, connection: Connection, row: Command, wait: Wait) -> None:
-        waiters, most = self._broker.waiters, self._broker.config.max_blocked_clients
-        if waiters.count >= most:
+        if not self._has_room():
+            most = self._broker.config.max_blocked_clients
             raise LimitReached(f"{most} clients are waiting already (max-blocked-clients)")
 
         def answer(result: Any) -> None:
@@ -341,10 +277,14 @@ class Dispatch:
 
         def refuse(error: QuinqueError) -> None:
             connection.waiting = None
-            self._refuse(connection, row, error)
+            self.refuse(connection, row, error)
             connection.skip_replies -= connection.skip_replies > 0
 
-        connection.waiting = waiters.add(wait, answer, refuse)
+        connection.waiting = self._broker.waiters.add(wait, answer, refuse)
+
+    def _has_room(self) -> bool:
+        """Whether one more client may wait."""
+        return self._broker.waiters.count < self._broker.config.max_blocked_clients
 
     def _run_later(self, connection: Connection, request: Later) -> None:
         turn, workers = self._broker.turn, self._broker.config.bg_qadd_pool_size
@@ -353,7 +293,7 @@ class Dispatch:
         turn.later.append(request.op)
         connection.send(encode(OK, connection.protocol))
 
-    def _refuse(self, connection: Connection, row: Command | None, error: QuinqueError) -> None:
+    def refuse(self, connection: Connection, row: Command | None, error: QuinqueError) -> None:
         if row is not None:
             row.failed_calls += 1
         self._broker.stats.errors[error.code] += 1

@@ -111,6 +111,9 @@ class Inbox:
                     ):
                         self._finish(alike)
                         alike = None
+                        if connection.must_wait:
+                            connection.put_in_line(requests[number + 1 :])
+                            return None
                     continue
                 self._finish(alike)
                 alike = None
@@ -155,8 +158,7 @@ class Inbox:
                 return
 
     def _finish(self, alike: Alike) -> None:
-        dispatch = self._broker.dispatch
         if len(alike.connections) == 1:
-            dispatch.execute(alike.connections[0], alike.first)
+            self._broker.dispatch.execute(alike.connections[0], alike.first)
         else:
-            dispatch.execute_together(alike)
+            self._broker.together.execute(alike)

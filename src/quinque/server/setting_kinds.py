@@ -1,13 +1,14 @@
 """The kinds of value a setting can have: how each is read, shown, and described.
 
 Called by   config.py, whose table gives every setting a kind.
-Calls       address.py.
+Calls       nothing.
 
 A value arrives as text (command line, environment, CONFIG SET) or as a TOML value (config
 file), and leaves as text (CONFIG GET) or as TOML (the example, CONFIG REWRITE). What leaves
 can be read back to the same value.
 
-Not here: which settings exist (config.py), where their values come from (config_sources.py).
+Not here: which settings exist (config.py), where their values come from (config_sources.py), places
+on the network (address_kinds.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from decimal import Decimal
 from typing import ClassVar, Generic, TypeVar
 
 from quinque.errors import BadSetting
-from quinque.server.address import parse_address
 
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
@@ -40,6 +40,7 @@ MOST_SPAN_US = 366 * SPAN_UNITS_US["d"]
 _MOST_SHOWN = 120  # characters of a refused value that an error repeats
 
 # Digits are bounded because int() of a very long text is slow, and past 4300 digits refused.
+_STORE_URL = re.compile(r"(?:rediss?(?:\+sentinel|\+cluster)?|unix)://.")
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _SIZE = re.compile(r"([0-9]{1,18})(b|kb|mb|gb|tb|)", re.ASCII)
 _SPAN = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,9})?)(us|ms|s|m|h|d|)", re.ASCII)
@@ -133,14 +134,17 @@ class StoreUrl(Text):
 
     @property
     def shape(self) -> str:
-        return "embedded | redis://host:port | rediss://… | unix://path"
+        return "embedded | redis://… | unix://… | redis+sentinel://… | redis+cluster://…"
 
     @property
     def allowed(self) -> str:
-        return "embedded, or a URL that begins with redis://, rediss:// or unix://"
+        return (
+            "embedded, or a URL that begins with redis://, rediss://, unix://, redis+sentinel://"
+            " or redis+cluster://"
+        )
 
     def value(self, text: str) -> str:
-        if text != "embedded" and not text.startswith(("redis://", "rediss://", "unix://")):
+        if text != "embedded" and not _STORE_URL.match(text):
             raise self.refusal(text)
         return super().value(text)
 
@@ -337,49 +341,6 @@ class Microseconds(_Span[int]):
 
     def value(self, text: str) -> int:
         return self.span_us(text)
-
-
-@dataclass(frozen=True)
-class Addresses(Kind[list[str]]):
-    """Places to listen on: a list in TOML, parted by commas in text."""
-
-    allows_unix: bool = True
-
-    metavar = "ADDRESS"
-    is_repeatable = True
-
-    @property
-    def shape(self) -> str:
-        return "host:port or unix:path" if self.allows_unix else "host:port"
-
-    def value(self, text: str) -> list[str]:
-        return self.value_of_list(text.split(","))
-
-    def value_of_list(self, texts: list[str]) -> list[str]:
-        """The addresses; an empty text adds none, so that "" can say "nowhere"."""
-        kept = [text.strip() for text in texts if text.strip()]
-        for text in kept:
-            try:
-                address = parse_address(text)
-            except BadSetting as exc:
-                raise BadSetting(f"{exc}; write {self.allowed}") from None
-            if address.is_unix and not self.allows_unix:
-                raise self.refusal(text)
-        return kept
-
-    def value_of_toml(self, given: object) -> list[str]:
-        if not isinstance(given, list):
-            return super().value_of_toml(given)
-        for text in given:
-            if not isinstance(text, str):
-                raise self.refusal(text)
-        return self.value_of_list(given)
-
-    def text(self, value: list[str]) -> str:
-        return ",".join(value)
-
-    def toml(self, value: list[str]) -> str:
-        return "[" + ", ".join(toml_string(text) for text in value) + "]"
 
 
 def size_text(size_bytes: int) -> str:

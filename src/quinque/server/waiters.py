@@ -19,10 +19,11 @@ from functools import partial
 from typing import Any
 
 from quinque.dialects.command import Wait
-from quinque.errors import QuinqueError
+from quinque.errors import NotDone, QuinqueError
 from quinque.model.glob import compile_glob
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import FindReady
+from quinque.server.giving_back import giving_back
 from quinque.stores.pending import Pending
 
 
@@ -116,9 +117,11 @@ class Waiters:
         for line in [*self.lines.values(), *self._lines_by_pattern.values()]:
             self._serve(list(line), 0, set())
 
-    def look_again(self, waiting: Waiting) -> None:
-        """Serve this reader, if there is something for it."""
-        self._serve([waiting], 0, set())
+    def expect(self, waiting: Waiting, answer: Pending) -> None:
+        """The reader's operation is under way; it is served when the answer is there, if it is
+        something."""
+        waiting.is_asking = True
+        answer.then(partial(self._came, waiting, set(), _nothing), partial(self._refused, waiting))
 
     def _serve(self, readers: Sequence[Waiting], at: int, empty: set[bytes]) -> None:
         """Serve the readers from number `at` on; nothing is left for the groups in `empty`."""
@@ -155,12 +158,20 @@ class Waiters:
 
     def _failed(self, waiting: Waiting, go_on: Callable[[], None], error: QuinqueError) -> None:
         waiting.is_asking = False
-        self._fail(waiting, error)
+        if isinstance(error, NotDone):  # it has got nothing, and waits for something anyway
+            self._give(waiting, None, set())
+        else:
+            self._fail(waiting, error)
         go_on()
+
+    def _refused(self, waiting: Waiting, error: QuinqueError) -> None:
+        waiting.is_asking = False
+        self._fail(waiting, error)
 
     def _give(self, waiting: Waiting, found: Any, empty: set[bytes]) -> None:
         """The reader has what was found; or goes on waiting, if it was nothing."""
         if waiting.is_over:
+            self._give_back(waiting, found)
             return
         if is_something(found):
             self.remove(waiting)
@@ -172,6 +183,13 @@ class Waiters:
             self._serve([waiting], 0, set())
         else:
             empty.add(waiting.wait.group)
+
+    def _give_back(self, waiting: Waiting, found: Any) -> None:
+        """What came for a reader that was gone by then goes back."""
+        wait = waiting.wait
+        back = giving_back(wait.op if wait.again is None else wait.again, found or ())
+        if back is not None:
+            self._run(back)
 
     def _fail(self, waiting: Waiting, error: QuinqueError) -> None:
         if not waiting.is_over:
@@ -204,3 +222,7 @@ class Waiters:
 def is_something(found: Any) -> bool:
     """Whether an operation found what a reader waits for: not None, not an empty list."""
     return found is not None and not (isinstance(found, list) and not found)
+
+
+def _nothing() -> None:
+    """Nobody else is to be served."""

@@ -29,13 +29,16 @@ from quinque.model.ops import (
 )
 from quinque.model.work_ops import (
     Add,
+    Announce,
     AwaitEnd,
     Browse,
     Configure,
     Extend,
     FindKey,
+    FindNodes,
     FindQueues,
     Finish,
+    ForgetNode,
     Hold,
     LookAt,
     LookAtNode,
@@ -53,6 +56,7 @@ from quinque.model.work_ops import (
     WorkDelivery,
     WorkView,
 )
+from quinque.stores.pending import Pending
 
 Fsync = Literal["always", "everysec", "no"]
 
@@ -109,7 +113,11 @@ class Store(Protocol):
     @overload
     def run(self, op: AwaitEnd) -> int | None: ...
     @overload
-    def run(self, op: LookAtNode | SetNode) -> NodeView: ...
+    def run(self, op: LookAtNode | SetNode | Announce) -> NodeView: ...
+    @overload
+    def run(self, op: FindNodes) -> list[NodeView]: ...
+    @overload
+    def run(self, op: ForgetNode) -> None: ...
     @overload
     def run(self, op: Op) -> Any: ...
     def run(self, op: Op) -> Any:
@@ -143,8 +151,8 @@ class Store(Protocol):
     def now_ms(self) -> int:
         """The store's clock."""
 
-    def info(self) -> dict[str, int | str]:
-        """Facts for INFO, by field name."""
+    def info(self) -> dict[str, int | str] | Pending:
+        """Facts for INFO, by field name, or a Pending of them."""
 
     def configure(self, fsync: Fsync, maxmemory: int) -> None:
         """11. From here on these settings hold; under `always`, for earlier commits as well.

@@ -48,9 +48,20 @@ class Pending:
         """There is no answer, for this reason."""
         assert not self.is_settled, "an answer comes once"
         self.is_settled = True
-        self._error = error
+        self._error = _without_frames(error)
         if self._answer is not None:
             self._tell()
+
+    def value(self) -> Any:
+        """The answer, which is there; or its error is raised."""
+        assert self.is_settled, "an answer is there when it is settled"
+        error, self._error = self._error, None
+        if error is None:
+            return self._result
+        try:
+            raise error
+        finally:
+            del error  # or its traceback would hold this frame, and this frame the error
 
     def _tell(self) -> None:
         assert self._answer is not None
@@ -59,6 +70,16 @@ class Pending:
             self._refuse(self._error)
         else:
             self._answer(self._result)
+
+
+def _without_frames(error: QuinqueError) -> QuinqueError:
+    """The same. Frames in its tracebacks hold the error itself, and nobody collects such circles
+    while the collector is off."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
+    return error
 
 
 def after(result: Any, change: Callable[[Any], Any]) -> Any:

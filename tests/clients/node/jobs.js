@@ -93,7 +93,7 @@ async function describeNode(client) {
 async function refuse(client, name) {
   await client.call("ADDJOB", name, "x", 0);
   await assert.rejects(client.call("ADDJOB", name, "x", 0, "MAXLEN", 1), /^ReplyError: MAXLEN /);
-  await assert.rejects(client.call("ADDJOB", name, "x", 0, "REPLICATE", 2), /NOREPL /);
+  await assert.rejects(client.call("ADDJOB", name, "x", 0, "REPLICATE", 9), /NOREPL /);
   await assert.rejects(client.call("SHOW", "no-id"), /BADID /);
   await assert.rejects(client.call("WORKING", UNKNOWN), /NOJOB /);
 }

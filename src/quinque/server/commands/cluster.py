@@ -1,25 +1,35 @@
-"""CLUSTER: the nodes as one of them sees them, when it is the only one.
+"""CLUSTER: the nodes as one of them sees them.
 
 Called by   dispatch.py, through COMMANDS; session.py (HELLO lists the nodes too), admin.py.
-Calls       the store (LookAtNode, SetNode, PurgeAll), waiters.py.
+Calls       the store (LookAtNode, FindNodes, SetNode, ForgetNode, PurgeAll), waiters.py.
 
-Disque is a cluster of equals, and its clients ask for its nodes. An embedded store is one process:
-it has an id, it can be leaving, and there is nobody else.
+Disque is a cluster of equals, and its clients ask for its nodes. Here those are the brokers that
+share a store. An embedded store is one process: it has an id, it can be leaving, and there is
+nobody else.
 
-Not here: what leaving means for a request (engine/work/decide.py).
+Not here: what leaving means for a request (stores/), how brokers hear of each other
+(stores/redis/nodes.py).
 """
 
 from __future__ import annotations
 
 import re
 from functools import partial
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from quinque.dialects.command import Command, Right, no_queues
 from quinque.errors import BadArgument, BadRequest, NoPermission, printable
 from quinque.model.families import JOBS
-from quinque.model.work_ops import LookAtNode, NodeView, PurgeAll, SetNode, Take
+from quinque.model.work_ops import (
+    FindNodes,
+    ForgetNode,
+    LookAtNode,
+    NodeView,
+    PurgeAll,
+    SetNode,
+    Take,
+)
 from quinque.server.address import parse_address
 from quinque.server.commands.args import syntax_error
 from quinque.server.commands.subcommands import Run, first_word
@@ -37,9 +47,10 @@ _NO_SLOTS: Final = "This instance has cluster support disabled"
 _PORT_MOST: Final = 55_535
 _PORT: Final = re.compile(rb"[1-9][0-9]{0,4}")
 
-# In HELLO: how willingly a client should use the node, less is better.
+# In HELLO: how willingly a client should use the node, less is better. As in Disque.
 _WELL: Final = b"1"
-_LEAVING: Final = b"100"
+_DOUBTED: Final = b"10"
+_FAILED_OR_LEAVING: Final = b"100"
 
 
 def own_port(connection: Connection) -> str:
@@ -47,16 +58,33 @@ def own_port(connection: Connection) -> str:
     return connection.local_address.rpartition(":")[2]
 
 
-def greeting(connection: Connection) -> Value:
-    """Disque's answer to HELLO: its version, our id, and each node: id, address, priority.
+def greeting(connection: Connection) -> Any:
+    """Disque's answer to HELLO, now or when it comes: its version, our id, and each node, this one
+    first: id, address, priority.
 
-    The address is empty as it is on every node that has not met another: a node learns its own
-    address from others, and the client knows it already.
+    The address of a node that has not announced it is empty, as in Disque that of one that has not
+    met another; the client knows it already.
     """
-    node = connection.broker.store.run(LookAtNode())
-    port = own_port(connection).encode()
-    priority = _LEAVING if node.is_leaving else _WELL
-    return [1, node.node_id, [node.node_id, b"", port, priority]]
+
+    def answer(nodes: list[NodeView]) -> Value:
+        rows: list[Value] = [
+            [node.node_id, node.host, port_of(node, connection).encode(), _priority(node)]
+            for node in nodes
+        ]
+        return [1, nodes[0].node_id, *rows]
+
+    return after(connection.broker.store.run(FindNodes()), answer)
+
+
+def port_of(node: NodeView, connection: Connection) -> str:
+    """Where clients reach the node."""
+    return str(node.port) if node.port else own_port(connection)
+
+
+def _priority(node: NodeView) -> bytes:
+    if node.is_failed or node.is_leaving:
+        return _FAILED_OR_LEAVING
+    return _DOUBTED if node.is_doubted else _WELL
 
 
 def empty_jobs(connection: Connection) -> Any:
@@ -93,61 +121,43 @@ def run_myid(connection: Connection, argv: list[bytes]) -> Value:
     return connection.broker.store.run(LookAtNode()).node_id
 
 
-def run_nodes(connection: Connection, argv: list[bytes]) -> Value:
+def run_nodes(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER NODES
 
-    A line for each node: id, address, flags, times of the last ping and pong, and the link.
+    A line for each node: id, address, flags, 0, when it was last heard of (ms), and the link. Of
+    this one, which comes first, the times are 0.
     """
-    node = connection.broker.store.run(LookAtNode())
-    flags = "myself,leaving" if node.is_leaving else "myself"
-    line = f"{node.node_id.decode()} :{own_port(connection)} {flags} 0 0 connected\n"
-    return Verbatim(line.encode())
+
+    def answer(nodes: list[NodeView]) -> Value:
+        now_ms = connection.broker.store.now_ms()
+        return Verbatim("".join(_line(node, connection, now_ms) for node in nodes).encode())
+
+    return after(connection.broker.store.run(FindNodes()), answer)
 
 
-def run_info(connection: Connection, argv: list[bytes]) -> Value:
+def run_info(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER INFO
 
     How many nodes there are, and how many of the others can be reached.
     """
-    facts = {
-        "cluster_state": "ok",
-        "cluster_known_nodes": 1,
-        "cluster_reachable_nodes": 0,  # without ourselves
-        "cluster_size": 1,
-        "cluster_stats_messages_sent": 0,
-        "cluster_stats_messages_received": 0,
-    }
-    lines = (f"{name}:{value}\r\n" for name, value in facts.items())
-    return Verbatim("".join(lines).encode())
+    return after(connection.broker.store.run(FindNodes()), _counts)
 
 
-def run_meet(connection: Connection, argv: list[bytes]) -> Value:
+def run_meet(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER MEET ip port
 
-    Answer OK if that is this node itself. No other can be met: this store is kept by one node.
+    Answer OK if the node there, this one or another, shares this store. There is nothing to be done
+    then: nodes that share a store know each other.
     """
-    host, port = printable(argv[2][:128]), printable(argv[3][:128])
-    try:
-        ip = ip_address(host)
-    except ValueError:
-        ip = None
-    if ip is None or not _PORT.fullmatch(argv[3]) or int(port) > _PORT_MOST:
-        raise BadArgument(f"Invalid node address specified: {host}:{port}")
-    if int(port) not in _own_ports(connection) or not (
-        ip.is_loopback or str(ip) in _own_hosts(connection)
-    ):
-        raise BadRequest(f"cannot meet {host}:{port}: this store is kept by one node")
-    return OK
+    return after(connection.broker.store.run(FindNodes()), partial(_meet, connection, argv))
 
 
-def run_forget(connection: Connection, argv: list[bytes]) -> Value:
+def run_forget(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER FORGET node-id
 
-    No other node is known that could be forgotten: this is refused.
+    A node that is gone is not listed any more. One that lives is: it would be back in a second.
     """
-    if argv[2] == connection.broker.store.run(LookAtNode()).node_id:
-        raise BadRequest("a node cannot forget itself")
-    raise BadRequest(f"Unknown node {printable(argv[2][:128])}")
+    return after(connection.broker.store.run(FindNodes()), partial(_forget, connection, argv[2]))
 
 
 def run_reset(connection: Connection, argv: list[bytes]) -> Any:
@@ -189,7 +199,7 @@ def run_leaving(connection: Connection, argv: list[bytes]) -> Any:
 def run_saveconfig(connection: Connection, argv: list[bytes]) -> Value:
     """CLUSTER SAVECONFIG
 
-    Answer OK: what is known of the nodes is in the journal already.
+    Answer OK: what is known of the nodes is in the store already.
     """
     return OK
 
@@ -210,18 +220,94 @@ def run_shards(connection: Connection, argv: list[bytes]) -> Value:
     raise BadRequest(_NO_SLOTS)
 
 
-def _own_ports(connection: Connection) -> set[int]:
-    listen = connection.broker.config.listen + connection.broker.config.tls_listen
-    addresses = map(parse_address, listen)
-    ports = {address.port for address in addresses if not address.is_unix}
-    return ports | {int(own_port(connection))}
+def _line(node: NodeView, connection: Connection, now_ms: int) -> str:
+    """How CLUSTER NODES shows a node."""
+    flags = ["myself"] if node.is_self else []
+    if node.is_doubted:
+        flags.append("fail" if node.is_failed else "fail?")
+    if node.is_leaving:
+        flags.append("leaving")
+    heard_ms = 0 if node.is_self else now_ms - node.unheard_ms
+    link = "disconnected" if node.is_doubted else "connected"
+    address = f"{node.host.decode()}:{port_of(node, connection)}"
+    return f"{node.node_id.decode()} {address} {','.join(flags) or 'noflags'} 0 {heard_ms} {link}\n"
 
 
-def _own_hosts(connection: Connection) -> set[str]:
+def _counts(nodes: list[NodeView]) -> Value:
+    reachable = [node for node in nodes[1:] if not node.is_doubted and not node.is_leaving]
+    facts = {
+        "cluster_state": "ok",
+        "cluster_known_nodes": len(nodes),
+        "cluster_reachable_nodes": len(reachable),  # without ourselves
+        "cluster_size": len(nodes),
+        "cluster_stats_messages_sent": 0,
+        "cluster_stats_messages_received": 0,
+    }
+    lines = (f"{name}:{value}\r\n" for name, value in facts.items())
+    return Verbatim("".join(lines).encode())
+
+
+def _meet(connection: Connection, argv: list[bytes], nodes: list[NodeView]) -> Value:
+    host, port = printable(argv[2][:128]), printable(argv[3][:128])
+    if _is_own(connection, nodes[0], host, port):
+        return OK
+    there = [node for node in nodes[1:] if _is_at(node, host, port, nodes[0].host)]
+    if there:
+        unheard_ms = min(node.unheard_ms for node in there)
+        if all(node.is_doubted for node in there):
+            raise BadRequest(
+                f"cannot meet {host}:{port}: it shares this store, and was last heard of"
+                f" {unheard_ms // 1000} s ago"
+            )
+        return OK
+    if _ip(host) is None or not _PORT.fullmatch(argv[3]) or int(port) > _PORT_MOST:
+        raise BadArgument(f"Invalid node address specified: {host}:{port}")
+    if connection.broker.config.store == "embedded":
+        raise BadRequest(f"cannot meet {host}:{port}: this store is kept by one node")
+    raise BadRequest(f"cannot meet {host}:{port}: no node there shares this store")
+
+
+def _forget(connection: Connection, node_id: bytes, nodes: list[NodeView]) -> Any:
+    shown = printable(node_id[:128])
+    for node in nodes:
+        if node.node_id == node_id:
+            break
+    else:
+        raise BadRequest(f"Unknown node {shown}")
+    if node.is_self:
+        raise BadRequest("a node cannot forget itself")
+    if not node.is_doubted:
+        raise BadRequest(f"node {shown} is alive and would be back within a second; stop it first")
+    return after(connection.broker.store.run(ForgetNode(node_id)), lambda nothing: OK)
+
+
+def _is_own(connection: Connection, own: NodeView, host: str, port: str) -> bool:
+    """Whether clients reach this node there, as far as it knows."""
     listen = connection.broker.config.listen + connection.broker.config.tls_listen
-    addresses = map(parse_address, listen)
-    hosts = {address.host for address in addresses if not address.is_unix}
-    return hosts | {connection.local_address.rpartition(":")[0].strip("[]")}
+    addresses = [address for address in map(parse_address, listen) if not address.is_unix]
+    came_to, _, came_to_port = connection.local_address.rpartition(":")
+    hosts = {own.host.decode(), came_to.strip("[]"), *(address.host for address in addresses)}
+    ports = {str(own.port), came_to_port, *(str(address.port) for address in addresses)}
+    ip = _ip(host)
+    is_here = host in hosts - {""} or (ip is not None and ip.is_loopback)
+    return is_here and port in ports - {"0"}
+
+
+def _is_at(node: NodeView, host: str, port: str, own_host: bytes) -> bool:
+    """Whether clients reach the node there; a loopback address is every address of this machine."""
+    if str(node.port) != port:
+        return False
+    ip, node_ip = _ip(host), _ip(node.host.decode())
+    if ip is None or node_ip is None:
+        return node.host.decode() == host
+    return ip == node_ip or (ip.is_loopback and node.host == own_host)
+
+
+def _ip(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
 
 
 def _row(word: str, right: Right, arity: int, run: Run, family: str = "") -> Command:

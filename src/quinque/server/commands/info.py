@@ -25,9 +25,10 @@ import select
 import sys
 import sysconfig
 from collections.abc import Callable
+from functools import partial
 from secrets import token_hex
 from time import time, time_ns
-from typing import Final
+from typing import Any, Final
 
 from quinque import __version__
 from quinque.dialects.command import Command, no_queues
@@ -36,6 +37,7 @@ from quinque.server.commands.memory import client_bytes, process_bytes, system_b
 from quinque.server.commands.session import REDIS_VERSION
 from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.connection import Connection
+from quinque.stores.pending import after
 from quinque.wire.resp import Value, Verbatim
 
 Facts = dict[str, object]
@@ -46,7 +48,7 @@ DISQUE_VERSION: Final = "1.0-rc1"
 _RUN_ID: Final = token_hex(20)  # Redis has a new one at each start too
 
 
-def run_info(connection: Connection, argv: list[bytes]) -> Value:
+def run_info(connection: Connection, argv: list[bytes]) -> Any:
     """INFO [section ...]
 
     Facts about the broker: the usual sections, or these, or everything.
@@ -56,8 +58,17 @@ def run_info(connection: Connection, argv: list[bytes]) -> Value:
         wanted |= set(_SECTIONS)
     if "default" in wanted:
         wanted |= set(_SECTIONS) - _ON_REQUEST
+    if wanted & _KEPT:
+        return after(connection.broker.store.info(), partial(_tell, connection, wanted))
+    return _tell(connection, wanted, {})
+
+
+def _tell(connection: Connection, wanted: set[str], kept: Facts) -> Value:
+    """These sections, where `kept` is what the store says of itself."""
     sections = [
-        _section(name, facts(connection)) for name, facts in _SECTIONS.items() if name in wanted
+        _section(name, facts(connection, kept))
+        for name, facts in _SECTIONS.items()
+        if name in wanted
     ]
     return Verbatim("\r\n".join(sections).encode())
 
@@ -68,7 +79,7 @@ def _section(name: str, facts: Facts) -> str:
     return "".join(line + "\r\n" for line in lines)
 
 
-def _server(connection: Connection) -> Facts:
+def _server(connection: Connection, kept: Facts) -> Facts:
     broker = connection.broker
     uptime_s = int(time() - broker.started_s)
     return {
@@ -96,7 +107,7 @@ def _server(connection: Connection) -> Facts:
     }
 
 
-def _clients(connection: Connection) -> Facts:
+def _clients(connection: Connection, kept: Facts) -> Facts:
     broker = connection.broker
     clients = broker.clients.values()
     input_bytes = max((c.buffered_bytes for c in clients), default=0)
@@ -113,7 +124,7 @@ def _clients(connection: Connection) -> Facts:
     }
 
 
-def _memory(connection: Connection) -> Facts:
+def _memory(connection: Connection, kept: Facts) -> Facts:
     (used, peak), system = process_bytes(), system_bytes()
     maxmemory = connection.broker.config.maxmemory
     return {
@@ -135,16 +146,15 @@ def _memory(connection: Connection) -> Facts:
     }
 
 
-def _jobs(connection: Connection) -> Facts:
-    return {"registered_jobs": connection.broker.store.info().get("jobs", 0)}
+def _jobs(connection: Connection, kept: Facts) -> Facts:
+    return {"registered_jobs": kept.get("jobs", 0)}
 
 
-def _queues(connection: Connection) -> Facts:
-    return {"registered_queues": connection.broker.store.info().get("job_queues", 0)}
+def _queues(connection: Connection, kept: Facts) -> Facts:
+    return {"registered_queues": kept.get("job_queues", 0)}
 
 
-def _persistence(connection: Connection) -> Facts:
-    facts = connection.broker.store.info()
+def _persistence(connection: Connection, kept: Facts) -> Facts:
     return {
         "loading": 0,
         "rdb_bgsave_in_progress": 0,
@@ -156,8 +166,8 @@ def _persistence(connection: Connection) -> Facts:
         "aof_last_rewrite_time_sec": -1,
         "aof_current_rewrite_time_sec": -1,
         "aof_last_bgrewrite_status": "ok",
-        "aof_last_write_status": "ok" if facts.get("journal_status", "ok") == "ok" else "err",
-        "aof_current_size": facts.get("journal_bytes", 0),
+        "aof_last_write_status": "ok" if kept.get("journal_status", "ok") == "ok" else "err",
+        "aof_current_size": kept.get("journal_bytes", 0),
         "aof_base_size": 0,
         "aof_pending_rewrite": 0,
         "aof_buffer_length": 0,
@@ -167,7 +177,7 @@ def _persistence(connection: Connection) -> Facts:
     }
 
 
-def _stats(connection: Connection) -> Facts:
+def _stats(connection: Connection, kept: Facts) -> Facts:
     broker = connection.broker
     rates = broker.rates
     return {
@@ -184,11 +194,11 @@ def _stats(connection: Connection) -> Facts:
     }
 
 
-def _replication(connection: Connection) -> Facts:
+def _replication(connection: Connection, kept: Facts) -> Facts:
     return {"role": "master", "connected_slaves": 0}
 
 
-def _cpu(connection: Connection) -> Facts:
+def _cpu(connection: Connection, kept: Facts) -> Facts:
     own = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
@@ -199,7 +209,7 @@ def _cpu(connection: Connection) -> Facts:
     }
 
 
-def _commandstats(connection: Connection) -> Facts:
+def _commandstats(connection: Connection, kept: Facts) -> Facts:
     facts: Facts = {}
     for row in with_subcommands(connection.broker.dispatch.commands.values()):
         if row.calls:
@@ -211,26 +221,26 @@ def _commandstats(connection: Connection) -> Facts:
     return facts
 
 
-def _errorstats(connection: Connection) -> Facts:
+def _errorstats(connection: Connection, kept: Facts) -> Facts:
     errors = connection.broker.stats.errors
     return {f"errorstat_{code}": f"count={errors[code]}" for code in sorted(errors)}
 
 
-def _cluster(connection: Connection) -> Facts:
+def _cluster(connection: Connection, kept: Facts) -> Facts:
     return {"cluster_enabled": 0}  # of Redis Cluster; Disque's nodes are in CLUSTER INFO
 
 
-def _keyspace(connection: Connection) -> Facts:
-    queues = connection.broker.store.info().get("queues", 0)
+def _keyspace(connection: Connection, kept: Facts) -> Facts:
+    queues = kept.get("queues", 0)
     return {"db0": f"keys={queues},expires=0,avg_ttl=0"} if queues else {}
 
 
-def _quinque(connection: Connection) -> Facts:
+def _quinque(connection: Connection, kept: Facts) -> Facts:
     broker = connection.broker
     return {
         "quinque_version": __version__,
         "store": broker.config.store.partition(":")[0],
-        **broker.store.info(),
+        **kept,
         "waiting_readers": broker.waiters.count,
         "background_additions": len(broker.turn.later),
         "failed_background_additions": broker.turn.failed_later,
@@ -250,7 +260,7 @@ def _human(size_bytes: float) -> str:
     return f"{size_bytes / 1024**power:.2f}{'BKMGT'[power]}"
 
 
-_SECTIONS: Final[dict[str, Callable[[Connection], Facts]]] = {
+_SECTIONS: Final[dict[str, Callable[[Connection, Facts], Facts]]] = {
     "server": _server,
     "clients": _clients,
     "memory": _memory,
@@ -269,5 +279,6 @@ _SECTIONS: Final[dict[str, Callable[[Connection], Facts]]] = {
 _POLLS: Final = ("epoll", "kqueue", "poll")
 _TITLES: Final = {"cpu": "CPU"}
 _ON_REQUEST: Final = {"commandstats"}
+_KEPT: Final = {"jobs", "queues", "persistence", "keyspace", "quinque"}  # the store is asked
 
 COMMANDS: Final = [Command("INFO", "", "read", -1, run=run_info, queues=no_queues)]

@@ -24,7 +24,7 @@ from quinque.server.broker import Broker
 from quinque.server.commands.args import read_number, syntax_error
 from quinque.server.commands.subcommands import Run, first_word
 from quinque.server.connection import Connection
-from quinque.stores.pending import after, instead_of
+from quinque.stores.pending import Pending, after, instead_of
 from quinque.wire.resp import OK, Value, Verbatim
 
 # A message without its body, in the indexes of its queue: measured as the growth of the process
@@ -65,6 +65,8 @@ class _Kept:
 
     def __init__(self, broker: Broker) -> None:
         facts = broker.store.info()
+        if isinstance(facts, Pending):
+            facts = {}
         self.queues = int(facts.get("queues", 0))
         self.messages = int(facts.get("messages", 0))
         self.jobs = int(facts.get("jobs", 0))

@@ -9,7 +9,7 @@ Not here: its name and other clients (client.py).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from quinque.dialects.command import NO_REPLY, Command, NoReply, no_queues
 from quinque.errors import BadArgument, NoAuth, NoSuchProtocol, WrongArity, printable
@@ -79,7 +79,7 @@ class _Hello:
     name: bytes | None = None
 
 
-def run_hello(connection: Connection, argv: list[bytes]) -> Value:
+def run_hello(connection: Connection, argv: list[bytes]) -> Any:
     """HELLO [protocol [AUTH username password] [SETNAME name]]
 
     Speak RESP2 or RESP3 from here on, as that user and under that name; and who the server is.

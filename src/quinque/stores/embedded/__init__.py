@@ -13,6 +13,10 @@
     records.py          the bytes: batches of records, checksums, what damage looks like
     recover.py          a folder -> queues, by applying every record
     compact.py          live messages of the oldest segment are written again, then it goes
+    kept.py             messages, groups and worklists as they are now, each as one event
+    copy_out.py         a folder is read for a copy
+    copy_in.py          a copy is written into a folder
+    copy_mark.py        the mark of a folder that something is copied into
     bodies.py           bodies beyond maxmemory live on disk only
     alarms.py           when each queue next has something due
     survey.py           a folder as it is: what is wrong with it, and where

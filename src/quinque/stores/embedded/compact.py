@@ -1,7 +1,7 @@
 """Give back disk: write the live messages of the oldest segment again, then drop it.
 
 Called by   store.py, one small step after each commit.
-Calls       records.py (reads), journal.py (writes, drops).
+Calls       records.py (reads), kept.py (what is written again), journal.py (writes, drops).
 
 A step goes through about STEP_BYTES of the segment, so nobody waits for it, and it needs no second
 process. When the whole segment has been gone through, and all that was written again is on the
@@ -21,28 +21,22 @@ from typing import Any, Final
 
 from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
-from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull
 from quinque.model.events import (
     ADDED,
-    GROUP_KEPT,
     KEPT,
     NAMED,
     STORED,
     WORK_KEPT,
-    WORKLIST_KEPT,
     Event,
-    GroupKept,
-    Kept,
     Named,
-    WorkKept,
     WorklistKept,
 )
-from quinque.model.limits import NEVER_MS
-from quinque.model.message import FeedMessage, Message
+from quinque.model.message import Message
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import Journal, pack_home, where
+from quinque.stores.embedded.kept import group_kept, kept_in_feed, kept_in_worklist, worklist_kept
 from quinque.stores.embedded.node import Node
 from quinque.stores.embedded.records import Damage, read_batches, read_records
 
@@ -145,11 +139,11 @@ class Compactor:
         if isinstance(queue, Feed):
             message = queue.messages.get(id)
             if message is not None and where(message.home) == home:
-                return _kept_in_feed(queue, message, body)
+                return kept_in_feed(queue, message, body)
         elif isinstance(queue, Worklist):
             work = queue.find(id)
             if work is not None and where(work.home) == home:
-                return _kept_in_worklist(queue, work, body)
+                return kept_in_worklist(queue, work, body)
         return None
 
     def _positions(self, segment: int) -> Iterator[Event]:
@@ -164,7 +158,7 @@ class Compactor:
                 and self._queues.get(queue.name) is queue
             ):
                 queue.segment = self._journal.segment
-                yield _worklist_kept(queue)
+                yield worklist_kept(queue)
         if self._node.id and self._node.segment <= segment:
             self._node.segment = self._journal.segment
             yield Named(NAMED, self._node.id, self._node.is_leaving)
@@ -173,8 +167,7 @@ class Compactor:
         for group in list(queue.groups.values()):
             if group.segment <= segment and queue.groups.get(group.name) is group:
                 group.segment = self._journal.segment
-                code = queue.family.code
-                yield GroupKept(GROUP_KEPT, queue.name, code, group.name, group.cursor)
+                yield group_kept(queue, group)
 
     def _append(self, event: Event) -> Iterator[None]:
         """The event is in the journal; waits while there is no room for it."""
@@ -184,7 +177,7 @@ class Compactor:
                 queue = self._queues.get(event.queue)
                 if not isinstance(queue, Worklist):
                     return
-                event = _worklist_kept(queue)
+                event = worklist_kept(queue)
             elif isinstance(event, Named):
                 event = Named(NAMED, self._node.id, self._node.is_leaving)
 
@@ -208,78 +201,3 @@ def _messages_of(record: tuple[Any, ...]) -> list[tuple[bytes, bytes]]:
     if ids is None:
         ids = [b"%d" % (record[3] + number) for number in range(len(bodies))]
     return list(zip(ids, bodies, strict=True))
-
-
-def _kept_in_feed(queue: Feed, message: FeedMessage, body: bytes) -> Kept:
-    return Kept(
-        KEPT,
-        queue.name,
-        queue.family.code,
-        message.id,
-        message.place,
-        message.expires_ms,
-        message.is_single,
-        _past(queue, message),
-        _holds(queue, message),
-        body,
-    )
-
-
-def _kept_in_worklist(queue: Worklist, message: WorkMessage, body: bytes) -> WorkKept:
-    return WorkKept(
-        WORK_KEPT,
-        queue.name,
-        queue.family.code,
-        message.id,
-        message.place,
-        message.terms.as_record(),
-        message.key,
-        message.state,
-        message.expires_ms,
-        message.due_ms if message.due_ms < NEVER_MS else 0,
-        message.nacks,
-        message.requeues,
-        message.deliveries,
-        message.was_ready,
-        message.reason,
-        body,
-    )
-
-
-def _worklist_kept(queue: Worklist) -> WorklistKept:
-    rate = queue.rate
-    return WorklistKept(
-        WORKLIST_KEPT,
-        queue.name,
-        queue.family.code,
-        queue.since_ms,
-        queue.active_ms,
-        queue.came,
-        queue.went,
-        queue.is_paused_in,
-        queue.is_paused_out,
-        queue.max_deliveries,
-        rate.count if rate is not None else 0,
-        rate.span_ms if rate is not None else 0,
-        rate.full_us if rate is not None else 0,
-    )
-
-
-def _past(queue: Feed, message: FeedMessage) -> list[bytes] | None:
-    """The groups that have come as far as the message, where their cursors do not tell."""
-    if not queue.has_front:
-        return None
-    return [group.name for group in queue.groups.values() if message.place <= group.cursor]
-
-
-def _holds(queue: Feed, message: FeedMessage) -> list[tuple[bytes, int, int]]:
-    """What each group holds of the message, as Kept records it."""
-    rows: list[tuple[bytes, int, int]] = []
-    for group in queue.groups.values():
-        # Both: what is held may be a flushed message that had the same id.
-        rows += [
-            (group.name, lease.deadline_ms, lease.deliveries)
-            for lease in (group.held.get(message.id), group.again.get(message.id))
-            if lease is not None and lease.message is message
-        ]
-    return rows

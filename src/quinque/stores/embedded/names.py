@@ -8,13 +8,12 @@ Not here: ids in feeds, which are places (engine/feed/apply.py).
 
 from __future__ import annotations
 
-from binascii import b2a_base64
-
 from quinque.model.events import NAMED, Named
 from quinque.model.work_ops import Terms
 from quinque.stores.chance import id_tail
 from quinque.stores.embedded.books import Books
 from quinque.stores.embedded.node import Node
+from quinque.stores.id_slots import ID_RANDOM_BYTES, make_ids, slot_of
 
 
 class Names:
@@ -30,15 +29,14 @@ class Names:
             node.id, node.segment = id, self._books.journal.segment
         return node
 
-    def new_ids(self, count: int, terms: Terms, node_id: bytes) -> list[bytes]:
-        """Ids nobody has.
+    def new_ids(self, queue: bytes, count: int, terms: Terms, node_id: bytes) -> list[bytes]:
+        """Ids nobody has; they tell the slot of the queue, as drawn in stores/id_slots.py.
 
         D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
-          node id  144 random bits          life in minutes, odd if it may come back
+          node id  slot, 130 random bits    life in minutes, odd if it may come back
         """
-        text = b2a_base64(self._books.chance.take(18 * count), newline=False)
-        node, tail = node_id[:8], id_tail(terms.ttl_ms, terms.retry_ms)
-        return [b"D-%b-%b-%b" % (node, text[at : at + 24], tail) for at in range(0, 24 * count, 24)]
+        random = self._books.chance.take(ID_RANDOM_BYTES * count)
+        return make_ids(random, slot_of(queue), node_id, id_tail(terms.ttl_ms, terms.retry_ms))
 
     def jitter_ms(self) -> int:
         return self._books.chance.jitter_ms()

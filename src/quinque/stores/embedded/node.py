@@ -12,9 +12,11 @@ from __future__ import annotations
 class Node:
     """What this broker is called; `id` is empty until somebody asks."""
 
-    __slots__ = ("id", "is_leaving", "segment")
+    __slots__ = ("host", "id", "is_leaving", "port", "segment")
 
     def __init__(self) -> None:
         self.id = b""
         self.is_leaving = False
+        self.host = b""  # where clients reach it, if that was announced; not on record
+        self.port = 0
         self.segment = 0  # the journal segment that has it on record

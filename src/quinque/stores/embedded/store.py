@@ -22,6 +22,7 @@ from quinque.stores.clock import Clock, SteadyClock
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.books import Books
 from quinque.stores.embedded.compact import Compactor
+from quinque.stores.embedded.copy_mark import CopyMark
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.journal import Fsync, Journal
 from quinque.stores.embedded.lock import FolderLock
@@ -49,11 +50,13 @@ class EmbeddedStore(Books):
     ) -> None:
         """Open the folder, reading back all it holds.
 
-        Raises FolderLocked, JournalDamaged, and OSError when the folder cannot be used.
+        Raises FolderLocked, JournalDamaged, CopyUnfinished, and OSError when the folder cannot be
+        used.
         """
         clock = clock or SteadyClock()
         self._lock = FolderLock(Path(folder))
         try:
+            CopyMark(Path(folder)).refuse()
             journal = Journal(Path(folder), fsync, segment_bytes)
             bodies = Bodies(journal, maxmemory)
             try:

@@ -19,7 +19,7 @@ from quinque.engine.work.apply import APPLY, apply_added
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.views import queue_view
 from quinque.engine.work.worklist import DEAD, Worklist
-from quinque.errors import NoMessage, NoReplicas
+from quinque.errors import BadRequest, NoMessage, NoReplicas
 from quinque.model.events import (
     FLUSHED,
     FORGOTTEN,
@@ -31,9 +31,12 @@ from quinque.model.events import (
 from quinque.model.limits import SETTLE_MOST_COUNTING
 from quinque.model.work_ops import (
     Add,
+    Announce,
     Configure,
     Extend,
+    FindNodes,
     Finish,
+    ForgetNode,
     Hold,
     LookAtNode,
     NodeView,
@@ -66,6 +69,9 @@ class WorkOperations:
             PurgeAll: self._purge_all,
             LookAtNode: self._look_at_node,
             SetNode: self._set_node,
+            Announce: self._announce,
+            FindNodes: self._find_nodes,
+            ForgetNode: self._forget_node,
         }
 
     def _add(self, op: Add) -> list[bytes]:
@@ -90,7 +96,7 @@ class WorkOperations:
             self._lists.settle(
                 queue, now_ms, SETTLE_MOST_COUNTING
             )  # what has expired is not counted
-        ids = self._names.new_ids(len(op.bodies), op.terms, node.id)
+        ids = self._names.new_ids(op.queue, len(op.bodies), op.terms, node.id)
         event = decide.add(queue, op, now_ms, place, ids)
         self._lists.journal.append(event, SPARE_BYTES)
         messages = apply_added(queue, event, self._lists.journal.body_home())
@@ -146,6 +152,8 @@ class WorkOperations:
         return message.terms.retry_ms
 
     def _configure(self, op: Configure) -> QueueView:
+        if op.partitions is not None and op.partitions > 1:
+            raise BadRequest("PARTITIONS are for a cluster: here a queue is kept in one piece")
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         queue = self._lists.settled(op.family, op.queue, now_ms)
         is_new = queue is None
@@ -217,14 +225,24 @@ class WorkOperations:
 
     def _look_at_node(self, op: LookAtNode) -> NodeView:
         node = self._names.known_node()
-        return NodeView(node.id, node.is_leaving)
+        return NodeView(node.id, node.is_leaving, node.host, node.port)
 
     def _set_node(self, op: SetNode) -> NodeView:
         is_leaving = op.is_leaving
         if is_leaving is None:
             is_leaving = self._books.node.is_leaving
-        node = self._names.set_node(is_leaving, is_renamed=op.is_renamed)
-        return NodeView(node.id, node.is_leaving)
+        self._names.set_node(is_leaving, is_renamed=op.is_renamed)
+        return self._look_at_node(LookAtNode())
+
+    def _announce(self, op: Announce) -> NodeView:
+        self._books.node.host, self._books.node.port = op.host, op.port
+        return self._look_at_node(LookAtNode())
+
+    def _find_nodes(self, op: FindNodes) -> list[NodeView]:
+        return [self._look_at_node(LookAtNode())]
+
+    def _forget_node(self, op: ForgetNode) -> None:
+        """There is no other."""
 
 
 def _results(
@@ -247,4 +265,4 @@ def _first_times(ids: Sequence[bytes], done: set[bytes]) -> list[bool]:
 def _why_no_replicas(replicas: int, is_leaving: bool) -> str:
     if is_leaving:
         return "this node is leaving and keeps no new job; there is no other node"
-    return f"REPLICATE {replicas} needs as many nodes; there is one"
+    return f"REPLICATE {replicas} asks for more nodes than there are"

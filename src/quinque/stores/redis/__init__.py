@@ -1,16 +1,38 @@
-"""The Redis store: many brokers on one Redis. Each operation is one script or a few.
+"""The Redis store: many brokers on a Redis, or a cluster of them. Each operation is a few scripts.
 
-keys.py       which keys there are, and in which slot of a cluster a queue lies
-scripts.py    the Lua files, and what their errors mean
-calls.py      one call of a script; an operation as steps of such calls
-edge.py       what an operation needs from outside Redis: time, chance, the node's name
-feeds.py      the operations on feeds, as steps
-worklists.py  the operations that change worklists, as steps
-looks.py      the operations that look at worklists, as steps
-store.py      the contract: carries the steps out
+An operation, as steps that ask for calls:
+    feeds.py      on feeds
+    worklists.py  that change worklists
+    taking.py     that hand out what is in worklists
+    looks.py      that look at worklists
+    nodes.py      on the brokers that share the store: names, addresses, who lives
+    ticks.py      what is done for no client: opening, what time made due
+    slots.py      which slots are in use
+    calls.py      what a call is, and steps
+    edge.py       what steps need from outside Redis: time, chance, the node's name
+    spread.py     worklists that lie in several slots
 
-    run(op) ──► steps(op, edge) ── calls ──► store ── EVALSHA ──► scripts/<name>.lua
-                                ◄─ results ─       ◄─ answer ──   lib/answer.lua
+A call on its way:
+    served.py     the contract: carries the steps out, for a broker
+    store.py      the same for a program without an event loop
+    routes.py     which server has which slot; errands are tried again
+    courier.py    the errands for one server, all of a turn together
+    replicas.py   those that replicas have to confirm
+    link.py       one connection
+    urls.py       where a Redis is
+    scripts.py    the Lua files, and what their errors mean
+    keys.py       which keys there are, and in which slot a queue lies
+
+What comes without being asked for:
+    wakeups.py    what other brokers' clients brought about
+    alarms.py     what time will
+    clock.py      the time itself, which is that of Redis
+
+Into another store:
+    copy_out.py, copy_in.py, copy_mark.py
+
+    run(op) ──► steps(op, edge) ── calls ──► served ──► routes ──► courier ── EVALSHA ──► scripts/
+                                ◄─ results ─        ◄───────────────────── lib/answer.lua ──
 """
 
 from __future__ import annotations

@@ -13,21 +13,48 @@ Not here: what the scripts do (scripts/).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from quinque.stores.redis.edge import Edge
 
 Arg = bytes | int
+NOT_WAITED: Final = -1  # within_ms of a call that replicas need not confirm
+
+
+# Scripts of which a repeat does no harm and answers as the first time would have: they look, and
+# carry out what time made due.
+_SAFE: Final = frozenset(
+    {
+        *("open", "due", "settle", "settle_feeds", "info", "find_slots", "note_slots"),
+        *("show", "browse", "look_at", "find_key", "find_queues", "scan_queues", "scan_messages"),
+        *("count", "peek", "find_ready", "find_busy", "takeable", "look_at_node", "beat"),
+        *("find_partitions", "set_node", "forget_node", "set_partitions"),
+        *("copy_queues", "copy_out_worklist", "copy_out_work", "copy_out_groups"),
+        *("copy_out_detached", "copy_out_feed", "copy_in_worklist", "copy_in_work"),
+        *("copy_in_groups", "copy_in_detached", "copy_in_feed", "copy_mark", "copy_unmark"),
+    }
+)
 
 
 class Call(NamedTuple):
-    """A script, its KEYS (those of the slots it is about, from keys.slot_key) and its ARGV. One
-    that `makes` may make a queue where there was none."""
+    """A script, the key it is about (keys.slot_key, or one that stands alone) and its ARGV.
+
+    One that `makes` may make a queue where there was none. One that `may_fail` answers with its
+    error, and the steps go on. With `replicas`, so many replicas are there and confirm what it did,
+    `within_ms` (0 = whenever), or it answers with NoReplicas.
+    """
 
     script: str
     keys: Sequence[bytes]
     argv: Sequence[Arg]
     makes: bool = False
+    may_fail: bool = False
+    replicas: int = 0
+    within_ms: int = 0
+
+    @property
+    def is_safe(self) -> bool:
+        return self.script in _SAFE
 
 
 Steps = Generator[Sequence[Call], list[Any], Any]

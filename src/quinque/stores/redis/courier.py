@@ -1,105 +1,272 @@
-"""Calls of scripts on their way to Redis and back: all of a turn together, in the order they came.
+"""Calls of scripts on their way to one Redis server and back: all of a turn together, in order.
 
-Called by   served.py.
-Calls       redis-py's asyncio client, scripts.py.
+Called by   routes.py.
+Calls       link.py, scripts.py.
 
-One batch is under way at a time. What is posted meanwhile is the next one, so the busier the broker
-is, the more travels together.
+Few batches are under way at a time. What is posted meanwhile is the next one, so the busier the
+broker is, the more travels together.
 
-    posted [c d e]   ── a pipeline of EVALSHAs ──▶   Redis
+    posted [c d e]   ── EVALSHA EVALSHA EVALSHA ──▶   Redis
     under way [a b]  ◀── one reply for each ────────
 
-When the connection breaks, nobody knows which calls of the batch took effect, and all of them say
-so. Nothing is sent a second time, but for scripts that Redis did not know: those did nothing.
+What comes of an errand is one of three:
 
-Not here: what a reply means (store.py).
+    it was carried out        its reply, or the error that the script answered with
+    it was not                refused, redirected, or never sent: it goes back to routes.py
+    nobody knows              the connection broke, or no answer came in time: StoreUnavailable
+
+An errand of which a repeat does no harm goes back as well when nobody knows.
+
+Not here: which server an errand goes to, and when it is tried again (routes.py); how many copies
+there must be (replicas.py); what a reply means (store.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
-import redis.asyncio
-from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, RedisError, ResponseError
-from redis.retry import Retry
+from hiredis import ReplyError
 
-from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.errors import StoreUnavailable
 from quinque.stores.redis.calls import Call
+from quinque.stores.redis.keys import guarded_keys
+from quinque.stores.redis.link import CannotConnect, Link, pack
 from quinque.stores.redis.scripts import SCRIPTS, error_of
+from quinque.stores.redis.urls import Address
 
 Outcome = Any  # a reply, or the QuinqueError that it is
-Then = Callable[[list[Outcome]], None]
+_BATCHES_MOST: Final = 2  # under way: one is carried out while the next one travels
+_ASKING: Final = pack("ASKING")
+
+# With these Redis says that it has not begun. MOVED and ASK say besides who might.
+_NOT_DONE: Final = frozenset(
+    {"MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "BUSY"}
+)
+
+
+class Errand:
+    """A call, until something has come of it: then `tell` is called, once."""
+
+    __slots__ = (
+        "call",
+        "deadline_s",
+        "is_asking",
+        "is_loaded",
+        "is_unheard",
+        "slot",
+        "tell",
+        "tries",
+    )
+
+    def __init__(
+        self, call: Call, slot: int, deadline_s: float, tell: Callable[[Outcome], None]
+    ) -> None:
+        self.call = call
+        self.slot = slot
+        self.deadline_s = deadline_s  # on the loop's clock
+        self.tell = tell
+        self.is_asking = False  # it goes to a server that is about to get its slot
+        self.is_loaded = False  # its script was sent along once
+        self.is_unheard = False  # it was sent once, and nobody knows what came of it
+        self.tries = 0
+
+    def packed(self) -> bytes:
+        """The command as it is sent."""
+        call = self.call
+        script = SCRIPTS[call.script]
+        keys = [guarded for key in call.keys for guarded in guarded_keys(key)]
+        if self.is_loaded:
+            return pack("EVAL", script.text, len(keys), *keys, *call.argv)
+        return pack("EVALSHA", script.sha, len(keys), *keys, *call.argv)
+
+
+Connect = Callable[[Address], Awaitable[Link]]  # raises CannotConnect
+Back = Callable[[Errand, str, str], None]  # not carried out: the code and the text that say why
 
 
 class Courier:
-    def __init__(self, url: str, loop: asyncio.AbstractEventLoop) -> None:
-        # Never repeated by itself: an addition would be stored twice.
-        self._client = redis.asyncio.Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+    def __init__(
+        self,
+        address: Address,
+        connect: Connect,
+        loop: asyncio.AbstractEventLoop,
+        timeout_s: float,
+        back: Back,
+    ) -> None:
+        self.address = address
+        self._open = connect
         self._loop = loop
-        self._posted: list[tuple[Sequence[Call], Then]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._timeout_s = timeout_s
+        self._back = back
+        self._link: Link | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._posted: list[Errand] = []
+        self._under_way: deque[Errand | Callable[[Any], None]] = deque()  # who gets each reply
+        self._batches: deque[int] = deque()  # how many of those each batch has
+        self._is_called = False
+        self._sent_s = 0.0  # when the oldest batch under way was sent, or the last reply came
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_idle(self) -> bool:
-        return self._task is None
+        return not self._posted and not self._under_way
 
-    def post(self, calls: Sequence[Call], then: Then) -> None:
-        """The calls are made; `then` is told what came of each."""
-        self._posted.append((calls, then))
-        if self._task is None:
-            self._task = self._loop.create_task(self._work())
+    @property
+    def waits_s(self) -> float:
+        """How long the server has not answered, though it was asked."""
+        return self._loop.time() - self._sent_s if self._under_way else 0.0
 
-    async def close(self) -> None:
-        """What was posted has been carried out, and the connection is closed."""
-        while self._task is not None:
-            await self._task
-        await self._client.aclose()
+    @property
+    def own_address(self) -> str:
+        return self._link.own_address if self._link is not None else ""
 
-    async def _work(self) -> None:
-        while self._posted:
-            posted, self._posted = self._posted, []
-            outcomes = await self._carry([call for calls, _ in posted for call in calls])
-            at = 0
-            for calls, then in posted:
-                then(outcomes[at : at + len(calls)])
-                at += len(calls)
-        self._task = None
+    def post(self, errand: Errand) -> None:
+        """The errand is run with all others of this turn."""
+        self._posted.append(errand)
+        if not self._is_called:
+            self._is_called = True
+            self._loop.call_soon(self._send)
 
-    async def _carry(self, calls: Sequence[Call]) -> list[Outcome]:
+    def take_back(self) -> list[Errand]:
+        """What has not been sent; it is no longer here."""
+        posted, self._posted = self._posted, []
+        return posted
+
+    def close(self) -> None:
+        """Nothing is under way any more; whoever waits is told that nobody knows."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting = None
+        self._end("the store is closed")
+
+    # -- sending ---------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        self._is_called = False
+        if not self._posted:
+            return
+        if self._link is None:
+            if self._connecting is None:
+                self._connecting = self._loop.create_task(self._connect())
+            return
+        if len(self._batches) >= _BATCHES_MOST:
+            return
+        posted, self._posted = self._posted, []
+        self._send_batch(self._link, posted)
+
+    def _send_batch(self, link: Link, errands: list[Errand]) -> None:
+        packed: list[bytes] = []
+        who: list[Errand | Callable[[Any], None]] = []
+        for errand in errands:
+            if errand.is_asking:
+                packed.append(_ASKING)
+                who.append(_ignore)
+            packed.append(errand.packed())
+            who.append(errand)
+        self._send_all(link, packed, who)
+
+    def _send_all(
+        self, link: Link, packed: list[bytes], who: list[Errand | Callable[[Any], None]]
+    ) -> None:
+        """These commands are one batch; each has somebody who gets its reply."""
+        if not self._batches:
+            self._sent_s = self._loop.time()
+        self._under_way += who
+        self._batches.append(len(who))
+        link.send(packed)
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout_s, self._look_at_time)
+
+    async def _connect(self) -> None:
         try:
-            outcomes = await self._send(calls)
-            unknown = [at for at, found in enumerate(outcomes) if isinstance(found, NoScriptError)]
-            if unknown:
-                # Redis was started again, or told to forget; these calls have done nothing.
-                await self._load({calls[at].script for at in unknown})
-                again = await self._send([calls[at] for at in unknown])
-                for at, outcome in zip(unknown, again, strict=True):
-                    outcomes[at] = outcome
-        except RedisError as error:
-            lost = StoreUnavailable(f"Redis: {error}")
-            return [lost] * len(calls)
-        return [_outcome(found) for found in outcomes]
+            link = await self._open(self.address)
+        except CannotConnect as error:
+            self._connecting = None
+            for errand in self.take_back():
+                self._back(errand, "UNREACHED", str(error))
+            return
+        self._connecting = None
+        link.on_reply, link.on_lost = self._came, self._lost
+        self._link = link
+        self._send()
 
-    async def _send(self, calls: Sequence[Call]) -> list[Any]:
-        pipeline = self._client.pipeline(transaction=False)
-        for call in calls:
-            sha = SCRIPTS[call.script].sha
-            pipeline.execute_command("EVALSHA", sha, len(call.keys), *call.keys, *call.argv)
-        found: list[Any] = await pipeline.execute(raise_on_error=False)
-        return found
+    # -- what comes back -------------------------------------------------------------------------
 
-    async def _load(self, names: set[str]) -> None:
-        for name in sorted(names):
-            await self._client.execute_command("SCRIPT LOAD", SCRIPTS[name].text)
+    def _came(self, reply: Any) -> None:
+        if not self._under_way:
+            self._end("it answers what was not asked")
+            return
+        errand = self._under_way.popleft()
+        self._batches[0] -= 1
+        if not self._batches[0]:
+            self._batches.popleft()
+            self._sent_s = self._loop.time()
+            if self._posted and not self._is_called:
+                # After the other replies that came with this one: those have consequences too.
+                self._is_called = True
+                self._loop.call_soon(self._send)
+        if not isinstance(errand, Errand):
+            errand(reply)
+            return
+        if not isinstance(reply, ReplyError):
+            self._done(errand, reply)
+            return
+        text = str(reply)
+        code = text.partition(" ")[0]
+        if code == "NOSCRIPT":
+            # Redis was started again, or told to forget. With its text the script is known again.
+            errand.is_loaded = True
+            self.post(errand)
+        elif code in _NOT_DONE:
+            self._back(errand, code, text)
+        else:
+            errand.tell(error_of(text))
+
+    def _done(self, errand: Errand, reply: Any) -> None:
+        """It was carried out."""
+        errand.tell(reply)
+
+    def _lost(self) -> None:
+        self._link = None
+        self._end("the connection broke")
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        if not self._under_way:
+            return
+        left_s = self._sent_s + self._timeout_s - self._loop.time()
+        if left_s <= 0:
+            self._end(f"no answer in {self._timeout_s:g} s")
+        else:
+            self._timer = self._loop.call_later(left_s, self._look_at_time)
+
+    def _end(self, why: str) -> None:
+        """The connection is no more, and what was under way is unknown."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        under_way, self._under_way = self._under_way, deque()
+        self._batches.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for errand in under_way:
+            if isinstance(errand, Errand):
+                self._give_up(errand, why)
+        for errand in self.take_back():
+            self._back(errand, "UNREACHED", f"{self.address}: {why}")
+
+    def _give_up(self, errand: Errand, why: str) -> None:
+        """Nobody knows whether it was carried out."""
+        if errand.call.is_safe:
+            errand.is_unheard = True
+            self._back(errand, "UNREACHED", f"{self.address}: {why}")
+        else:
+            errand.tell(StoreUnavailable(f"Redis at {self.address}: {why}; the effect is unknown"))
 
 
-def _outcome(found: Any) -> Outcome:
-    if isinstance(found, ResponseError):
-        return error_of(str(found))
-    if isinstance(found, RedisError):
-        return StoreUnavailable(f"Redis: {found}")
-    assert not isinstance(found, QuinqueError)
-    return found
+def _ignore(reply: Any) -> None:
+    """Whatever is said to ASKING, what follows it says more."""

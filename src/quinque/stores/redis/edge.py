@@ -8,14 +8,14 @@ Not here: what is in Redis.
 
 from __future__ import annotations
 
-from binascii import b2a_base64
 from collections.abc import Callable, Collection
 
 from quinque.model.work_ops import NodeView, Terms
 from quinque.stores.base import Fsync
 from quinque.stores.chance import Chance, id_tail
 from quinque.stores.clock import Clock
-from quinque.stores.redis.keys import with_slot
+from quinque.stores.id_slots import ID_RANDOM_BYTES, make_ids
+from quinque.stores.redis.spread import Spread
 
 
 class Edge:
@@ -23,8 +23,11 @@ class Edge:
         self.clock = clock
         self.node_name = node
         self.node: NodeView | None = None  # once it is known
+        self.named_ms = 0  # when that was last kept for later
+        self.follows = False  # whether that clock follows the one of Redis
         self.watched: Collection[bytes] = ()
         self.slots: set[int] = set()  # that have, or had, a queue, as far as is known
+        self.spread = Spread()
         self.stamp_us = 0  # the newest this broker has given out
         self.fsync: Fsync = "always"  # as this broker was told; what Redis does is set there
         self.chance = Chance(chance)
@@ -42,8 +45,8 @@ class Edge:
         self.stamp_us = first + count - 1
         return first
 
-    def new_id(self, slot: int, terms: Terms, node_id: bytes) -> bytes:
-        """An id nobody has, which tells its slot; drawn in keys.py. The last four digits are its
-        life in minutes, odd if it may come back."""
-        text = b2a_base64(with_slot(self.chance.take(18), slot), newline=False)
-        return b"D-%b-%b-%b" % (node_id[:8], text, id_tail(terms.ttl_ms, terms.retry_ms))
+    def new_ids(self, slot: int, count: int, terms: Terms, node_id: bytes) -> list[bytes]:
+        """Ids nobody has, which tell their slot; drawn in stores/id_slots.py. The last four digits
+        are how long they live, in minutes, odd if they may come back."""
+        random = self.chance.take(ID_RANDOM_BYTES * count)
+        return make_ids(random, slot, node_id, id_tail(terms.ttl_ms, terms.retry_ms))

@@ -32,6 +32,7 @@ from quinque.model.ops import (
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import slot_key, slot_of
+from quinque.stores.redis.slots import known_slots
 
 _GROUP_FIELDS: Final = 5  # that count.lua answers with: group, leased, redo, done, available
 
@@ -72,7 +73,7 @@ def _put(op: Put, edge: Edge) -> Steps:
 
 
 def _reserve(op: Reserve, edge: Edge) -> Steps:
-    argv: list[Arg] = [op.group, op.lease_ms, op.count, RESERVE_MOST_BYTES]
+    argv: list[Arg] = [op.group, op.lease_ms, op.count, RESERVE_MOST_BYTES, int(edge.follows)]
     found = yield from _until_found("reserve", op, edge, argv)
     return [
         Delivery(op.queue, id, body, deliveries)
@@ -112,7 +113,8 @@ def _find_ready(op: FindReady, edge: Edge) -> Steps:
 
 
 def _count(op: Count, edge: Edge) -> Steps:
-    names: dict[int, list[Arg]] = {slot: [] for slot in ([] if op.queues else edge.slots)}
+    slots: Sequence[int] = [] if op.queues else (yield from known_slots(edge))
+    names: dict[int, list[Arg]] = {slot: [] for slot in slots}
     for name in dict.fromkeys(op.queues):
         names.setdefault(slot_of(name), []).append(name)
     settings: list[Arg] = [op.family.code, edge.now_ms(), SETTLE_MOST_COUNTING]

@@ -10,10 +10,10 @@ that one script may use all of them:
     D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
                ^^^ 18 bits: the slot of the message (14), 4 random ones
 
-A script gets the keys `quinque:{tag}:slot` of the slots it is about, and makes the other keys from
-them (scripts/lib/key.lua). What comes after the kind is the queue's name as it is, and always last,
-so that no name can be taken for another key; where there are two names, the length of the first
-comes before it.
+A script gets the key `quinque:{tag}:slot` of the slot it is about, and makes the other keys from it
+(scripts/lib/slot_prefix.lua). What comes after the kind is the queue's name as it is, and always
+last, so that no name can be taken for another key; where there are two names, the length of the
+first comes before it.
 
 Not here: what is done with them (scripts/).
 """
@@ -22,20 +22,25 @@ from __future__ import annotations
 
 from binascii import crc_hqx
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-SLOTS: Final = 16384  # of every Redis Cluster
-ALL_SLOTS: Final = b"quinque:slots"  # SET: tags of the slots that have, or had, a queue
+from quinque.stores.id_slots import SLOTS as SLOTS
+from quinque.stores.id_slots import slot_of as slot_of
+from quinque.stores.id_slots import slot_of_id as slot_of_id
 
+ALL_SLOTS: Final = b"quinque:slots"
+PARTITIONS: Final = b"quinque:partitions"
+BROKERS: Final = b"quinque:brokers"
+COPY_MARK: Final = b"quinque:copy"
+
+_SLOT: Final = b"}:slot"
+_NEVER: Final = b"}:never"
 _DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
-_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_VALUES: Final = {letter: value for value, letter in enumerate(_BASE64)}
-_ID_SLOT_AT: Final = 11  # after "D-dcb833cf-"
 
 
 class Key(NamedTuple):
-    """One kind of key: the part after `quinque:{tag}:`, its type, what it holds."""
+    """One kind of key: the part after `quinque:{tag}:` or `quinque:`, its type, what it holds."""
 
     name: str
     type: str
@@ -46,10 +51,14 @@ KEYS: Final = (
     Key("slot", "HASH", "of the slot: last_place (µs), last_number, at_ms, events (in feeds)"),
     Key("queues", "HASH", "queue -> code of its family; who is not here is not there"),
     Key("alarms", "ZSET", "queue by when time next makes something of it due (ms)"),
+    Key("awaited", "STRING", "is there while somebody waits for a message of the slot to end"),
     Key("worklists", "ZSET", "worklist by its number in the slot, for scans"),
     Key("busy", "ZSET", "worklist that has something ready, or had, by when its turn comes (µs)"),
-    Key("messages", "ZSET", "id of a message in a worklist by its number in the slot, for scans"),
-    Key("message:<id>", "HASH", "a message in a worklist: queue, body, place, terms, state, …"),
+    Key("messages", "HASH", "id of a message in a worklist -> its place, its terms, a short body"),
+    Key("bodies", "HASH", "id of such a message -> its body, if that is long"),
+    Key(
+        "progress", "HASH", "id of such a message -> nacks, requeues, …, unless all is as at first"
+    ),
     Key("worklist:<queue>", "HASH", "since_ms, active_ms, came, went, and what is set for it"),
     Key("ready:<queue>", "ZSET", "id by place"),
     Key("delayed:<queue>", "ZSET", "id by place"),
@@ -71,9 +80,18 @@ KEYS: Final = (
     Key("detached_expiries:<length>:<queue>:<group>", "ZSET", "when the lives of those end (ms)"),
 )
 
+# Of the store as a whole: each of these stands alone, in a slot of its own.
+SHARED_KEYS: Final = (
+    Key("slots", "SET", "tags of the slots that have, or had, a queue"),
+    Key("partitions", "HASH", "worklist that is spread -> in how many slots it is written, read"),
+    Key("brokers", "HASH", "id of a broker that runs -> when it was heard of, where it is, …"),
+    Key("node:<name>", "HASH", "of a broker, whether it runs or not: id, is_leaving"),
+    Key("copy", "HASH", "while a copy is made into this store: source, and how far it is"),
+)
+
 
 def node_key(name: str) -> bytes:
-    """The HASH of a broker: id, is_leaving."""
+    """The HASH of a broker, whether it runs or not: id, is_leaving."""
     return b"quinque:node:" + name.encode()
 
 
@@ -82,27 +100,27 @@ def slot_key(slot: int) -> bytes:
     return b"quinque:{%b}:slot" % tags()[slot]
 
 
-def slot_of(queue: bytes) -> int:
-    """The slot a queue lies in."""
-    return crc_hqx(queue, 0) % SLOTS
+def guarded_keys(key: bytes) -> Sequence[bytes]:
+    """The KEYS of a script that is about this key.
+
+    A script uses more keys of its slot than it could name. While the slot moves to another server,
+    some of them are here and some there, and a script that finds half of a queue must not begin. So
+    it names one more, which never exists: of several keys of a moving slot one is then always
+    missing, and Redis answers TRYAGAIN until the slot is wholly there.
+    """
+    return (key, key[: -len(_SLOT)] + _NEVER) if key.endswith(_SLOT) else (key,)
+
+
+@lru_cache(maxsize=SLOTS)
+def slot_of_key(key: bytes) -> int:
+    """The slot where a cluster has this key."""
+    start = key.find(b"{")
+    end = key.find(b"}", start)
+    return slot_of(key[start + 1 : end] if 0 <= start < end - 1 else key)
 
 
 def slot_of_tag(tag: bytes) -> int:
     return crc_hqx(tag, 0) % SLOTS
-
-
-def slot_of_id(message_id: bytes) -> int:
-    """The slot a message of a worklist lies in; any, if that is no id."""
-    bits = 0
-    for letter in message_id[_ID_SLOT_AT : _ID_SLOT_AT + 3]:
-        bits = bits << 6 | _VALUES.get(letter, 0)
-    return bits >> 4
-
-
-def with_slot(random: bytes, slot: int) -> bytes:
-    """Random bytes, of which the first 14 bits are the slot."""
-    start = int.from_bytes(random[:3], "big") & 0x3FF | slot << 10
-    return start.to_bytes(3, "big") + random[3:]
 
 
 @cache

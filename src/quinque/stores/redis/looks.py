@@ -3,8 +3,8 @@
 Called by   store.py (RUNNERS), worklists.py (views).
 Calls       the scripts show, find_queues, browse, look_at, find_key, scan_queues, scan_messages.
 
-A scan goes through the slots in order, and in each through numbers that were given in the order
-things came. Its cursor has both:
+A scan goes through the slots in order, and in each from number to number: queues have numbers in
+the order they came, for messages they are Redis's own (HSCAN). Its cursor has both:
 
     number in the slot × 16,384 + slot        0 = the beginning, and the end
 
@@ -13,7 +13,8 @@ Not here: operations that change something (worklists.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from quinque.model.limits import (
@@ -38,8 +39,10 @@ from quinque.model.work_ops import (
 )
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.keys import SLOTS, slot_key, slot_of, slot_of_id
+from quinque.stores.redis.keys import SLOTS, slot_key, slot_of_id
+from quinque.stores.redis.slots import known_slots
 
+_AWAITED_MS: Final = 60_000  # whoever waits longer looks again before that (served.py)
 _SCAN_MOST: Final = 1 << 31  # Lua would write more as 4.6e+18, which is no whole number to Redis
 
 _STATES: Final = {state.name.lower().encode(): state for state in State}
@@ -74,6 +77,22 @@ def queue_view(queue: bytes, row: list[int]) -> QueueView:
     return QueueView(*(queue, *counts, *pauses, *limits))  # type: ignore[arg-type]
 
 
+def whole_view(views: Sequence[QueueView]) -> QueueView:
+    """A worklist of several partitions, as one; what is set is set alike in all of them."""
+    if len(views) == 1:
+        return views[0]
+    sums = {
+        name: sum(getattr(view, name) for view in views)
+        for name in ("ready", "delayed", "leased", "dead", "came", "went")
+    }
+    return replace(
+        views[0],
+        age_ms=max(view.age_ms for view in views),
+        idle_ms=min(view.idle_ms for view in views),
+        **sums,
+    )
+
+
 def show(op: Show, edge: Edge) -> Steps:
     slot = slot_of_id(op.message_id)
     argv: list[Arg] = [edge.now_ms(), SETTLE_MOST_COUNTING, 1, op.message_id]
@@ -84,47 +103,56 @@ def show(op: Show, edge: Edge) -> Steps:
 def browse(op: Browse, edge: Edge) -> Steps:
     count = max(-RESERVE_MOST, min(op.count, RESERVE_MOST))
     rest: list[Arg] = [_WORDS[op.state], count, RESERVE_MOST_BYTES]
-    (rows,) = yield [_look("browse", op, edge, *rest)]
-    return [message_view(row) for row in rows]
+    slots = edge.spread.read_slots(op.queue)
+    replies = yield [_look("browse", slot, op, edge, *rest) for slot in slots]
+    views = [message_view(row) for rows in replies for row in rows]
+    if len(slots) > 1:
+        views.sort(key=lambda view: view.place, reverse=count < 0)
+    return views[: abs(count)]
 
 
 def look_at(op: LookAt, edge: Edge) -> Steps:
-    (row,) = yield [_look("look_at", op, edge)]
-    return None if row is None else queue_view(op.queue, row)
+    rows = yield [_look("look_at", slot, op, edge) for slot in edge.spread.read_slots(op.queue)]
+    views = [queue_view(op.queue, row) for row in rows if row is not None]
+    if not views:
+        return None
+    return replace(whole_view(views), partitions=edge.spread.partitions(op.queue))
 
 
 def find_key(op: FindKey, edge: Edge) -> Steps:
-    (id,) = yield [_look("find_key", op, edge, op.key)]
-    return id
+    # Where it would go now, and, if there were more or fewer partitions once, where it may be.
+    slots = edge.spread.read_slots(op.queue)
+    ids = yield [_look("find_key", slot, op, edge, op.key) for slot in slots]
+    return next((id for id in ids if id is not None), None)
 
 
-def _look(script: str, op: Browse | LookAt | FindKey, edge: Edge, *rest: Arg) -> Call:
+def _look(script: str, slot: int, op: Browse | LookAt | FindKey, edge: Edge, *rest: Arg) -> Call:
     is_waited = int(op.queue in edge.watched)
     argv = [op.family.code, edge.now_ms(), op.queue, is_waited, SETTLE_MOST_COUNTING, *rest]
-    return Call(script, [slot_key(slot_of(op.queue))], argv)
+    return Call(script, [slot_key(slot)], argv)
 
 
 def find_queues(op: FindQueues, edge: Edge) -> Steps:
-    places = yield from _places(op, edge)
+    places = yield from _places(op, edge, awaited_ms=0)
     return [places[id][0] for id in op.message_ids]
 
 
 def await_end(op: AwaitEnd, edge: Edge) -> Steps:
-    places = yield from _places(op, edge)
+    places = yield from _places(op, edge, _AWAITED_MS)
     states = [places[id][1] for id in op.message_ids]
     if any(state is not None and _STATES[state] is not State.DEAD for state in states):
         return None
     return states.count(None)
 
 
-def _places(op: FindQueues | AwaitEnd, edge: Edge) -> Steps:
-    """The queue and the state of each id."""
+def _places(op: FindQueues | AwaitEnd, edge: Edge, awaited_ms: int) -> Steps:
+    """The queue and the state of each id; for so long, all are told when one of them ends."""
     slots: dict[int, list[bytes]] = {}
     for id in dict.fromkeys(op.message_ids):
         slots.setdefault(slot_of_id(id), []).append(id)
     now_ms = edge.now_ms()
     replies = yield [
-        Call("find_queues", [slot_key(slot)], [now_ms, SETTLE_MOST_COUNTING, *ids])
+        Call("find_queues", [slot_key(slot)], [now_ms, SETTLE_MOST_COUNTING, awaited_ms, *ids])
         for slot, ids in slots.items()
     ]
     return {
@@ -146,7 +174,7 @@ def scan_queues(op: ScanQueues, edge: Edge) -> Steps:
         names.extend(name for name in idle if name in edge.watched)
 
     cursor = yield from _scan("scan_queues", op.cursor, min(op.count, _SCAN_MOST), edge, make, read)
-    return cursor, names
+    return cursor, list(dict.fromkeys(names))  # a queue may lie in several slots
 
 
 def scan_messages(op: ScanMessages, edge: Edge) -> Steps:
@@ -176,7 +204,8 @@ def _scan(
 ) -> Steps:
     """Look at `count` things, slot by slot; the cursor to go on with."""
     number, first_slot = divmod(cursor, SLOTS)
-    for slot in sorted(edge.slots):
+    slots: Sequence[int] = yield from known_slots(edge)
+    for slot in slots:
         if slot < first_slot:
             continue
         from_number = number if slot == first_slot else 0

@@ -16,7 +16,7 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.errors import NotDone, QuinqueError, StoreUnavailable
 
 FOLDER: Final = Path(__file__).parent / "scripts"
 _INCLUDE: Final = re.compile(r"^-- include (lib/\w+\.lua)$")
@@ -36,8 +36,10 @@ def error_of(text: str) -> QuinqueError:
     """The error that a script or Redis itself answered with."""
     code, _, rest = text.partition(" ")
     kind = _BY_CODE.get(code)
+    if code in _REFUSALS:
+        return NotDone(f"Redis refuses: {text}; nothing was changed")
     if kind is None:
-        return StoreUnavailable(f"Redis answered: {text}")
+        return StoreUnavailable(f"Redis answered: {text}; the effect is unknown")
     # Its own way to begin would ask for the parts that the text was made of.
     error = kind.__new__(kind, rest)
     Exception.__init__(error, rest)
@@ -69,4 +71,6 @@ SCRIPTS: Final[dict[str, Script]] = {
     path.stem: _load(path) for path in sorted(FOLDER.glob("*.lua"))
 }
 # ERR is the code of many: a script that has to say one of those answers with a value.
+# With these Redis itself says that it does not begin: memory, disk, replicas, rights.
+_REFUSALS: Final = frozenset({"OOM", "MISCONF", "NOREPLICAS", "NOAUTH", "NOPERM"})
 _BY_CODE: Final = {kind.code: kind for kind in _classes(QuinqueError) if kind.code != "ERR"}

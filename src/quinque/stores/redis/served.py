@@ -1,75 +1,161 @@
 """The Redis store as a broker uses it: it answers later, and nobody else waits meanwhile.
 
-Called by   server/ for every operation, cli/serve.py to open and close it.
-Calls       courier.py (calls on their way), wakeups.py (what other brokers did), the steps of
-            operations, store.py (opening).
+Called by   server/ for every operation, cli/serve.py to open and close it, store.py.
+Calls       the steps of operations, routes.py (calls on their way), wakeups.py (what other brokers
+            did).
 
-An operation's steps go on when the calls they asked for have come back; operations of one turn
-travel together.
+All that matters is in Redis, so there is nothing to commit. What is known here besides is when
+something is next due in which slot. An operation's steps go on when the calls they asked for have
+come back; operations of one turn travel together.
 
-Not here: what an operation does (scripts/), a program without an event loop (store.py).
+Not here: the promises (stores/base.py), what an operation does (scripts/), a program without an
+event loop (store.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import cycle, islice
 from typing import Any, Final
 
-from quinque.errors import QuinqueError
+from hiredis import ReplyError
+
+from quinque.errors import NotDone, QuinqueError, StoreUnavailable
 from quinque.model.ops import Op
-from quinque.model.work_ops import AwaitEnd, LookAtNode
+from quinque.model.work_ops import LookAtNode
+from quinque.stores.base import Fsync
 from quinque.stores.clock import Clock
 from quinque.stores.pending import Pending
-from quinque.stores.redis import ticks
-from quinque.stores.redis.calls import Call, Steps
-from quinque.stores.redis.courier import Courier, Outcome
-from quinque.stores.redis.keys import slot_of
-from quinque.stores.redis.store import RUNNERS, RedisStore
+from quinque.stores.redis import copy_mark, feeds, looks, nodes, taking, ticks, worklists
+from quinque.stores.redis.alarms import SlotAlarms
+from quinque.stores.redis.calls import Call, Runner, Steps
+from quinque.stores.redis.clock import FollowingClock
+from quinque.stores.redis.courier import Outcome
+from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.keys import slot_of_id, slot_of_key, tags
+from quinque.stores.redis.routes import Routes
+from quinque.stores.redis.scripts import error_of
+from quinque.stores.redis.slots import look_at_slots, note_call, unknown_slots
+from quinque.stores.redis.urls import parse_store_url
 from quinque.stores.redis.wakeups import Wakeups
+
+RUNNERS: Final[dict[type[Op], Runner]] = {
+    **feeds.RUNNERS,
+    **taking.RUNNERS,
+    **worklists.RUNNERS,
+    **looks.RUNNERS,
+    **nodes.RUNNERS,
+}
 
 _TICK_SLOTS: Final = 10  # looked at in one tick
 _ROUND_S: Final = 1.0  # how often a broker asks for what nobody told it
+_ROUND_LEAST: Final = 100  # queues that are looked at again in a round, if as many are waited on
+_ROUNDS: Final = 30  # after so many rounds all of them have been
 
 
-class ServedRedisStore(RedisStore):
-    def __init__(
-        self,
+class _Running:
+    """An operation that is under way."""
+
+    __slots__ = ("has_changed", "pending", "steps")
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.pending = Pending()
+        self.has_changed = False  # a call of it may have changed something
+
+
+class ServedRedisStore:
+    def __init__(self, routes: Routes, edge: Edge, follows: FollowingClock | None) -> None:
+        """Not for others: see open()."""
+        self.ready: set[bytes] = set()
+        self.on_ready: Callable[[], None] = _nothing
+        self.edge = edge
+        self._routes = routes
+        self._follows = follows
+        edge.follows = follows is not None
+        self._alarms = SlotAlarms()
+        self._facts: dict[str, int | str] = {}
+        self._wakeups: Wakeups | None = None
+        self._round: asyncio.TimerHandle | None = None
+        self._rounds = 0
+
+    @classmethod
+    async def open(
+        cls,
         url: str,
-        loop: asyncio.AbstractEventLoop,
         *,
         node: str = "quinque",
         clock: Clock | None = None,
         chance: Callable[[int], bytes] = os.urandom,
-    ) -> None:
-        """Connect, and go on from the latest time that is known there.
+        timeout_s: float = 5.0,
+        replicas: int = 0,
+        is_alone: bool = False,
+    ) -> ServedRedisStore:
+        """Connect, and go on from the latest time that is known there. One that `is_alone` does not
+        listen for what others do, and asks for nothing by itself.
 
-        Raises StoreUnavailable.
+        Raises StoreUnavailable, NotDone, BadSetting.
         """
-        super().__init__(url, node=node, clock=clock, chance=chance)
-        self._facts = super().info()
-        super().run(LookAtNode())  # known from here on, so that it is answered at once
-        self._loop = loop
-        self._courier = Courier(url, loop)
-        self._wakeups = Wakeups(url, loop, self._hear, self._look_again)
-        self._round = loop.call_later(_ROUND_S, self._look_round)
+        tags()  # made now, which takes a moment, and not when the first client asks
+        loop = asyncio.get_running_loop()
+        routes = Routes(parse_store_url(url), loop, timeout_s, replicas)
+        await routes.open()
+        follows = None if clock is not None else FollowingClock()
+        store = cls(routes, Edge(clock or follows or FollowingClock(), chance, node), follows)
+        try:
+            await store._learn(is_alone)
+        except QuinqueError:
+            await routes.close()
+            raise
+        if not is_alone:
+            store._wakeups = Wakeups(
+                routes,
+                loop,
+                timeout_s,
+                got=store._hear,
+                ended=store._hear_of_end,
+                spread=store._look_at_partitions,
+                missed=store._look_again,
+            )
+            store._round = loop.call_later(_ROUND_S, store._look_round)
+        return store
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is under way."""
-        return self._courier.is_idle
+        return self._routes.is_idle
+
+    @property
+    def own_address(self) -> str:
+        """The address by which this machine reaches Redis, if it is not the same machine."""
+        return self._routes.own_address
+
+    @property
+    def watched(self) -> Collection[bytes]:
+        return self.edge.watched
+
+    @watched.setter
+    def watched(self, watched: Collection[bytes]) -> None:
+        self.edge.watched = watched
 
     def run(self, op: Op) -> Any:
         """As stores/base.py says."""
         if isinstance(op, LookAtNode):
-            return self._edge.node
-        if isinstance(op, AwaitEnd):
-            self._wakeups.listen_for_ends()
-        pending = Pending()
-        self._go_on(RUNNERS[type(op)](op, self._edge), pending, None)
-        return pending
+            return self.edge.node
+        return self.start(RUNNERS[type(op)](op, self.edge))
+
+    def start(self, steps: Steps) -> Pending:
+        """The steps are under way."""
+        running = _Running(steps)
+        self._go_on(running, None)
+        return running.pending
+
+    def commit(self) -> None:
+        """What a script did is in Redis when it has answered."""
 
     def tick(self) -> None:
         now_ms = self.now_ms()
@@ -77,76 +163,143 @@ class ServedRedisStore(RedisStore):
             slot = self._alarms.take(now_ms)
             if slot is None:
                 return
-            pending = Pending()
-            pending.then(_ignore, _ignore)
-            self._go_on(ticks.tick(slot, self._edge), pending, None)
+            self._start_unasked(ticks.tick(slot, self.edge))
 
-    def info(self) -> dict[str, int | str]:
-        """Facts as they were when they were last asked for; asking brings newer ones."""
+    def next_due_ms(self) -> int:
+        return self._alarms.next_ms()
+
+    def now_ms(self) -> int:
+        return self.edge.now_ms()
+
+    def info(self) -> Pending:
+        """As stores/base.py says; when Redis does not answer, as they were the last time."""
         pending = Pending()
-        pending.then(self._keep_facts, _ignore)
-        self._go_on(ticks.info(self._edge), pending, None)
-        return self._facts
+
+        def keep(facts: dict[str, int | str]) -> None:
+            self._facts = facts
+            pending.settle(facts)
+
+        self.start(ticks.info(self.edge)).then(keep, lambda error: pending.settle(self._facts))
+        return pending
+
+    def configure(self, fsync: Fsync, maxmemory: int) -> None:
+        """Only noted: how durable Redis is, and how much memory it takes, is set in Redis."""
+        self.edge.fsync = fsync
 
     async def aclose(self) -> None:
         """Everything under way has come back; the store may be opened again."""
-        self._round.cancel()
-        await self._wakeups.close()
-        await self._courier.close()
-        super().close()
+        if self._round is not None:
+            self._round.cancel()
+        if self._wakeups is not None:
+            await self._wakeups.close()
+            self._start_unasked(nodes.retire(self.edge))
+        await self._routes.close()
+
+    def close(self) -> None:
+        """The connections end now; what is under way is not waited for."""
+        self._routes.abort()
 
     # -- carrying out ----------------------------------------------------------------------------
 
-    def _go_on(self, steps: Steps, pending: Pending, results: list[Any] | None) -> None:
+    async def _learn(self, is_alone: bool) -> None:
+        """What is in Redis is known as far as it must be: slots, times, partitions, the node.
+
+        Raises CopyUnfinished to a broker; a program of its own may be the one that copies.
+        """
+        loop = asyncio.get_running_loop()
+        for steps in (
+            *(() if is_alone else (copy_mark.refuse_half("the store"),)),
+            self._look_at_time(),
+            ticks.open_slots(self.edge),
+            ticks.look_at_partitions(self.edge),
+            nodes.known_node(self.edge),
+            ticks.info(self.edge),
+        ):
+            future: asyncio.Future[Any] = loop.create_future()
+            self.start(steps).then(future.set_result, future.set_exception)
+            result = await future
+        self._facts = result
+
+    def _start_unasked(self, steps: Steps) -> None:
+        """As start(); nobody waits for it, and if it fails, the next round does it."""
+        self.start(steps).then(_ignore, _ignore)
+
+    def _go_on(self, running: _Running, results: list[Any] | None) -> None:
         """The steps go on with the results of their calls, until they ask for more."""
+        steps = running.steps
         try:
             calls = next(steps) if results is None else steps.send(results)
         except StopIteration as stop:
-            pending.settle(stop.value)
+            running.pending.settle(stop.value)
         except QuinqueError as error:
-            pending.fail(error)
+            running.pending.fail(error)
         else:
-            self._post(steps, pending, calls)
+            self._post(running, calls)
 
-    def _post(self, steps: Steps, pending: Pending, calls: Sequence[Call]) -> None:
-        for call in calls:
-            if call.makes:
-                # Asked for at once, and so once for each slot: there are 16,384 at most.
-                self._know_slots(call.keys)
-        self._courier.post(calls, partial(self._came, steps, pending, calls))
+    def _post(self, running: _Running, calls: Sequence[Call]) -> None:
+        if not calls:
+            self._go_on(running, [])
+            return
+        unknown = unknown_slots(calls, self.edge)
+        if unknown:
+            # Together with what makes a queue there, so that nothing is done in another order than
+            # it was asked for; and that is answered when both are done.
+            calls = [*calls, note_call(sorted(unknown))]
+        self._routes.post(calls, partial(self._came, running, calls, unknown))
 
     def _came(
-        self, steps: Steps, pending: Pending, calls: Sequence[Call], outcomes: list[Outcome]
+        self, running: _Running, calls: Sequence[Call], noted: set[int], outcomes: list[Outcome]
     ) -> None:
         results: list[Any] = []
         failure: QuinqueError | None = None
         for call, outcome in zip(calls, outcomes, strict=True):
-            try:
-                if isinstance(outcome, QuinqueError):
-                    raise outcome
-                results.append(self._note(call, outcome))
-            except QuinqueError as error:
-                failure = failure or error
+            result = outcome if isinstance(outcome, QuinqueError) else self._note(call, outcome)
+            results.append(result)
+            if isinstance(result, QuinqueError):
+                failure = failure or (None if call.may_fail else result)
+            else:
+                running.has_changed |= not call.is_safe
         self.on_ready()  # also for the ticker: alarms may be set anew
+        if noted and not isinstance(results.pop(), QuinqueError):
+            self.edge.slots |= noted
         if failure is None:
-            self._go_on(steps, pending, results)
+            self._go_on(running, results)
+        elif isinstance(failure, NotDone) and running.has_changed:
+            self._throw(running, StoreUnavailable(f"done in part: {failure}"))
         else:
-            self._throw(steps, pending, failure)
+            self._throw(running, failure)
 
-    def _throw(self, steps: Steps, pending: Pending, failure: QuinqueError) -> None:
+    def _throw(self, running: _Running, failure: QuinqueError) -> None:
         try:
-            calls = steps.throw(failure)
+            calls = running.steps.throw(failure)
         except StopIteration as stop:
-            pending.settle(stop.value)
+            running.pending.settle(stop.value)
         except QuinqueError as error:
-            pending.fail(error)
+            running.pending.fail(error)
         else:
-            self._post(steps, pending, calls)
+            self._post(running, calls)
+
+    def _note(self, call: Call, reply: Any) -> Any:
+        """The result in what a script answered, or its error; what else it said is noted."""
+        alarms, ready, ended, result = reply
+        for due_ms in alarms:
+            self._alarms.set(call.keys[0], due_ms)
+        if ready:
+            self.ready.update(ready)
+            for name in ready:
+                self.edge.spread.believe(name, [slot_of_key(call.keys[0])])
+        if ended and self.edge.watched:
+            self.ready.update(id for id in ended if id in self.edge.watched)
+        return error_of(str(result)) if isinstance(result, ReplyError) else result
 
     # -- other brokers ---------------------------------------------------------------------------
 
-    def _hear(self, name: bytes) -> None:
-        """Another broker, or this one, had something put into the queue, or ended the message."""
+    def _hear(self, name: bytes, slot: int) -> None:
+        """Another broker, or this one, had something put into the queue."""
+        self.edge.spread.believe(name, [slot])
+        self._hear_of_end(name)
+
+    def _hear_of_end(self, name: bytes) -> None:
         if name in self.watched:
             self.ready.add(name)
             self.on_ready()
@@ -157,18 +310,47 @@ class ServedRedisStore(RedisStore):
             self.ready.update(self.watched)
             self.on_ready()
 
-    def _look_round(self) -> None:
-        """When something is next due where somebody waits may be known to another broker only, and
-        that one may be gone."""
-        self._round = self._loop.call_later(_ROUND_S, self._look_round)
-        slots = {slot_of(name) for name in self.watched}
-        if slots:
-            pending = Pending()
-            pending.then(_ignore, _ignore)
-            self._go_on(ticks.look_round(slots), pending, None)
+    def _look_at_partitions(self) -> None:
+        self._start_unasked(ticks.look_at_partitions(self.edge))
 
-    def _keep_facts(self, facts: dict[str, int | str]) -> None:
-        self._facts = facts
+    def _look_round(self) -> None:
+        """What nobody told this broker is asked for: the time, which slots are in use, which queues
+        are spread; what is due where somebody waits, and here and there besides, since the broker
+        that knows of it may be gone; and some of those who wait look again, since a notice may have
+        been lost."""
+        loop = asyncio.get_running_loop()
+        self._round = loop.call_later(_ROUND_S, self._look_round)
+        self._routes.each_second()
+        self._start_unasked(self._look_at_time())
+        self._look_at_partitions()
+        self._start_unasked(nodes.beat(self.edge))
+        watched = list(self.watched)
+        spread = self.edge.spread
+        slots = {slot for name in watched for slot in spread.read_slots(name)}
+        slots.update(map(slot_of_id, watched), self._some_slots())
+        self._start_unasked(ticks.look_round(slots & self.edge.slots))
+        if watched:
+            count = max(_ROUND_LEAST, len(watched) // _ROUNDS)
+            first = self._rounds * count % len(watched)
+            self.ready.update(islice(cycle(watched), first, first + min(count, len(watched))))
+            self.on_ready()
+        self._rounds += 1
+
+    def _some_slots(self) -> Sequence[int]:
+        """A part of all slots, each time another: what is due there is found in the end."""
+        return sorted(self.edge.slots)[self._rounds % _ROUNDS :: _ROUNDS]
+
+    def _look_at_time(self) -> Steps:
+        """The slots in use are known, and this broker's time is that of Redis."""
+        # Not the loop's time: uvloop looks at the clock once in a turn, and a turn may take long.
+        asked_us = time.monotonic_ns() // 1000
+        there_us: int = yield from look_at_slots(self.edge)
+        if self._follows is not None:
+            self._follows.follow(there_us, time.monotonic_ns() // 1000 - asked_us)
+
+
+def _nothing() -> None:
+    """Nobody is told."""
 
 
 def _ignore(result: Any) -> None:

@@ -1,40 +1,25 @@
-"""The Redis store: carries out the steps of operations, one after the other.
+"""The Redis store for a program without an event loop: it answers at once.
 
-Called by   server/ for every operation, cli/serve.py to open and close it.
-Calls       feeds.py, worklists.py and looks.py (the steps of each operation), scripts.py, redis-py.
+Called by   cli/ (programs that use a store of their own), tests.
+Calls       served.py, on an event loop that runs only while something is asked for.
 
-All that matters is in Redis, so there is nothing to commit. What is known here besides is when
-something is next due in which slot.
-
-Not here: the promises (stores/base.py), what an operation does (scripts/).
+Not here: the store as a broker uses it (served.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from typing import Any
 
-import redis
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
-from redis.retry import Retry
-
-from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.model.ops import Op
 from quinque.stores.base import Fsync
-from quinque.stores.clock import Clock, SteadyClock
-from quinque.stores.redis import feeds, looks, ticks, worklists
-from quinque.stores.redis.alarms import SlotAlarms
-from quinque.stores.redis.calls import Call, Runner, Steps
-from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.keys import ALL_SLOTS, slot_of_tag
-from quinque.stores.redis.scripts import SCRIPTS, error_of
-
-RUNNERS: Final[dict[type, Runner]] = {**feeds.RUNNERS, **worklists.RUNNERS, **looks.RUNNERS}
-
-_TICK_SLOTS: Final = 10  # looked at in one tick
+from quinque.stores.clock import Clock
+from quinque.stores.pending import Pending
+from quinque.stores.redis import ticks
+from quinque.stores.redis.calls import Steps
+from quinque.stores.redis.served import ServedRedisStore
 
 
 class RedisStore:
@@ -45,123 +30,90 @@ class RedisStore:
         node: str = "quinque",
         clock: Clock | None = None,
         chance: Callable[[int], bytes] = os.urandom,
+        timeout_s: float = 5.0,
     ) -> None:
         """Connect, and go on from the latest time that is known there.
 
-        Raises StoreUnavailable.
+        Raises StoreUnavailable, NotDone, BadSetting.
         """
-        # Never repeated by itself: an addition would be stored twice.
-        self._client = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0))
-        self._edge = Edge(clock or SteadyClock(), chance, node)
-        self._alarms = SlotAlarms()
-        self.ready: set[bytes] = set()
-        self.on_ready: Callable[[], None] = _nothing
-        self._command(self._find_slots)
-        if self._edge.slots:
-            self._finish_steps(ticks.open_slots(self._edge))
+        self._loop = asyncio.new_event_loop()
+        opening = ServedRedisStore.open(
+            url, node=node, clock=clock, chance=chance, timeout_s=timeout_s, is_alone=True
+        )
+        try:
+            self._store = self._loop.run_until_complete(opening)
+        except BaseException:
+            self._loop.close()
+            raise
+
+    @property
+    def ready(self) -> set[bytes]:
+        return self._store.ready
+
+    @ready.setter
+    def ready(self, ready: set[bytes]) -> None:
+        self._store.ready = ready
+
+    @property
+    def on_ready(self) -> Callable[[], None]:
+        return self._store.on_ready
+
+    @on_ready.setter
+    def on_ready(self, on_ready: Callable[[], None]) -> None:
+        self._store.on_ready = on_ready
 
     @property
     def watched(self) -> Collection[bytes]:
-        return self._edge.watched
+        return self._store.watched
 
     @watched.setter
     def watched(self, watched: Collection[bytes]) -> None:
-        self._edge.watched = watched
+        self._store.watched = watched
 
     def run(self, op: Op) -> Any:
         """As stores/base.py says."""
-        return self._finish_steps(RUNNERS[type(op)](op, self._edge))
+        result = self._store.run(op)
+        return self._wait_for(result) if isinstance(result, Pending) else result
+
+    def finish(self, steps: Steps) -> Any:
+        """The result of steps that are no operation's."""
+        return self._wait_for(self._store.start(steps))
 
     def commit(self) -> None:
         """What a script did is in Redis when it has answered."""
 
     def tick(self) -> None:
-        now_ms = self.now_ms()
-        for _ in range(_TICK_SLOTS):
-            slot = self._alarms.take(now_ms)
-            if slot is None:
-                return
-            self._finish_steps(ticks.tick(slot, self._edge))
+        self._store.tick()
+        self._loop.run_until_complete(self._until_idle())
 
     def next_due_ms(self) -> int:
-        return self._alarms.next_ms()
+        return self._store.next_due_ms()
 
     def now_ms(self) -> int:
-        return self._edge.now_ms()
+        return self._store.now_ms()
 
     def info(self) -> dict[str, int | str]:
-        facts: dict[str, int | str] = self._finish_steps(ticks.info(self._edge))
+        facts: dict[str, int | str] = self.finish(ticks.info(self._store.edge))
         return facts
 
     def configure(self, fsync: Fsync, maxmemory: int) -> None:
-        """Only noted: how durable Redis is, and how much memory it takes, is set in Redis."""
-        self._edge.fsync = fsync
+        self._store.configure(fsync, maxmemory)
 
     def close(self) -> None:
-        self._client.close()
+        self._loop.run_until_complete(self._store.aclose())
+        self._loop.close()
 
-    # -- carrying out ----------------------------------------------------------------------------
+    def _wait_for(self, pending: Pending) -> Any:
+        if not pending.is_settled:
+            self._loop.run_until_complete(_settled(pending))
+        return pending.value()
 
-    def _finish_steps(self, steps: Steps) -> Any:
-        try:
-            calls = next(steps)
-            while True:
-                try:
-                    results = [self._result(call) for call in calls]
-                except QuinqueError as error:
-                    calls = steps.throw(error)
-                else:
-                    calls = steps.send(results)
-        except StopIteration as stop:
-            return stop.value
-
-    def _result(self, call: Call) -> Any:
-        if call.makes:
-            self._know_slots(call.keys)
-        return self._note(call, self._command(partial(self._evaluate, call)))
-
-    def _note(self, call: Call, reply: Any) -> Any:
-        """The result in what a script answered; what else it said is noted."""
-        alarms, ready, ended, result = reply
-        for key, due_ms in zip(call.keys, alarms, strict=False):
-            self._alarms.set(key, due_ms)
-        self.ready.update(ready)
-        if ended and self._edge.watched:
-            self.ready.update(id for id in ended if id in self._edge.watched)
-        if isinstance(result, ResponseError):
-            raise error_of(str(result)) from result
-        return result
-
-    def _evaluate(self, call: Call) -> Any:
-        script = SCRIPTS[call.script]
-        rest = (len(call.keys), *call.keys, *call.argv)
-        try:
-            return self._client.execute_command("EVALSHA", script.sha, *rest)
-        except redis.exceptions.NoScriptError:
-            return self._client.execute_command("EVAL", script.text, *rest)
-
-    def _know_slots(self, keys: Sequence[bytes]) -> None:
-        """The slots are found by whoever looks for all queues."""
-        for key in keys:
-            tag = key[key.index(b"{") + 1 : key.index(b"}")]
-            slot = slot_of_tag(tag)
-            if slot not in self._edge.slots:
-                self._command(partial(self._client.sadd, ALL_SLOTS, tag))
-                self._edge.slots.add(slot)
-
-    def _find_slots(self) -> None:
-        found: Any = self._client.smembers(ALL_SLOTS)
-        self._edge.slots = {slot_of_tag(tag) for tag in found}
-
-    def _command(self, ask: Callable[[], Any]) -> Any:
-        """The answer; the one place where errors of redis-py become ours."""
-        try:
-            return ask()
-        except ResponseError as error:
-            raise error_of(str(error)) from error
-        except RedisError as error:
-            raise StoreUnavailable(f"Redis: {error}") from error
+    async def _until_idle(self) -> None:
+        while not self._store.is_idle:
+            await asyncio.sleep(0)
 
 
-def _nothing() -> None:
-    """Nobody is told."""
+async def _settled(pending: Pending) -> None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    pending.then(lambda result: future.set_result(None), lambda error: future.set_result(None))
+    await future

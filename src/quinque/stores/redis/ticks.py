@@ -17,7 +17,8 @@ from quinque.model.limits import SETTLE_MOST
 from quinque.stores.redis import feeds
 from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.keys import slot_key
+from quinque.stores.redis.keys import PARTITIONS, slot_key
+from quinque.stores.redis.slots import known_slots
 
 _QUEUES_MOST: Final = 100  # of a slot settled at once, most of them with little to do
 
@@ -26,8 +27,15 @@ def open_slots(edge: Edge) -> Steps:
     """The clock and the stamps are not behind what is known in Redis, and the alarms of all slots
     are set."""
     rows = yield [Call("open", [slot_key(slot)], []) for slot in edge.slots]
-    edge.clock.start_from(1000 * max(at_ms for at_ms, _ in rows))
-    edge.stamp_us = max(stamp_us for _, stamp_us in rows)
+    if rows:
+        edge.clock.start_from(1000 * max(at_ms for at_ms, _ in rows))
+        edge.stamp_us = max(stamp_us for _, stamp_us in rows)
+
+
+def look_at_partitions(edge: Edge) -> Steps:
+    """Which worklists are spread over several slots is known."""
+    (rows,) = yield [Call("find_partitions", [PARTITIONS], [])]
+    edge.spread.learn(rows)
 
 
 def look_round(slots: Iterable[int]) -> Steps:
@@ -57,7 +65,8 @@ def tick(slot: bytes, edge: Edge) -> Steps:
 def info(edge: Edge) -> Steps:
     """What stores/base.py calls facts, counted over all slots."""
     facts: Counter[str] = Counter(queues=0, messages=0, jobs=0, job_queues=0)
-    rows = yield [Call("info", [slot_key(slot)], []) for slot in edge.slots]
+    slots: list[int] = yield from known_slots(edge)
+    rows = yield [Call("info", [slot_key(slot)], []) for slot in slots]
     for queues, worklists, jobs, events in rows:
         facts["queues"] += queues
         facts["messages"] += jobs + events

@@ -1,11 +1,11 @@
 """What other brokers' clients brought about: queues that got something, messages that ended.
 
-Called by   served.py.
-Calls       redis-py's asyncio client.
+Called by   store.py.
+Calls       link.py, at any server of the cluster: what is published is heard at all of them.
 
-Scripts publish the name of each queue that got something to deliver, and the ids of messages that
-ended if anybody listens for those. A notice may be lost when the connection breaks, so after that
-everyone who waits looks again.
+Scripts publish the name of each queue that got something to deliver, the ids of messages that ended
+where somebody waits for one, and that a queue was spread. A notice may be lost when a connection
+breaks, so after that everyone who waits looks again.
 
 Not here: who waits for what (server/waiters.py), what time brings about (alarms.py).
 """
@@ -17,11 +17,13 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-import redis.asyncio
-from redis.exceptions import RedisError
+from quinque.stores.redis.keys import slot_of_key
+from quinque.stores.redis.link import CannotConnect, Link, pack
+from quinque.stores.redis.routes import Routes
 
 READY: Final = b"quinque:ready"
 ENDED: Final = b"quinque:ended"
+SPREAD: Final = b"quinque:partitions"
 _AGAIN_S: Final = 1.0  # how often a broken connection is tried again
 
 log = logging.getLogger("quinque.redis")
@@ -30,26 +32,26 @@ log = logging.getLogger("quinque.redis")
 class Wakeups:
     def __init__(
         self,
-        url: str,
+        routes: Routes,
         loop: asyncio.AbstractEventLoop,
-        notice: Callable[[bytes], None],
+        timeout_s: float,
+        *,
+        got: Callable[[bytes, int], None],
+        ended: Callable[[bytes], None],
+        spread: Callable[[], None],
         missed: Callable[[], None],
     ) -> None:
-        """`notice` is told each name and id, `missed` that some may have gone unheard."""
-        self._client = redis.asyncio.Redis.from_url(url)
-        self._notice = notice
+        """`got` is told each queue and its slot, `ended` each id, `spread` that a queue was, and
+        `missed` that some may have gone unheard."""
+        self._routes = routes
+        self._timeout_s = timeout_s
+        self._got = got
+        self._ended = ended
+        self._spread = spread
         self._missed = missed
-        self._channels = [READY]
-        self._listening: Any = None
-        self._loop = loop
+        self._is_heard = False  # something came since the server was last asked whether it is there
+        self._turn = 0  # the server to listen at
         self._task = loop.create_task(self._listen())
-
-    def listen_for_ends(self) -> None:
-        """From here on the ids of messages that end are told as well."""
-        if ENDED not in self._channels:
-            self._channels.append(ENDED)
-            if self._listening is not None:
-                self._loop.create_task(self._listening.subscribe(ENDED))
 
     async def close(self) -> None:
         self._task.cancel()
@@ -57,20 +59,52 @@ class Wakeups:
             await self._task
         except asyncio.CancelledError:
             pass
-        await self._client.aclose()
 
     async def _listen(self) -> None:
         while True:
+            addresses = self._routes.addresses
+            address = addresses[self._turn % len(addresses)]
             try:
-                async with self._client.pubsub() as listening:
-                    await listening.subscribe(*self._channels)
-                    self._listening = listening
-                    async for message in listening.listen():
-                        if message["type"] == "message":
-                            self._notice(message["data"])
-                        else:  # from here on nothing of the channel goes unheard
-                            self._missed()
-            except (RedisError, OSError) as error:
+                link = await self._routes.connect(address)
+                try:
+                    await self._hear(link)
+                finally:
+                    link.close()
+            except CannotConnect as error:
                 log.warning("notices of other brokers are not heard: %s", error)
-            self._listening = None
+            self._turn += 1
+            self._routes.look_again()
             await asyncio.sleep(_AGAIN_S)
+
+    async def _hear(self, link: Link) -> None:
+        """Listen until the connection is lost, or silent when it should not be."""
+        lost = asyncio.Event()
+        link.on_reply, link.on_lost = self._came, lost.set
+        link.send([pack("SUBSCRIBE", READY, ENDED, SPREAD)])
+        while not lost.is_set():
+            self._is_heard = False
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await lost.wait()
+            except TimeoutError:
+                if not self._is_heard:
+                    raise CannotConnect("the server has fallen silent") from None
+                link.send([pack("PING")])
+
+    def _came(self, message: Any) -> None:
+        self._is_heard = True
+        if not isinstance(message, list) or len(message) != 3:  # the answer to a PING
+            return
+        kind, channel, said = message
+        if kind == b"subscribe":
+            self._missed()  # from here on nothing goes unheard
+        elif kind != b"message":
+            return
+        elif channel == READY:
+            prefix, _, name = said.partition(b"}:")
+            self._got(name, slot_of_key(prefix + b"}"))
+        elif channel == ENDED:
+            for id in said.split():
+                self._ended(id)
+        else:
+            self._spread()

@@ -1,23 +1,24 @@
 """The operations that change worklists, as steps.
 
 Called by   store.py (RUNNERS).
-Calls       the scripts of those names.
+Calls       the scripts of those names, nodes.py (who accepts a message).
 
-A queue lies in one slot, and so do its messages. What is about messages of several slots is one
-call for each.
+A queue lies in one slot, or in several that are alike (spread.py). What is about messages of
+several slots is one call for each.
 
-Not here: operations that only look (looks.py), what the scripts do (scripts/).
+Not here: handing out (taking.py), operations that only look (looks.py), what the scripts do
+(scripts/).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from quinque.errors import Leaving, NoMessage, NoReplicas, QueueFull, QueuePaused, TooLate
+from quinque.errors import BadRequest, NoMessage, NoReplicas, QueueFull, QueuePaused, TooLate
 from quinque.model.families import Family
-from quinque.model.glob import compile_glob
-from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST
+from quinque.model.limits import NEVER_MS, SETTLE_MOST
 from quinque.model.ops import Op
 from quinque.model.states import State
 from quinque.model.work_ops import (
@@ -26,23 +27,22 @@ from quinque.model.work_ops import (
     Extend,
     Finish,
     Hold,
-    LookAtNode,
+    LookAt,
     NodeView,
     Purge,
     PurgeAll,
+    QueueView,
     Redrive,
     Requeue,
-    SetNode,
-    Take,
-    WorkDelivery,
 )
-from quinque.stores.redis.calls import Arg, Call, Runner, Steps
+from quinque.stores.redis.calls import NOT_WAITED, Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.keys import node_key, slot_key, slot_of, slot_of_id
-from quinque.stores.redis.looks import queue_view
+from quinque.stores.redis.keys import PARTITIONS, slot_key, slot_of_id
+from quinque.stores.redis.looks import look_at, queue_view, whole_view
+from quinque.stores.redis.nodes import known_node, stand_in
+from quinque.stores.redis.slots import known_slots
 
 _REMOVE_MOST: Final = 5_000  # by one call of a script: about 30 ms
-_ALARMS_MOST: Final = 100  # worklists of a slot settled at once, most of them with little to do
 
 
 def about_queue(
@@ -60,73 +60,49 @@ def by_slot(ids: Iterable[bytes]) -> dict[int, list[bytes]]:
     return found
 
 
-def known_node(edge: Edge) -> Steps:
-    """The node, which has an id from here on."""
-    if edge.node is None:
-        (reply,) = yield [Call("look_at_node", [node_key(edge.node_name)], [edge.chance.node_id()])]
-        edge.node = NodeView(reply[0], bool(reply[1]))
-    return edge.node
-
-
 def add(op: Add, edge: Edge) -> Steps:
     node: NodeView = yield from known_node(edge)
-    if op.terms.replicas > 1 or node.is_leaving:
-        raise NoReplicas(_why_no_replicas(op.terms.replicas, node.is_leaving))
-    slot = slot_of(op.queue)
-    ids = [edge.new_id(slot, op.terms, node.node_id) for _ in op.bodies]
+    if node.is_leaving:
+        node = yield from stand_in(edge)
+    slot = (
+        edge.spread.next_slot(op.queue)
+        if op.key is None
+        else edge.spread.slot_of_message_key(op.queue, op.key)
+    )
+    ids = edge.new_ids(slot, len(op.bodies), op.terms, node.node_id)
     family, now_ms, queue, is_waited, settle_most = about_queue(op.family, op.queue, edge)
+    # Each partition takes its share.
+    most = -(-op.max_length // edge.spread.partitions(op.queue))
     argv = [
         *(family, now_ms, queue, is_waited, edge.take_stamps(len(ids))),
         *op.terms.as_record(),
-        *(op.max_length, int(op.key is not None), op.key or b"", settle_most),
+        *(most, int(op.key is not None), op.key or b"", settle_most),
     ]
     for id, body in zip(ids, op.bodies, strict=True):
         argv += [id, body]
     try:
-        (reply,) = yield [Call("add", [slot_key(slot)], argv, makes=True)]
+        reply = yield from _add_to(slot, op, argv)
     except QueueFull as full:
         raise QueueFull(op.queue, int(str(full)), op.max_length) from full
     except QueuePaused as paused:
         raise QueuePaused(op.queue) from paused
+    except NoReplicas:
+        # Best effort: somebody may have had it by now.
+        yield [Call("finish", [slot_key(slot)], [edge.now_ms(), SETTLE_MOST, *ids], may_fail=True)]
+        raise
     if isinstance(reply, bytes):
         return [reply]
     edge.stamp_us = max(edge.stamp_us, reply + len(ids) - 1)
     return ids
 
 
-def take(op: Take, edge: Edge) -> Steps:
-    node: NodeView = yield from known_node(edge)
-    names = op.queues
-    if op.patterns:
-        names = yield from _matching(op, edge)
-    given: list[WorkDelivery] = []
-    if names:
-        argv: list[Arg] = [
-            *(op.family.code, edge.now_ms(), min(op.count, RESERVE_MOST), RESERVE_MOST_BYTES),
-            *(edge.chance.jitter_ms(), SETTLE_MOST, int(not node.is_leaving and not op.patterns)),
-            edge.take_stamps(1) if op.patterns else 0,
-        ]
-        for name in names:
-            argv += [name, int(name in edge.watched)]
-        keys = [slot_key(slot_of(name)) for name in names]
-        (reply,) = yield [Call("take", keys, argv, makes=not op.patterns)]
-        given = [WorkDelivery(*reply[at : at + 5]) for at in range(0, len(reply), 5)]
-    if not given and op.is_waiting and node.is_leaving:
-        raise Leaving
-    return given
-
-
-def _matching(op: Take, edge: Edge) -> Steps:
-    """The worklists of these patterns that have something ready, the last read from last."""
-    argv = [op.family.code, edge.now_ms(), SETTLE_MOST, _ALARMS_MOST]
-    replies = yield [Call("find_busy", [slot_key(slot)], argv) for slot in sorted(edge.slots)]
-    tests = [compile_glob(pattern) for pattern in op.patterns]
-    found: list[tuple[int, bytes]] = []
-    for reply in replies:
-        for name, turn_us in zip(reply[::2], reply[1::2], strict=True):
-            if any(test.fullmatch(name) for test in tests):
-                found.append((turn_us, name))
-    return [name for _, name in sorted(found)]
+def _add_to(slot: int, op: Add, argv: Sequence[Arg]) -> Steps:
+    call = Call("add", [slot_key(slot)], argv, makes=True)
+    if op.terms.replicas > 1:
+        within_ms = NOT_WAITED if op.confirm_ms is None else op.confirm_ms % NEVER_MS
+        call = call._replace(replicas=op.terms.replicas - 1, within_ms=within_ms)
+    (reply,) = yield [call]
+    return reply
 
 
 def finish(op: Finish, edge: Edge) -> Steps:
@@ -139,7 +115,7 @@ def requeue(op: Requeue, edge: Edge) -> Steps:
 
 
 def hold(op: Hold, edge: Edge) -> Steps:
-    argv = [edge.now_ms(), SETTLE_MOST, edge.chance.jitter_ms()]
+    argv = [edge.now_ms(), SETTLE_MOST, edge.chance.jitter_ms(), int(edge.follows)]
     return (yield from _for_each(op.message_ids, "hold", argv))
 
 
@@ -149,6 +125,8 @@ def _for_each(ids: Sequence[bytes], script: str, argv: Sequence[Arg]) -> Steps:
     replies = yield [
         Call(script, [slot_key(slot)], [*argv, *some]) for slot, some in groups.items()
     ]
+    if len(replies) == 1 and len(replies[0]) == len(ids):  # in one slot and none twice, as mostly
+        return [is_done == 1 for is_done in replies[0]]
     done = {
         id
         for some, reply in zip(groups.values(), replies, strict=True)
@@ -163,7 +141,8 @@ def _for_each(ids: Sequence[bytes], script: str, argv: Sequence[Arg]) -> Steps:
 
 
 def extend(op: Extend, edge: Edge) -> Steps:
-    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, edge.chance.jitter_ms(), op.message_id]
+    begin = [edge.now_ms(), SETTLE_MOST, edge.chance.jitter_ms(), int(edge.follows)]
+    argv: list[Arg] = [*begin, op.message_id]
     try:
         (reply,) = yield [Call("extend", [slot_key(slot_of_id(op.message_id))], argv)]
     except (NoMessage, TooLate) as error:
@@ -172,19 +151,44 @@ def extend(op: Extend, edge: Edge) -> Steps:
 
 
 def configure(op: Configure, edge: Edge) -> Steps:
+    yield from _check_partitions(op, edge)
+    if op.partitions is not None:
+        (read,) = yield [Call("set_partitions", [PARTITIONS], [op.queue, op.partitions])]
+        edge.spread.set(op.queue, op.partitions, read)
+    views: list[QueueView] = yield from _configure(op, edge)
+    partitions = edge.spread.partitions(op.queue)
+    return replace(whole_view(views), partitions=partitions)
+
+
+def _check_partitions(op: Configure, edge: Edge) -> Steps:
+    """Raises BadRequest for partitions of a worklist whose rate is limited: they could not keep to
+    one limit together."""
+    partitions = edge.spread.partitions(op.queue) if op.partitions is None else op.partitions
+    if partitions == 1:
+        return
+    limited = op.rate is not None and op.rate[0] > 0
+    if op.rate is None:
+        view: QueueView | None = yield from look_at(LookAt(op.family, op.queue), edge)
+        limited = view is not None and view.rate_count > 0
+    if limited:
+        raise BadRequest("a queue has a RATE or several PARTITIONS, not both")
+
+
+def _configure(op: Configure, edge: Edge) -> Steps:
     rate = (None, None) if op.rate is None else op.rate
     wanted = (op.is_paused_in, op.is_paused_out, op.max_deliveries, *rate)
     argv = about_queue(op.family, op.queue, edge)
     argv += [b"" if value is None else int(value) for value in wanted]
-    (reply,) = yield [Call("configure", [slot_key(slot_of(op.queue))], argv, makes=True)]
-    return queue_view(op.queue, reply)
+    replies = yield [
+        Call("configure", [slot_key(slot)], argv, makes=True)
+        for slot in edge.spread.read_slots(op.queue)
+    ]
+    return [queue_view(op.queue, reply) for reply in replies]
 
 
 def redrive(op: Redrive, edge: Edge) -> Steps:
     if op.queue is not None:
-        argv = [*about_queue(op.family, op.queue, edge), op.count or 1 << 53]
-        (reply,) = yield [Call("redrive_queue", [slot_key(slot_of(op.queue))], argv)]
-        return reply
+        return (yield from _redrive_queue(op.queue, op, edge))
     replies = yield [
         Call("redrive", [slot_key(slot)], [edge.now_ms(), SETTLE_MOST, *some])
         for slot, some in by_slot(op.message_ids).items()
@@ -192,15 +196,30 @@ def redrive(op: Redrive, edge: Edge) -> Steps:
     return sum(replies)
 
 
+def _redrive_queue(queue: bytes, op: Redrive, edge: Edge) -> Steps:
+    left = op.count or 1 << 53
+    redriven = 0
+    for slot in edge.spread.read_slots(queue):
+        if left > 0:
+            argv = [*about_queue(op.family, queue, edge), left]
+            (reply,) = yield [Call("redrive_queue", [slot_key(slot)], argv)]
+            left -= reply
+            redriven += reply
+    return redriven
+
+
 def purge(op: Purge, edge: Edge) -> Steps:
     states = [state.name.lower().encode() for state in op.states or State]
     argv = [*about_queue(op.family, op.queue, edge), _REMOVE_MOST, *states]
-    return (yield from _until_done(Call("purge", [slot_key(slot_of(op.queue))], argv)))
+    living = 0
+    for slot in edge.spread.read_slots(op.queue):
+        living += yield from _until_done(Call("purge", [slot_key(slot)], argv))
+    return living
 
 
 def purge_all(op: PurgeAll, edge: Edge) -> Steps:
     living = 0
-    for slot in sorted(edge.slots):
+    for slot in (yield from known_slots(edge)):
         argv = [op.family.code, edge.now_ms(), _REMOVE_MOST]
         living += yield from _until_done(Call("purge_all", [slot_key(slot)], argv))
     return living
@@ -216,30 +235,8 @@ def _until_done(call: Call) -> Steps:
             return living
 
 
-def look_at_node(op: LookAtNode, edge: Edge) -> Steps:
-    return (yield from known_node(edge))
-
-
-def set_node(op: SetNode, edge: Edge) -> Steps:
-    yield from known_node(edge)
-    argv: list[Arg] = [
-        edge.chance.node_id() if op.is_renamed else b"",
-        b"" if op.is_leaving is None else int(op.is_leaving),
-    ]
-    (reply,) = yield [Call("set_node", [node_key(edge.node_name)], argv)]
-    edge.node = NodeView(reply[0], bool(reply[1]))
-    return edge.node
-
-
-def _why_no_replicas(replicas: int, is_leaving: bool) -> str:
-    if is_leaving:
-        return "this node is leaving and keeps no new job; there is no other node"
-    return f"REPLICATE {replicas} needs as many nodes; there is one"
-
-
 RUNNERS: Final[dict[type[Op], Runner]] = {
     Add: add,
-    Take: take,
     Finish: finish,
     Requeue: requeue,
     Hold: hold,
@@ -248,6 +245,4 @@ RUNNERS: Final[dict[type[Op], Runner]] = {
     Redrive: redrive,
     Purge: purge,
     PurgeAll: purge_all,
-    LookAtNode: look_at_node,
-    SetNode: set_node,
 }

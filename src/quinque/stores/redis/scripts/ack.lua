@@ -13,54 +13,44 @@
 -- SAME AS  engine/feed/decide.py:ack
 
 -- include lib/answer.lua
+-- include lib/argv_rest.lua
 -- include lib/feed_end_detached.lua
 -- include lib/feed_held.lua
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
--- include lib/feed_rest.lua
+-- include lib/feed_pick.lua
+-- include lib/is_there.lua
 -- include lib/keep_time.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local group, held_only = ARGV[5], ARGV[6] == '1'
-local ids = feed_rest(7)
+local ids = argv_rest(7)
 
 if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 
-local results = {}
-if not feed.is_there then
-  for at = 1, #ids do
-    results[at] = 0
-  end
-  return answer(results)
-end
-
 local keys = feed_group_keys(feed, group)
 local is_held, is_detached = feed_held(feed, keys, ids, now_ms)
-local is_single = feed_many('SMISMEMBER', feed.singles, ids)
-local expiries = feed.is_flooded and feed_many('ZMSCORE', feed.expiries, ids) or {}
-local seen, done, flushed, gone = {}, {}, {}, {}
-for at, id in ipairs(ids) do
-  local list
+local is_single = is_there(feed.singles) and many('SMISMEMBER', feed.singles, ids) or {}
+local expiries = feed.is_flooded and many('ZMSCORE', feed.expiries, ids) or {}
+local results, picked = feed_pick(ids, function(at)
   if is_held[at] then
-    list = is_single[at] == 1 and gone or done
+    return is_single[at] == 1 and 'gone' or 'done'
   elseif is_detached[at] then
-    list = flushed
-  elseif not held_only and is_single[at] == 1
-      and not (expiries[at] and tonumber(expiries[at]) <= now_ms) then
-    list = gone
+    return 'flushed'
   end
-  results[at] = 0
-  if list and not seen[id] then
-    results[at], seen[id] = 1, true
-    list[#list + 1] = id
+  local has_expired = expiries[at] and tonumber(expiries[at]) <= now_ms
+  return not held_only and is_single[at] == 1 and not has_expired and 'gone'
+end)
+if picked.done then
+  many('ZREM', keys.held, picked.done)
+  if is_there(keys.deliveries) then
+    many('ZREM', keys.deliveries, picked.done)
   end
 end
-feed_many('ZREM', keys.held, done)
-feed_many('ZREM', keys.deliveries, done)
-feed_end_detached(feed, keys, group, flushed)
-feed_remove(feed, gone)
+feed_end_detached(feed, keys, group, picked.flushed or {})
+feed_remove(feed, picked.gone or {})
 keep_time(feed.prefix, now_ms)
 return answer(results)

@@ -22,9 +22,11 @@
 --          PAUSED              the worklist takes nothing
 -- SAME AS  engine/work/decide.py:add
 
+-- include lib/many.lua
 -- include lib/work_find.lua
 -- include lib/work_key_holder.lua
 -- include lib/work_make.lua
+-- include lib/work_kept.lua
 -- include lib/work_answer.lua
 
 local SETTLE_MOST_COUNTING = 10000  -- model/limits.py:SETTLE_MOST_COUNTING
@@ -51,7 +53,7 @@ if list then
       and redis.call('ZCOUNT', slot .. 'expires:' .. queue, '-inf', now_ms) > 0 do
     work_settle(list, SETTLE_MOST_COUNTING)
   end
-  local length = redis.call('ZCARD', ready)
+  local length = max_length > 0 and redis.call('ZCARD', ready) or 0
   if max_length > 0 and length >= max_length then
     return work_answer(redis.error_reply('MAXLEN ' .. length))
   end
@@ -64,37 +66,42 @@ end
 
 local count = (#ARGV - 14) / 2
 place = math.max(place, tonumber(redis.call('HGET', KEYS[1], 'last_place') or 0) + 1)
-local number = redis.call('HINCRBY', KEYS[1], 'last_number', count) - count
-redis.call('HSET', KEYS[1], 'last_place', place + count - 1)
-local state = delay_ms > 0 and 'delayed' or 'ready'
-local expires_ms, due_ms = now_ms + ttl_ms, now_ms + delay_ms
-local index = slot .. state .. ':' .. queue
-for at = 0, count - 1 do
-  local id, body = ARGV[15 + 2 * at], ARGV[16 + 2 * at]
-  local message = slot .. 'message:' .. id
-  redis.call('HSET', message, 'queue', queue, 'body', body, 'place', place + at, 'state', state,
-      'expires_ms', expires_ms, 'ttl_ms', ttl_ms, 'retry_ms', retry_ms)
-  if max_deliveries ~= '0' then
-    redis.call('HSET', message, 'max_deliveries', max_deliveries)
-  end
-  if replicas ~= '1' then
-    redis.call('HSET', message, 'replicas', replicas)
-  end
-  redis.call('ZADD', index, place + at, id)
-  redis.call('ZADD', slot .. 'expires:' .. queue, expires_ms, id)
-  redis.call('ZADD', slot .. 'messages', number + at + 1, id)
-  if delay_ms > 0 then
-    redis.call('HSET', message, 'delay_ms', delay_ms, 'due_ms', due_ms, 'is_new', 1)
-    redis.call('ZADD', slot .. 'due:' .. queue, due_ms, id)
-  end
-  if has_key then
-    redis.call('HSET', message, 'key', message_key)
-    redis.call('HSET', slot .. 'keys:' .. queue, message_key, id)
+keep_time(slot, now_ms, 'last_place', string.format('%d', place + count - 1))
+
+-- All that is said to Redis is text: it takes long to write numbers of so many digits.
+local terms = work_terms_text(ttl_ms, delay_ms, retry_ms, max_deliveries, replicas,
+    has_key and message_key, queue)
+local kept, long, scored = {}, {}, {}
+for at = 1, count do
+  local id, body = ARGV[13 + 2 * at], ARGV[14 + 2 * at]
+  local text = string.format('%d', place + at - 1)
+  kept[2 * at - 1], kept[2 * at] = id, work_kept(text, terms, body)
+  scored[2 * at - 1], scored[2 * at] = text, id
+  if #body > BODY_MOST_BYTES then
+    long[#long + 1], long[#long + 2] = id, body
   end
 end
-if delay_ms == 0 then
+many('HSET', slot .. 'messages', kept)
+many('HSET', slot .. 'bodies', long)
+many('ZADD', slot .. (delay_ms > 0 and 'delayed:' or 'ready:') .. queue, scored)
+
+local function keep_moment(kind, at_ms)
+  local text = string.format('%d', at_ms)
+  for at = 1, count do
+    scored[2 * at - 1] = text
+  end
+  many('ZADD', slot .. kind .. ':' .. queue, scored)
+end
+
+keep_moment('expires', now_ms + ttl_ms)
+if delay_ms > 0 then
+  keep_moment('due', now_ms + delay_ms)
+else
   list.came = list.came + count
   work_wake(list)
+end
+if has_key then
+  redis.call('HSET', slot .. 'keys:' .. queue, message_key, ARGV[15])
 end
 list.active_ms = now_ms
 list.is_changed = true

@@ -13,6 +13,7 @@
 -- ERRORS   WRONGTYPE           the name belongs to another family
 -- SAME AS  engine/work/views.py:browse
 
+-- include lib/work_body.lua
 -- include lib/work_find.lua
 -- include lib/work_message_view.lua
 -- include lib/work_answer.lua
@@ -31,15 +32,11 @@ if list and count ~= 0 then
   ids = redis.call(command, slot .. state .. ':' .. queue, 0, math.abs(count) - 1)
 end
 local views = {}
-for _, id in ipairs(ids) do
-  local message = work_load(slot, id, now_ms)
-  if not work_is_over(message, now_ms) then
-    local body = redis.call('HGET', slot .. 'message:' .. id, 'body')
+for _, message in ipairs(work_load(slot, ids, now_ms)) do
+  if not work_is_over(message, now_ms) and room_bytes > 0 then
+    local body = work_body(slot, message)
     views[#views + 1] = work_message_view(message, body)
     room_bytes = room_bytes - #body
-    if room_bytes <= 0 then
-      break
-    end
   end
 end
 return work_answer(views)

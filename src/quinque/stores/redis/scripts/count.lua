@@ -12,11 +12,11 @@
 -- include lib/answer.lua
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
--- include lib/feed_rest.lua
+-- include lib/argv_rest.lua
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, settle_most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local names = feed_rest(4)
+local names = argv_rest(4)
 local is_named = #names > 0
 if not is_named then
   local owners = redis.call('HGETALL', slot .. 'queues')

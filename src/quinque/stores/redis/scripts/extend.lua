@@ -4,30 +4,34 @@
 -- ARGV     1  now_ms           the broker's clock
 --          2  settle_most      settle so many of each kind first
 --          3  jitter_ms        the lease runs so much longer than was asked for
---          4  id               of the message
+--          4  follows          1 = the broker's clock follows that of Redis
+--          5  id               of the message
 -- RETURNS  how long a lease runs, ms
 -- ERRORS   NOJOB               it does not live
 --          TOOLATE             half of its life is over
 -- SAME AS  engine/work/decide.py:extend
 
--- include lib/work_find_message.lua
+-- include lib/late_ms.lua
+-- include lib/work_find_messages.lua
 -- include lib/work_lease_end.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most, jitter_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local id = ARGV[4]
+local id = ARGV[5]
+jitter_ms = jitter_ms + late_ms(now_ms, ARGV[4])
 
-local message = work_find_message(slot, id, now_ms, settle_most)
+local message = work_find_messages(slot, {id}, now_ms, settle_most)[1]
 if not message or message.state == 'dead' then
   return work_answer(redis.error_reply('NOJOB ' .. id))
 end
-local began_ms = message.expires_ms - message.ttl_ms
-if 2 * (now_ms - began_ms) > message.ttl_ms then
+local ttl_ms, retry_ms = message.terms.ttl_ms, message.terms.retry_ms
+local began_ms = message.expires_ms - ttl_ms
+if 2 * (now_ms - began_ms) > ttl_ms then
   return work_answer(redis.error_reply('TOOLATE ' .. id))
 end
-if message.retry_ms > 0 or message.state == 'ready' then
+if retry_ms > 0 or message.state == 'ready' then
   work_leave(message)
-  work_enter(message, 'leased', work_lease_end(message.retry_ms, now_ms, jitter_ms))
+  work_enter(message, 'leased', work_lease_end(retry_ms, now_ms, jitter_ms))
 end
-return work_answer(message.retry_ms)
+return work_answer(retry_ms)

@@ -8,18 +8,41 @@
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:finish
 
--- include lib/work_find_message.lua
+-- include lib/argv_rest.lua
+-- include lib/work_find_messages.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
+local ids = argv_rest(3)
 
-local done = {}
-for at = 3, #ARGV do
-  local message = work_find_message(slot, ARGV[at], now_ms, settle_most)
-  done[at - 2] = message and 1 or 0
-  if message then
-    work_remove(message)
+-- What is needed to remove the messages; nil if something is due in their worklists.
+local function find_briefly()
+  local found, kept = {}, many('HMGET', slot .. 'messages', ids)
+  for at, id in ipairs(ids) do
+    found[at] = false
+    if kept[at] then
+      local _, terms = work_unkept(kept[at])
+      local list = work_open(slot, terms.queue, now_ms)
+      if work_is_due(list) then
+        return nil
+      end
+      found[at] = {id = id, list = list, terms = terms}
+    end
   end
+  return found
+end
+
+local done, by_list = {}, {}
+for at, message in ipairs(find_briefly() or work_find_messages(slot, ids, now_ms, settle_most)) do
+  done[at] = message and 1 or 0
+  if message then
+    local gone = by_list[message.list] or {}
+    gone[#gone + 1] = message
+    by_list[message.list] = gone
+  end
+end
+for list, gone in pairs(by_list) do
+  work_remove(list, gone)
 end
 return work_answer(done)

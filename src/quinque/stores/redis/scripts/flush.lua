@@ -28,13 +28,13 @@ end
 local function keep_expiries(keys)
   local held = redis.call('ZRANGE', keys.held, 0, -1)
   local dying = {}
-  for at, expires_ms in ipairs(feed_many('ZMSCORE', feed.expiries, held)) do
+  for at, expires_ms in ipairs(many('ZMSCORE', feed.expiries, held)) do
     if expires_ms then
       dying[#dying + 1] = expires_ms
       dying[#dying + 1] = held[at]
     end
   end
-  feed_many('ZADD', keys.detached_expiries, dying)
+  many('ZADD', keys.detached_expiries, dying)
 end
 
 for _, group in ipairs(redis.call('HKEYS', feed.groups)) do

@@ -4,26 +4,29 @@
 -- ARGV     1  now_ms           the broker's clock
 --          2  settle_most      settle so many of each kind first
 --          3  jitter_ms        leases run so much longer than was asked for
---          4.. id              of each message, none twice
+--          4  follows          1 = the broker's clock follows that of Redis
+--          5.. id              of each message, none twice
 -- RETURNS  for each id 1 if it is so, else 0
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:hold
 
--- include lib/work_find_message.lua
+-- include lib/argv_rest.lua
+-- include lib/late_ms.lua
+-- include lib/work_find_messages.lua
 -- include lib/work_lease_end.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most, jitter_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+jitter_ms = jitter_ms + late_ms(now_ms, ARGV[4])
 
 local done = {}
-for at = 4, #ARGV do
-  local message = work_find_message(slot, ARGV[at], now_ms, settle_most)
-  done[at - 3] = 0
+for at, message in ipairs(work_find_messages(slot, argv_rest(5), now_ms, settle_most)) do
+  done[at] = 0
   if message and message.state == 'ready' then
-    done[at - 3] = 1
+    done[at] = 1
     work_leave(message)
-    work_enter(message, 'leased', work_lease_end(message.retry_ms, now_ms, jitter_ms))
+    work_enter(message, 'leased', work_lease_end(message.terms.retry_ms, now_ms, jitter_ms))
   end
 end
 return work_answer(done)

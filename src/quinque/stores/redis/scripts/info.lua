@@ -12,6 +12,6 @@ local slot = slot_prefix(KEYS[1])
 return answer({
   redis.call('HLEN', slot .. 'queues'),
   redis.call('ZCARD', slot .. 'worklists'),
-  redis.call('ZCARD', slot .. 'messages'),
+  redis.call('HLEN', slot .. 'messages'),
   tonumber(redis.call('HGET', KEYS[1], 'events') or 0),
 })

@@ -2,12 +2,14 @@
 --
 -- KEYS     1  node       HASH  the broker: id, is_leaving
 -- ARGV     1  id               its id, if it has none
+--          2  kept_ms          for so long, if it does not come back
 -- RETURNS  its id, 1 if it is leaving
 -- ERRORS   none
 -- SAME AS  stores/embedded/names.py:known_node
 
-local node, id = KEYS[1], ARGV[1]
+local node, id, kept_ms = KEYS[1], ARGV[1], ARGV[2]
 
 redis.call('HSETNX', node, 'id', id)
+redis.call('PEXPIRE', node, kept_ms)
 local fields = redis.call('HMGET', node, 'id', 'is_leaving')
 return {{}, {}, {}, {fields[1], fields[2] == '1' and 1 or 0}}

@@ -18,7 +18,7 @@
 
 -- include lib/answer.lua
 -- include lib/feed_keys.lua
--- include lib/feed_many.lua
+-- include lib/many.lua
 -- include lib/feed_open.lua
 -- include lib/feed_remove.lua
 -- include lib/keep_time.lua
@@ -46,7 +46,7 @@ end
 local function made_ids(from_us)
   local ids = {}
   for at = 1, count do
-    ids[at] = string.format('%.0f', from_us + at - 1)
+    ids[at] = string.format('%d', from_us + at - 1)
   end
   return ids
 end
@@ -59,7 +59,7 @@ if not has_id then
   ids = made_ids(stamp_us)
   while not is_free do
     is_free = true
-    for at, place in ipairs(feed_many('ZMSCORE', feed.order, ids)) do
+    for at, place in ipairs(many('ZMSCORE', feed.order, ids)) do
       if place then
         is_free, stamp_us = false, tonumber(ids[at]) + 1
       end
@@ -67,8 +67,7 @@ if not has_id then
     ids = made_ids(stamp_us)
   end
 end
-redis.call('HSET', feed.slot, 'last_place', string.format('%.0f', stamp_us + count - 1))
-keep_time(feed.prefix, now_ms)
+keep_time(feed.prefix, now_ms, 'last_place', string.format('%d', stamp_us + count - 1))
 
 local place = stamp_us
 if to_front then
@@ -88,20 +87,26 @@ if has_id or to_front then
   redis.call('HSET', feed.about, 'has_chosen_ids', 1)
 end
 
-local placed, bodies, dying = {}, {}, {}
+-- All that is said to Redis is text: it takes long to write numbers of so many digits.
+-- A made id is its place; with a chosen one, or to the front, there is one message.
+local one_place = (has_id or to_front) and string.format('%d', place)
+local scored, bodies = {}, {}
 for at, id in ipairs(ids) do
-  placed[2 * at - 1], placed[2 * at] = place + at - 1, id
+  scored[2 * at - 1], scored[2 * at] = one_place or id, id
   bodies[2 * at - 1], bodies[2 * at] = id, ARGV[first_body + at - 1]
-  dying[2 * at - 1], dying[2 * at] = expires_ms, id
 end
-feed_many('ZADD', feed.order, placed)
-feed_many('HSET', feed.bodies, bodies)
+many('ZADD', feed.order, scored)
+many('HSET', feed.bodies, bodies)
 if expires_ms > 0 then
-  feed_many('ZADD', feed.expiries, dying)
-  redis.call('ZADD', feed.alarms, 'LT', expires_ms, feed.queue)
+  local text = string.format('%d', expires_ms)
+  for at = 1, count do
+    scored[2 * at - 1] = text
+  end
+  many('ZADD', feed.expiries, scored)
+  redis.call('ZADD', feed.alarms, 'LT', text, feed.queue)
 end
 if is_single then
-  feed_many('SADD', feed.singles, ids)
+  many('SADD', feed.singles, ids)
 end
 redis.call('HINCRBY', feed.slot, 'events', count)
 redis.call('HSET', feed.queues, feed.queue, family)

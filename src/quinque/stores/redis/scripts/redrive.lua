@@ -8,7 +8,8 @@
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:redrive
 
--- include lib/work_find_message.lua
+-- include lib/argv_rest.lua
+-- include lib/work_find_messages.lua
 -- include lib/work_redrive.lua
 -- include lib/work_answer.lua
 
@@ -16,8 +17,7 @@ local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
 
 local count = 0
-for at = 3, #ARGV do
-  local message = work_find_message(slot, ARGV[at], now_ms, settle_most)
+for _, message in ipairs(work_find_messages(slot, argv_rest(3), now_ms, settle_most)) do
   if message and message.state == 'dead' then
     work_redrive(message)
     count = count + 1

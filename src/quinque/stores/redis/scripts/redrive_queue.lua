@@ -24,7 +24,7 @@ if list == nil then
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 local ids = list and redis.call('ZRANGE', slot .. 'dead:' .. queue, 0, most - 1) or {}
-for _, id in ipairs(ids) do
-  work_redrive(work_load(slot, id, now_ms))
+for _, message in ipairs(work_load(slot, ids, now_ms)) do
+  work_redrive(message)
 end
 return work_answer(#ids)

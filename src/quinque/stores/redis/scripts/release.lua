@@ -12,44 +12,31 @@
 -- SAME AS  engine/feed/decide.py:release
 
 -- include lib/answer.lua
+-- include lib/argv_rest.lua
 -- include lib/feed_end_detached.lua
 -- include lib/feed_held.lua
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
--- include lib/feed_rest.lua
+-- include lib/feed_pick.lua
 -- include lib/keep_time.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local group = ARGV[5]
-local ids = feed_rest(6)
+local ids = argv_rest(6)
 
 if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 
-local results = {}
-if not feed.is_there then
-  for at = 1, #ids do
-    results[at] = 0
-  end
-  return answer(results)
-end
-
 local keys = feed_group_keys(feed, group)
 local is_held, is_detached = feed_held(feed, keys, ids, now_ms)
-local seen, back, flushed = {}, {}, {}
-for at, id in ipairs(ids) do
-  results[at] = 0
-  if (is_held[at] or is_detached[at]) and not seen[id] then
-    results[at], seen[id] = 1, true
-    local list = is_held[at] and back or flushed
-    list[#list + 1] = id
-  end
-end
-feed_give_back(feed, keys, back)
-feed_end_detached(feed, keys, group, flushed)
-if #back + #flushed > 0 then
+local results, picked = feed_pick(ids, function(at)
+  return is_held[at] and 'back' or is_detached[at] and 'flushed'
+end)
+feed_give_back(feed, keys, picked.back or {})
+feed_end_detached(feed, keys, group, picked.flushed or {})
+if picked.back or picked.flushed then
   ready_names[feed.queue] = true
   keep_time(feed.prefix, now_ms)
 end

@@ -12,7 +12,8 @@
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:requeue
 
--- include lib/work_find_message.lua
+-- include lib/argv_rest.lua
+-- include lib/work_find_messages.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
@@ -38,14 +39,13 @@ local function give_back(message)
 end
 
 local done = {}
-for at = 6, #ARGV do
-  local message = work_find_message(slot, ARGV[at], now_ms, settle_most)
-  done[at - 5] = 0
+for at, message in ipairs(work_find_messages(slot, argv_rest(6), now_ms, settle_most)) do
+  done[at] = 0
   -- What is worked at most once comes back only if it has never been ready: nobody can have seen
   -- it.
   if message and (message.state == 'leased' or message.state == 'delayed')
-      and (message.retry_ms > 0 or message.is_new) then
-    done[at - 5] = 1
+      and (message.terms.retry_ms > 0 or message.is_new) then
+    done[at] = 1
     if is_nack and work_is_spent(message) then
       message.nacks = message.nacks + 1
       work_die(message, reason ~= '' and reason or 'nacked')

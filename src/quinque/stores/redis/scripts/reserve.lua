@@ -9,6 +9,7 @@
 --          6  lease_ms         for how long; 0 = acknowledged at once
 --          7  count            how many at most
 --          8  room_bytes       when their bodies are larger than this, no more come
+--          9  follows          1 = the broker's clock follows that of Redis
 -- RETURNS  id, body, how often it was delivered, id, ...; nothing = ask again, much had expired
 -- ERRORS   WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/feed/decide.py:reserve
@@ -17,12 +18,16 @@
 -- include lib/feed_ahead.lua
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
+-- include lib/is_there.lua
+-- include lib/late_ms.lua
 -- include lib/keep_time.lua
+-- include lib/read_bodies.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local group, lease_ms, count = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local room_bytes = tonumber(ARGV[8])
+local deadline_ms = string.format('%d', now_ms + lease_ms + late_ms(now_ms, ARGV[9]))
 local keys = feed_group_keys(feed, group)
 local given = {}
 
@@ -30,37 +35,20 @@ if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 
--- The bodies of the first messages, as many as there is room for. They are read in growing lots, so
--- that little is read in vain when they are large.
-local function read_bodies(ids)
-  local bodies, lot = {}, 8
-  while #bodies < #ids and room_bytes > 0 do
-    local to = math.min(#bodies + lot, #ids)
-    for _, body in ipairs(redis.call('HMGET', feed.bodies, unpack(ids, #bodies + 1, to))) do
-      if room_bytes > 0 then
-        bodies[#bodies + 1] = body
-        room_bytes = room_bytes - #body
-      end
-    end
-    lot = math.min(2 * lot, 1000)
-  end
-  return bodies
-end
-
 -- How often each message was delivered by now; those that were more than once are on record.
 local function count_deliveries(ids)
   local deliveries, several = {}, {}
-  for at, before in ipairs(feed_many('ZMSCORE', keys.deliveries, ids)) do
+  for at, before in ipairs(many('ZMSCORE', keys.deliveries, ids)) do
     deliveries[at] = (tonumber(before) or 1) + 1
     if deliveries[at] > 1 then
       several[#several + 1] = deliveries[at]
       several[#several + 1] = ids[at]
     end
   end
-  feed_many('ZREM', keys.again, ids)
-  feed_many('ZREM', keys.deliveries, ids)
+  many('ZREM', keys.again, ids)
+  many('ZREM', keys.deliveries, ids)
   if lease_ms > 0 then
-    feed_many('ZADD', keys.deliveries, several)
+    many('ZADD', keys.deliveries, several)
   end
   return deliveries
 end
@@ -73,18 +61,18 @@ local function move_on(last_id)
 end
 
 local function hold(ids)
-  local held, deadline_ms = {}, now_ms + lease_ms
+  local held = {}
   for at, id in ipairs(ids) do
     held[2 * at - 1], held[2 * at] = deadline_ms, id
   end
-  feed_many('ZADD', keys.held, held)
+  many('ZADD', keys.held, held)
   redis.call('ZADD', feed.deadlines, 'LT', deadline_ms, group)
   redis.call('ZADD', feed.alarms, 'LT', deadline_ms, feed.queue)
 end
 
 local function remove_singles(ids)
   local gone = {}
-  for at, is_single in ipairs(feed_many('SMISMEMBER', feed.singles, ids)) do
+  for at, is_single in ipairs(many('SMISMEMBER', feed.singles, ids)) do
     if is_single == 1 then
       gone[#gone + 1] = ids[at]
     end
@@ -93,7 +81,8 @@ local function remove_singles(ids)
 end
 
 local function hand_out(ids, comes_again)
-  local bodies = read_bodies(ids)
+  local bodies
+  bodies, room_bytes = read_bodies(feed.bodies, ids, room_bytes)
   for at = #ids, #bodies + 1, -1 do
     ids[at] = nil
   end
@@ -104,8 +93,8 @@ local function hand_out(ids, comes_again)
     move_on(ids[#ids])
   end
   -- One that is held since before a flush was another message with the same id.
-  if feed_many('ZREM', keys.detached, ids) > 0 then
-    feed_many('ZREM', keys.detached_expiries, ids)
+  if is_there(keys.detached) and many('ZREM', keys.detached, ids) > 0 then
+    many('ZREM', keys.detached_expiries, ids)
   end
   for at, id in ipairs(ids) do
     given[#given + 1] = id

@@ -1,23 +1,23 @@
--- scan_messages.lua: the messages of a slot, some at a time, in the order they were added.
+-- scan_messages.lua: the messages of a slot, some at a time; those in the order they were added.
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the family of their worklists
 --          2  now_ms           the broker's clock
 --          3  settle_most      settle so many of each kind first
---          4  from             the number of the first
---          5  count            so many at most
+--          4  from             where to go on; 0 = at the beginning
+--          5  count            look at about so many
 --          6  with_bodies      1 = their bodies are wanted
 --          7  in_queue         1 = only those of one worklist
 --          8  queue            that worklist
 --          9.. state           only those of these states; none = of all
--- RETURNS  the number to go on with, 0 at the end; how many were looked at; what
+-- RETURNS  where to go on, 0 = it is the end; how many were looked at; what
 --          lib/work_message_view.lua has of each
 -- ERRORS   none
 -- SAME AS  stores/embedded/work_looks.py:_scan_messages
 
--- include lib/work_find_message.lua
+-- include lib/work_body.lua
+-- include lib/work_find_messages.lua
 -- include lib/work_message_view.lua
--- include lib/scan_from.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
@@ -36,13 +36,19 @@ local function is_wanted(message)
       and redis.call('HGET', slot .. 'queues', name) == family
 end
 
-local ids, next_number = scan_from(slot .. 'messages', from, count)
+local found, ids = redis.call('HSCAN', slot .. 'messages', from, 'COUNT', count), {}
+for at = 1, #found[2], 2 do
+  ids[#ids + 1] = found[2][at]
+end
+local messages = work_find_messages(slot, ids, now_ms, settle_most)
+table.sort(messages, function(one, other)
+  return one and (not other or tonumber(one.place) < tonumber(other.place))
+end)
 local views = {}
-for _, id in ipairs(ids) do
-  local message = work_find_message(slot, id, now_ms, settle_most)
+for _, message in ipairs(messages) do
   if message and is_wanted(message) then
-    local body = with_bodies and redis.call('HGET', slot .. 'message:' .. id, 'body')
+    local body = with_bodies and work_body(slot, message)
     views[#views + 1] = work_message_view(message, body)
   end
 end
-return work_answer({next_number, #ids, views})
+return work_answer({tonumber(found[1]), #ids, views})

@@ -1,19 +1,18 @@
 -- set_node.lua: a broker leaves or does not, under this name or a new one.
 --
 -- KEYS     1  node       HASH  the broker: id, is_leaving
--- ARGV     1  id               its id; '' = as it is
+-- ARGV     1  id               its id
 --          2  is_leaving       1 or 0; '' = as it is
+--          3  kept_ms          for so long, if it does not come back
 -- RETURNS  its id, 1 if it is leaving
 -- ERRORS   none
 -- SAME AS  stores/embedded/names.py:set_node
 
-local node, id, is_leaving = KEYS[1], ARGV[1], ARGV[2]
+local node, id, is_leaving, kept_ms = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
-if id ~= '' then
-  redis.call('HSET', node, 'id', id)
-end
+redis.call('HSET', node, 'id', id)
 if is_leaving ~= '' then
   redis.call('HSET', node, 'is_leaving', is_leaving)
 end
-local fields = redis.call('HMGET', node, 'id', 'is_leaving')
-return {{}, {}, {}, {fields[1], fields[2] == '1' and 1 or 0}}
+redis.call('PEXPIRE', node, kept_ms)
+return {{}, {}, {}, {id, redis.call('HGET', node, 'is_leaving') == '1' and 1 or 0}}

@@ -10,13 +10,13 @@
 
 -- include lib/answer.lua
 -- include lib/feed_keys.lua
--- include lib/feed_rest.lua
+-- include lib/argv_rest.lua
 -- include lib/feed_settle.lua
 -- include lib/keep_time.lua
 
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), tonumber(ARGV[2])
-for _, name in ipairs(feed_rest(3)) do
+for _, name in ipairs(argv_rest(3)) do
   feed_settle(feed_keys(slot, name), now_ms, settle_most)
 end
 keep_time(slot, now_ms)

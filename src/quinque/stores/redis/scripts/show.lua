@@ -9,7 +9,9 @@
 -- ERRORS   none
 -- SAME AS  engine/work/views.py:message_view
 
--- include lib/work_find_message.lua
+-- include lib/argv_rest.lua
+-- include lib/work_body.lua
+-- include lib/work_find_messages.lua
 -- include lib/work_message_view.lua
 -- include lib/work_answer.lua
 
@@ -17,10 +19,8 @@ local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most, with_bodies = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 
 local views = {}
-for at = 4, #ARGV do
-  local id = ARGV[at]
-  local message = work_find_message(slot, id, now_ms, settle_most)
-  local body = message and with_bodies and redis.call('HGET', slot .. 'message:' .. id, 'body')
-  views[at - 3] = message and work_message_view(message, body or false) or false
+for at, message in ipairs(work_find_messages(slot, argv_rest(4), now_ms, settle_most)) do
+  local body = message and with_bodies and work_body(slot, message)
+  views[at] = message and work_message_view(message, body or false)
 end
 return work_answer(views)

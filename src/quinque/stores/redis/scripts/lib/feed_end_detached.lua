@@ -2,12 +2,12 @@
 -- over.
 --
 -- include lib/feed_end.lua
--- include lib/feed_many.lua
+-- include lib/many.lua
 
 local function feed_end_detached(feed, keys, group, ids)
   if #ids > 0 then
-    feed_many('ZREM', keys.detached, ids)
-    feed_many('ZREM', keys.detached_expiries, ids)
+    many('ZREM', keys.detached, ids)
+    many('ZREM', keys.detached_expiries, ids)
     feed_end(feed, group)
   end
 end

@@ -1,15 +1,15 @@
 -- feed_give_back(feed, keys, ids): the group of these keys, which held the messages, may have them
 -- again, at their old places.
 --
--- include lib/feed_many.lua
+-- include lib/many.lua
 
 local function feed_give_back(feed, keys, ids)
   local placed = {}
-  local places = feed_many('ZMSCORE', feed.order, ids)
+  local places = many('ZMSCORE', feed.order, ids)
   for at, id in ipairs(ids) do
     placed[2 * at - 1] = places[at]
     placed[2 * at] = id
   end
-  feed_many('ZADD', keys.again, placed)
-  feed_many('ZREM', keys.held, ids)
+  many('ZADD', keys.again, placed)
+  many('ZREM', keys.held, ids)
 end

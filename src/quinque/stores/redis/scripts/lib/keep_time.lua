@@ -1,8 +1,16 @@
--- keep_time(slot, now_ms): a broker that opens the store later goes on from there, whatever its
--- own clock shows. Called by whatever changes something.
-local function keep_time(slot, now_ms)
-  local at_ms = redis.call('HGET', slot .. 'slot', 'at_ms')
-  if not at_ms or tonumber(at_ms) < now_ms then
-    redis.call('HSET', slot .. 'slot', 'at_ms', now_ms)
+-- keep_time(slot, now_ms, ...): a broker that opens the store later goes on from there, whatever its
+-- own clock shows. Called by whatever changes something. Fields of the slot that are to be kept too
+-- may follow, each with its value.
+local kept_time_ms = 0
+
+local function keep_time(slot, now_ms, ...)
+  if kept_time_ms == 0 then
+    kept_time_ms = tonumber(redis.call('HGET', slot .. 'slot', 'at_ms') or 0)
+  end
+  if kept_time_ms < now_ms then
+    kept_time_ms = now_ms
+    redis.call('HSET', slot .. 'slot', 'at_ms', string.format('%d', now_ms), ...)
+  elseif select('#', ...) > 0 then
+    redis.call('HSET', slot .. 'slot', ...)
   end
 end

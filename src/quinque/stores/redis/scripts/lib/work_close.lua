@@ -1,6 +1,7 @@
 -- work_close(): what the script changed in worklists is kept, and their alarms are set.
 -- SAME AS engine/work/worklist.py:set_soonest
 --
+-- include lib/many.lua
 -- include lib/work_open.lua
 -- include lib/work_is_vacant.lua
 -- include lib/keep_time.lua
@@ -27,18 +28,29 @@ local function work_soonest(list)
   return soonest_ms
 end
 
+-- What is counted, and has changed, as a list of names and values.
+local function work_changes(list)
+  local changes = {}
+  for _, field in ipairs(WORK_COUNTED) do
+    if list[field] ~= list.kept[field] then
+      changes[#changes + 1] = field
+      changes[#changes + 1] = string.format('%d', list[field])
+      list.kept[field] = list[field]
+    end
+  end
+  return changes
+end
+
 local function work_close()
   for _, list in pairs(opened) do
     if list.is_changed then
       local slot, name = list.slot, list.name
-      redis.call('HSET', slot .. 'worklist:' .. name, 'active_ms', list.active_ms,
-          'spared_ms', list.spared_ms, 'came', list.came, 'went', list.went,
-          'rate_full_us', list.rate_full_us, 'refused_until_ms', list.refused_until_ms)
+      many('HSET', slot .. 'worklist:' .. name, work_changes(list))
       local soonest_ms = work_soonest(list)
       if soonest_ms >= NEVER_MS then
         redis.call('ZREM', slot .. 'alarms', name)
       elseif soonest_ms ~= list.alarm_ms then
-        redis.call('ZADD', slot .. 'alarms', soonest_ms, name)
+        redis.call('ZADD', slot .. 'alarms', string.format('%d', soonest_ms), name)
       end
       list.alarm_ms, list.is_changed = soonest_ms, false
       keep_time(slot, list.now_ms)

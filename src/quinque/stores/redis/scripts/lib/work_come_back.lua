@@ -5,7 +5,7 @@
 -- include lib/work_limit.lua
 -- include lib/work_wake.lua
 local function work_come_back(message)
-  local list, retry_ms = message.list, message.retry_ms
+  local list, retry_ms = message.list, message.terms.retry_ms
   if message.state == 'leased' and work_is_spent(message) then
     work_die(message, 'lapsed')
   elseif list.is_paused_in and retry_ms > 0 then

@@ -4,6 +4,22 @@
 --
 -- include lib/work_close.lua
 -- include lib/work_free_key.lua
+
+-- What is known without it, lib/work_load.lua says when, is not kept.
+local function work_keep_progress(message)
+  local progress, state = message.list.slot .. 'progress', message.state
+  if message.nacks + message.requeues > 0 or message.reason ~= ''
+      or message.deliveries ~= (state == 'leased' and 1 or 0)
+      or message.is_new ~= (state == 'delayed') then
+    redis.call('HSET', progress, message.id, string.format('%d %d %d %d ', message.nacks,
+        message.requeues, message.deliveries, message.is_new and 1 or 0) .. message.reason)
+    message.has_progress = true
+  elseif message.has_progress then
+    redis.call('HDEL', progress, message.id)
+    message.has_progress = false
+  end
+end
+
 local function work_enter(message, state, due_ms)
   local list, id = message.list, message.id
   message.state, message.due_ms = state, due_ms
@@ -21,9 +37,6 @@ local function work_enter(message, state, due_ms)
   if state == 'leased' or state == 'delayed' then
     redis.call('ZADD', list.slot .. 'due:' .. list.name, due_ms > 0 and due_ms or NEVER_MS, id)
   end
-  redis.call('HSET', list.slot .. 'message:' .. id, 'state', state, 'due_ms', due_ms,
-      'expires_ms', message.expires_ms, 'nacks', message.nacks, 'requeues', message.requeues,
-      'deliveries', message.deliveries, 'is_new', message.is_new and 1 or 0,
-      'reason', message.reason)
+  work_keep_progress(message)
   list.is_changed = true
 end

@@ -5,6 +5,7 @@
 --
 -- include lib/find_queue.lua
 -- include lib/work_close.lua
+-- include lib/work_is_due.lua
 -- include lib/work_settle.lua
 local function work_find(slot, name, family, now_ms, most, is_waited)
   local found = find_queue(slot, name, family)
@@ -12,7 +13,7 @@ local function work_find(slot, name, family, now_ms, most, is_waited)
     return found
   end
   local list = work_open(slot, name, now_ms)
-  if list.alarm_ms > 0 and list.alarm_ms <= now_ms and not list.is_settled then
+  if work_is_due(list) and not list.is_settled then
     list.is_settled = true
     work_settle(list, most)
     if list.active_ms + QUEUE_IDLE_MOST_MS <= now_ms and work_is_vacant(slot, name) then

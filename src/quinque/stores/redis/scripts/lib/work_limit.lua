@@ -2,7 +2,8 @@
 -- 0 = as often as it takes. work_is_spent(message): whether it has been.
 -- SAME AS engine/work/worklist.py:limit_of
 local function work_limit(message)
-  return message.max_deliveries > 0 and message.max_deliveries or message.list.max_deliveries
+  return message.terms.max_deliveries > 0 and message.terms.max_deliveries
+      or message.list.max_deliveries
 end
 
 local function work_is_spent(message)

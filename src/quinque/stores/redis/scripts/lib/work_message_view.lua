@@ -6,18 +6,18 @@
 --
 -- include lib/work_limit.lua
 local function work_message_view(message, body)
-  local now_ms = message.list.now_ms
+  local now_ms, terms = message.list.now_ms, message.terms
   return {
     message.list.name,
     message.id,
     body,
     message.state,
-    message.place,
-    message.ttl_ms,
-    message.delay_ms,
-    message.retry_ms,
-    message.max_deliveries,
-    message.replicas,
+    tonumber(message.place),
+    terms.ttl_ms,
+    terms.delay_ms,
+    terms.retry_ms,
+    terms.max_deliveries,
+    terms.replicas,
     math.max(0, message.expires_ms - now_ms),
     message.due_ms > 0 and math.max(0, message.due_ms - now_ms) or -1,
     message.nacks,
@@ -25,6 +25,6 @@ local function work_message_view(message, body)
     message.deliveries,
     work_limit(message),
     message.reason,
-    message.key,
+    terms.key,
   }
 end

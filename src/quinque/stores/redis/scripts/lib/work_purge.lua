@@ -13,16 +13,17 @@ local function work_purge(list, state, most)
     if #ids == 0 then
       break
     end
-    for _, id in ipairs(ids) do
-      local message = work_load(list.slot, id, list.now_ms)
+    local gone = {}
+    for _, message in ipairs(work_load(list.slot, ids, list.now_ms)) do
       if message.state == state then
-        looked = looked + 1
+        gone[#gone + 1] = message
         living = living + (work_is_over(message, list.now_ms) and 0 or 1)
-        work_remove(message)
       else
         skipped = skipped + 1
       end
     end
+    work_remove(list, gone)
+    looked = looked + #gone
   end
   return living, looked
 end

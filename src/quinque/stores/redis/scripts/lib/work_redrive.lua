@@ -5,20 +5,25 @@
 -- include lib/work_key_holder.lua
 -- include lib/work_leave.lua
 -- include lib/work_enter.lua
+-- include lib/work_body.lua
+-- include lib/work_kept.lua
 -- include lib/work_wake.lua
 local function work_redrive(message)
-  local list = message.list
+  local list, terms = message.list, message.terms
   work_leave(message)
   message.nacks, message.requeues, message.deliveries = 0, 0, 0
   message.reason = ''
-  message.expires_ms = list.now_ms + message.ttl_ms
+  message.expires_ms = list.now_ms + terms.ttl_ms
   redis.call('ZADD', list.slot .. 'expires:' .. list.name, message.expires_ms, message.id)
-  if message.key then
-    if work_key_holder(list, message.key) then
-      redis.call('HDEL', list.slot .. 'message:' .. message.id, 'key')
-      message.key = false
+  if terms.key then
+    if work_key_holder(list, terms.key) then
+      local text = work_terms_text(terms.ttl_ms, terms.delay_ms, terms.retry_ms,
+          terms.max_deliveries, terms.replicas, false, list.name)
+      redis.call('HSET', list.slot .. 'messages', message.id,
+          work_kept(message.place, text, work_body(list.slot, message)))
+      message.terms = work_terms(text)
     else
-      redis.call('HSET', list.slot .. 'keys:' .. list.name, message.key, message.id)
+      redis.call('HSET', list.slot .. 'keys:' .. list.name, terms.key, message.id)
     end
   end
   work_enter(message, 'ready', 0)

@@ -6,23 +6,24 @@
 -- include lib/work_remove.lua
 -- include lib/work_come_back.lua
 local function work_settle(list, most)
-  local slot, now_ms = list.slot, list.now_ms
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', slot .. 'expires:' .. list.name, '-inf', now_ms,
-      'LIMIT', 0, most)) do
-    local message = work_load(slot, id, now_ms)
+  local slot, now_ms, gone = list.slot, list.now_ms, {}
+  for _, message in ipairs(work_load(slot, redis.call('ZRANGEBYSCORE',
+      slot .. 'expires:' .. list.name, '-inf', now_ms, 'LIMIT', 0, most), now_ms)) do
     if not work_died_before(message) then
-      work_remove(message)
+      gone[#gone + 1] = message
     end
   end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', slot .. 'due:' .. list.name, '-inf', now_ms,
-      'LIMIT', 0, most)) do
-    local message = work_load(slot, id, now_ms)
+  work_remove(list, gone)
+  gone = {}
+  for _, message in ipairs(work_load(slot, redis.call('ZRANGEBYSCORE',
+      slot .. 'due:' .. list.name, '-inf', now_ms, 'LIMIT', 0, most), now_ms)) do
     if work_is_over(message, now_ms) and not work_died_before(message) then
-      work_remove(message)
+      gone[#gone + 1] = message
     else
       work_come_back(message)
     end
   end
+  work_remove(list, gone)
   if list.rate_count > 0 and redis.call('ZCARD', slot .. 'ready:' .. list.name) > 0 then
     work_wake(list)
   end

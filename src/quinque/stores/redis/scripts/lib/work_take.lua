@@ -3,81 +3,101 @@
 -- room that is left; the last body may be larger than it.
 -- SAME AS engine/work/decide.py: room_to_take, expired_first, take; engine/work/rate.py
 --
+-- include lib/is_there.lua
 -- include lib/work_load.lua
+-- include lib/work_is_due.lua
 -- include lib/work_is_over.lua
 -- include lib/work_remove.lua
+-- include lib/work_enter.lua
 -- include lib/work_lease_end.lua
--- include lib/work_close.lua
+-- include lib/work_takeable.lua
+-- include lib/rate_take.lua
 
-local TAKE_MOST = 500  -- looked at together
+local TAKE_MOST = 1000  -- looked at together
 
-local function rate_room(list)
-  local span_us = list.rate_ms * 1000
-  local used_us = math.max(0, list.rate_full_us - list.now_ms * 1000)
-  return math.max(0, math.floor((span_us - used_us) * list.rate_count / span_us))
+-- Those of the messages that live; the others are gone.
+local function work_living(list, ids)
+  local living, gone = {}, {}
+  for _, message in ipairs(work_load(list.slot, ids, list.now_ms)) do
+    if work_is_over(message, list.now_ms) then
+      gone[#gone + 1] = message
+    else
+      living[#living + 1] = message.id
+    end
+  end
+  work_remove(list, gone)
+  return living
 end
 
-local function rate_take(list, count)
-  -- Rounded up: the limit is never exceeded.
-  local spent_us = math.ceil(count * list.rate_ms * 1000 / list.rate_count)
-  list.rate_full_us = math.max(list.rate_full_us, list.now_ms * 1000) + spent_us
+-- One that was delivered before, or whose lease was not asked for; how often it came back.
+local function work_deliver_again(list, id, kept)
+  local message = {id = id, list = list, state = 'leased'}
+  work_read_progress(message, kept)
+  message.deliveries = message.deliveries + 1
+  work_keep_progress(message)
+  return message.nacks, message.requeues
 end
 
-local function rate_next_ms(list)
-  local one_us = math.ceil(list.rate_ms * 1000 / list.rate_count)
-  return math.ceil((list.rate_full_us + one_us - list.rate_ms * 1000) / 1000)
-end
-
-local function work_lease(message, jitter_ms)
-  local list, id = message.list, message.id
-  local due_ms = work_lease_end(message.retry_ms, list.now_ms, jitter_ms)
-  redis.call('ZREM', list.slot .. 'ready:' .. list.name, id)
-  redis.call('ZADD', list.slot .. 'due:' .. list.name, due_ms > 0 and due_ms or NEVER_MS, id)
-  redis.call('HSET', list.slot .. 'message:' .. id, 'state', 'leased', 'due_ms', due_ms,
-      'deliveries', message.deliveries + 1)
+-- The first messages are leased and appended to `given`, until there is no room left; for how long
+-- each, ms, and the room.
+local function work_lease(list, ids, room_bytes, jitter_ms, given)
+  local slot, spans_ms, held, ends = list.slot, {}, {}, {}
+  local kept = many('HMGET', slot .. 'messages', ids)
+  local progress = is_there(slot .. 'progress')
+      and many('HMGET', slot .. 'progress', ids) or {}
+  for at, id in ipairs(ids) do
+    if room_bytes <= 0 then
+      break
+    end
+    local _, terms, body = work_unkept(kept[at])
+    body = body or redis.call('HGET', slot .. 'bodies', id)
+    room_bytes = room_bytes - #body
+    local retry_ms = terms.retry_ms
+    if not ends[retry_ms] then
+      local due_ms = work_lease_end(retry_ms, list.now_ms, jitter_ms)
+      ends[retry_ms] = string.format('%d', due_ms > 0 and due_ms or NEVER_MS)
+    end
+    spans_ms[at] = retry_ms
+    held[2 * at - 1], held[2 * at] = ends[retry_ms], id
+    local nacks, requeues = 0, 0
+    if progress[at] then
+      nacks, requeues = work_deliver_again(list, id, progress[at])
+    end
+    local to = #given
+    given[to + 1], given[to + 2], given[to + 3] = list.name, id, body
+    given[to + 4], given[to + 5] = nacks, requeues
+  end
+  if #spans_ms > 0 then
+    -- They are the first ones there.
+    redis.call('ZREMRANGEBYRANK', slot .. 'ready:' .. list.name, 0, #spans_ms - 1)
+  end
+  many('ZADD', slot .. 'due:' .. list.name, held)
+  return spans_ms, room_bytes
 end
 
 local function work_take(list, most, room_bytes, jitter_ms, given)
-  if list.is_paused_out then
-    return 0, room_bytes
-  end
-  if list.rate_count > 0 then
-    most = math.min(most, rate_room(list))
-    if most == 0 and redis.call('ZCARD', list.slot .. 'ready:' .. list.name) > 0 then
-      list.refused_until_ms = math.max(rate_next_ms(list), list.now_ms + 1)
-      list.is_changed = true
-    end
-  end
-  local taken, run, run_retry_ms = 0, 0, nil
+  most = work_takeable(list, most)
+  local ready, taken = list.slot .. 'ready:' .. list.name, 0
+  local run, run_ms = 0, nil
   while taken < most and room_bytes > 0 do
-    local ids = redis.call('ZRANGE', list.slot .. 'ready:' .. list.name, 0,
-        math.min(most - taken, TAKE_MOST) - 1)
+    local ids = redis.call('ZRANGE', ready, 0, math.min(most - taken, TAKE_MOST) - 1)
     if #ids == 0 then
       break
     end
-    for _, id in ipairs(ids) do
-      local message = work_load(list.slot, id, list.now_ms)
-      if work_is_over(message, list.now_ms) then
-        work_remove(message)
-      else
-        local body = redis.call('HGET', list.slot .. 'message:' .. id, 'body')
-        work_lease(message, jitter_ms)
-        for _, value in ipairs({list.name, id, body, message.nacks, message.requeues}) do
-          given[#given + 1] = value
-        end
-        -- Those whose leases end together are counted together.
-        if list.rate_count > 0 and run > 0 and message.retry_ms ~= run_retry_ms then
-          rate_take(list, run)
-          run = 0
-        end
-        run, run_retry_ms = run + 1, message.retry_ms
-        taken = taken + 1
-        room_bytes = room_bytes - #body
-        if room_bytes <= 0 then
-          break
-        end
-      end
+    if work_is_due(list) then
+      ids = work_living(list, ids)
     end
+    local spans_ms
+    spans_ms, room_bytes = work_lease(list, ids, room_bytes, jitter_ms, given)
+    for _, span_ms in ipairs(spans_ms) do
+      -- Those whose leases end together are counted together.
+      if list.rate_count > 0 and run > 0 and span_ms ~= run_ms then
+        rate_take(list, run)
+        run = 0
+      end
+      run, run_ms = run + 1, span_ms
+    end
+    taken = taken + #spans_ms
   end
   if taken > 0 then
     list.went = list.went + taken

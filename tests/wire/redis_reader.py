@@ -1,24 +1,20 @@
 """A real redis-server, asked what it makes of the bytes of a request.
 
 Called by   test_inline_beside_redis.py.
-Calls       the program; nothing of the package, so that a mistake of ours cannot hide itself.
+Calls       the server; nothing of the package, so that a mistake of ours cannot hide itself.
 
-It listens on a socket in a folder of its own: no port that two test processes could both choose.
-
-Not here: installing it (tools/setup).
+Not here: starting it (tests/servers/redis_server.py).
 """
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import hiredis
+
+from tests.servers.redis_server import RedisServer
 
 # A server that has not answered by then never will; nothing waits for this to pass.
 TIMEOUT_S = 30.0
@@ -28,11 +24,11 @@ _WORDS_OF = b'EVAL "return ARGV" 0 '
 _UNBALANCED = "ERR Protocol error: unbalanced quotes in request"
 
 
-class RedisServer:
+class RedisReader:
     """One connection to it, made anew whenever the server has closed it."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, server: RedisServer) -> None:
+        self._path = server.url.removeprefix("unix://")
         self._sock = self._connect()
 
     def words(self, line: bytes) -> list[bytes] | None:
@@ -70,7 +66,7 @@ class RedisServer:
     def _connect(self) -> socket.socket:
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(TIMEOUT_S)
-        sock.connect(str(self._path))
+        sock.connect(self._path)
         return sock
 
     def _reconnect(self) -> None:
@@ -79,31 +75,9 @@ class RedisServer:
 
 
 @contextmanager
-def start_redis_server() -> Iterator[RedisServer]:
+def start_reader() -> Iterator[RedisReader]:
     """A server that keeps nothing; it is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="quinque-redis-"))  # short: a socket's path has 107 bytes
-    path = folder / "socket"
-    options = ["--port", "0", "--unixsocket", str(path), "--dir", str(folder)]
-    process = subprocess.Popen(
-        ["redis-server", *options, "--save", "", "--appendonly", "no"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        said = []
-        for line in process.stdout:
-            said.append(line)
-            if "eady to accept connections" in line:
-                break
-        else:
-            raise AssertionError("redis-server did not start:\n" + "".join(said))
-        server = RedisServer(path)
-        yield server
-        server.close()
-    finally:
-        process.kill()
-        process.communicate()
-        shutil.rmtree(folder)
+    with RedisServer(on_socket=True) as server:
+        reader = RedisReader(server)
+        yield reader
+        reader.close()

@@ -1,0 +1,54 @@
+"""Which address of a broker the others tell their clients.
+
+Called by   serve.py.
+Calls       the system, for this machine's way to others.
+
+Not here: how they are told (stores/redis/nodes.py), what clients see (server/commands/cluster.py).
+"""
+
+from __future__ import annotations
+
+import socket
+from asyncio import Server
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Final
+
+from quinque.server.address import Address, is_every_host, parse_address
+from quinque.server.config import Config
+
+_HERE: Final = "127.0.0.1"
+_FAR_AWAY: Final = ("192.0.2.1", 9)  # of a network that is nobody's
+
+
+def announced_address(
+    config: Config, servers: Iterable[Server], way_to_store: str
+) -> Address | None:
+    """The one that is set, or the first that is listened on; None when there is nobody to tell, or
+    no address to be told.
+
+    Where every address of this machine is listened on, it is the one by which the machine reaches
+    the store, `way_to_store`, or others if the store is on this machine.
+    """
+    if config.announce:
+        return parse_address(config.announce)
+    if config.store == "embedded":
+        return None
+    for server in servers:
+        for sock in server.sockets:
+            if sock.family != socket.AF_UNIX:
+                host, port = sock.getsockname()[:2]
+                return Address(_outside(way_to_store) if is_every_host(host) else host, port)
+    return None
+
+
+def _outside(way_to_store: str) -> str:
+    """An address of this machine that others can reach, as far as one can tell."""
+    if way_to_store and not ip_address(way_to_store).is_loopback:
+        return way_to_store
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_FAR_AWAY)  # only looks for the way: nothing is sent
+        except OSError:
+            return _HERE
+        return str(probe.getsockname()[0])

@@ -1,0 +1,193 @@
+"""Copy one store into another, and say how far it is.
+
+Called by   cli/main.py.
+Calls       stores/copying.py (does it), the reader and the writer of each kind of store.
+
+    0  copied, and the same        1  it was tried and failed: asked for again, it goes on
+    2  refused                     3  copied, and not the same
+
+Not here: what is copied (stores/portable.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from quinque.errors import BadSetting, CopyDiffers, CopyRefused, QuinqueError
+from quinque.stores.copying import Tally, Tell, carry, compare
+from quinque.stores.embedded.copy_in import FolderWriter
+from quinque.stores.embedded.copy_out import open_folder
+from quinque.stores.portable import Reader, Writer
+
+COPIED, FAILED, REFUSED, DIFFERENT = 0, 1, 2, 3
+
+_FOLDER: Final = "embedded:"
+_SCHEME: Final = re.compile(r"(redis|rediss|unix)(\+\w+)?:")
+_STEPS: Final = 10  # lines that tell how far it is, where there is no terminal
+
+
+def run(source: str, target: str, *, is_live: bool, as_json: bool) -> int:
+    """The exit code; what was copied, or why not, is said."""
+    try:
+        done = _copy(source, target, is_live, as_json)
+    except (QuinqueError, OSError, KeyboardInterrupt) as exc:
+        why, code = _failure(exc)
+        if as_json:
+            click.echo(json.dumps({"error": why, "exit_code": code}))
+        for line in why.splitlines():
+            click.secho(f"quinque: {line}", fg="red", err=True)
+        return code
+    if as_json:
+        click.echo(json.dumps(done))
+    else:
+        click.echo(_in_words(done))
+    return COPIED
+
+
+def _copy(source: str, target: str, is_live: bool, as_json: bool) -> dict[str, Any]:
+    if _place_of(source) == _place_of(target):
+        raise BadSetting("the source and the target are the same")
+    with ExitStack() as opened:
+        reader = opened.enter_context(closing(_open_source(source, is_live)))
+        writer = opened.enter_context(closing(_open_target(target, is_live)))
+        total = sum(reader.queues().values())
+        with _telling("copied", total, as_json) as tell:
+            is_resumed = carry(reader, writer, tell)
+        with (
+            closing(writer.reader()) as written,
+            _telling("compared", 2 * total, as_json) as tell,
+        ):
+            tallies = compare(reader, written, tell)
+            writer.finish()
+        return _summary(reader, writer, tallies, is_resumed)
+
+
+def _place_of(url: str) -> str:
+    """The store, in one way of several to write it."""
+    path = _folder_of(url)
+    return str(path.resolve()) if path is not None else url
+
+
+def _folder_of(url: str) -> Path | None:
+    """The folder, if the URL is one of a folder. Raises BadSetting when it is nothing at all."""
+    if url.startswith(_FOLDER):
+        return Path(url.removeprefix(_FOLDER))
+    if "://" in url:
+        return None
+    if _SCHEME.match(url):
+        raise BadSetting(f"{url} is neither a folder nor the URL of a store")
+    return Path(url)
+
+
+def _open_source(url: str, is_live: bool) -> Reader:
+    folder = _folder_of(url)
+    if folder is not None:
+        return open_folder(folder)
+    try:
+        from quinque.stores.redis.copy_out import open_redis
+    except ModuleNotFoundError as missing:
+        raise _missing(missing) from missing
+    return open_redis(url, is_live=is_live)
+
+
+def _open_target(url: str, is_live: bool) -> Writer:
+    folder = _folder_of(url)
+    if folder is not None:
+        return FolderWriter(folder)
+    try:
+        from quinque.stores.redis.copy_in import RedisWriter
+    except ModuleNotFoundError as missing:
+        raise _missing(missing) from missing
+    return RedisWriter(url, is_live=is_live)
+
+
+def _missing(package: ModuleNotFoundError) -> BadSetting:
+    return BadSetting(f"the package {package.name} is missing: pip install 'quinque[redis]'")
+
+
+def _failure(exc: BaseException) -> tuple[str, int]:
+    """Why it ended, and with which code."""
+    if isinstance(exc, KeyboardInterrupt):
+        return "interrupted; the same command goes on", FAILED
+    if isinstance(exc, OSError):
+        return f"{exc.filename or 'a file'}: {exc.strerror or exc}", FAILED
+    if isinstance(exc, BadSetting | CopyRefused):
+        return str(exc), REFUSED
+    return str(exc), DIFFERENT if isinstance(exc, CopyDiffers) else FAILED
+
+
+@contextmanager
+def _telling(verb: str, total: int, as_json: bool) -> Iterator[Tell]:
+    """What tells how far it is: a bar at a terminal, else some lines; with --json, nothing."""
+    if as_json:
+        yield _say_nothing
+    elif sys.stdout.isatty():
+        columns = (
+            TextColumn("{task.description:>8}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(file=sys.stdout)) as progress:
+            bar = progress.add_task(verb, total=total)
+            yield lambda some: progress.advance(bar, some)
+    else:
+        yield _Lines(verb, total)
+
+
+class _Lines:
+    """A line for each tenth of it."""
+
+    def __init__(self, verb: str, total: int) -> None:
+        self._verb = verb
+        self._total = total
+        self._done = 0
+        self._said = 0
+
+    def __call__(self, some: int) -> None:
+        self._done += some
+        step = self._done * _STEPS // max(1, self._total)
+        if step > self._said:
+            self._said = step
+            click.echo(f"{self._verb} {self._done:,} of {self._total:,} messages")
+
+
+def _say_nothing(some: int) -> None:
+    """Nobody reads it."""
+
+
+def _summary(
+    reader: Reader, writer: Writer, tallies: dict[bytes, Tally], is_resumed: bool
+) -> dict[str, Any]:
+    counts: Counter[str] = Counter()
+    for tally in tallies.values():
+        counts += tally.counts
+    return {
+        "from": reader.identity,
+        "to": writer.identity,
+        "queues": len(tallies),
+        "messages": sum(reader.queues().values()),
+        "counts": dict(sorted(counts.items())),
+        "checksum": f"{sum(tally.sum for tally in tallies.values()) % (1 << 128):032x}",
+        "resumed": is_resumed,
+    }
+
+
+def _in_words(done: dict[str, Any]) -> str:
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in done["counts"].items())
+    return (
+        f"{done['queues']:,} queues with {done['messages']:,} messages are in {done['to']}"
+        + (f" ({counts})" if counts else "")
+        + f"\nboth hold the same: {done['checksum']}"
+    )

@@ -1,0 +1,31 @@
+"""What a store handed out for a client that was gone by then goes back.
+
+Called by   dispatch.py and waiters.py, where an answer may come later than it was asked for.
+Calls       nothing.
+
+Otherwise it would be nobody's until its lease has ended. What is worked at most once does not come
+back, though: an answer that does not arrive is a delivery.
+
+Not here: messages that a client got and did not ack (the store's clock brings those back).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quinque.model.ops import Op, Release, Reserve
+from quinque.model.work_ops import Requeue, Take
+
+
+def giving_back(op: Op, handed_out: Sequence[Any]) -> Op | None:
+    """The operation that gives back what this one handed out; None if it hands out nothing."""
+    if not handed_out:
+        return None
+    if isinstance(op, Take):
+        ids = [delivery.message_id for delivery in handed_out]
+        return Requeue(op.family, ids, is_nack=False)
+    if isinstance(op, Reserve):
+        ids = [delivery.message_id for delivery in handed_out]
+        return Release(op.family, op.queue, op.group, ids)
+    return None

@@ -1,0 +1,123 @@
+"""Carry all queues of one store into another, and see that they are the same there.
+
+Called by   cli/copy.py.
+Calls       the reader of one store and the writer of another (stores/portable.py).
+
+A copy that was interrupted is begun again with the same two stores, and goes on where it was. What
+both sides hold is then read and compared, queue by queue: how many items there are of each kind,
+and a sum over all of them. The mark on the target goes when they are the same.
+
+Not here: what is carried (stores/portable.py), words for people (cli/copy.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final
+
+import msgpack
+
+from quinque.errors import CopyDiffers, printable
+from quinque.model.events import Kept, WorkKept
+from quinque.model.states import State
+from quinque.stores.portable import Chunk, Detached, Item, Partitions, Reader, Writer
+
+_NAMED_MOST: Final = 10  # queues that differ, in one error
+_SUM_BITS: Final = 128
+
+Tell = Callable[[int], None]  # so many messages more
+
+
+@dataclass
+class Tally:
+    """What a queue holds: how many of each kind, and the sum of what each item hashes to. So the
+    order in which they were read does not matter."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    sum: int = 0
+
+    def add(self, item: Item) -> None:
+        self.counts[kind_of(item)] += 1
+        digest = blake2b(msgpack.packb(item), digest_size=_SUM_BITS // 8).digest()
+        self.sum = (self.sum + int.from_bytes(digest, "big")) % (1 << _SUM_BITS)
+
+
+def carry(source: Reader, target: Writer, tell: Tell) -> bool:
+    """Everything is in the target; whether a part of it was there before.
+
+    Raises CopyRefused; whatever else it raises, it can be called again, and goes on.
+    """
+    counts = source.queues()
+    begun = target.begin(source.identity, source.facts, list(counts))
+    for name, count in counts.items():
+        told = 0
+        if begun is None or begun.queue <= name:
+            after = begun.after if begun is not None and name == begun.queue else 0
+            for chunk in source.read(name, after):
+                target.write(chunk)
+                some = _messages_in(chunk)
+                told += some
+                tell(some)
+        tell(max(0, count - told))  # those that were there before
+    return begun is not None
+
+
+def compare(source: Reader, target: Reader, tell: Tell) -> dict[bytes, Tally]:
+    """What each queue holds, which is the same in both. Raises CopyDiffers."""
+    tallies: dict[bytes, Tally] = {}
+    differences: list[str] = []
+    there = target.queues()
+    for name in source.queues():
+        tallies[name] = tally(source, name, tell)
+        if name not in there:
+            differences.append(f"{printable(name)} is not in {target.identity}")
+            continue
+        found = tally(target, name, tell)
+        if found != tallies[name]:
+            differences.append(f"{printable(name)} differs: {_difference(tallies[name], found)}")
+    if differences:
+        more = len(differences) - _NAMED_MOST
+        if more > 0:
+            differences[_NAMED_MOST:] = [f"and {more} more queues"]
+        raise CopyDiffers("\n".join(differences))
+    return tallies
+
+
+def tally(reader: Reader, queue: bytes, tell: Tell) -> Tally:
+    """What the queue holds."""
+    found = Tally()
+    for chunk in reader.read(queue, 0):
+        for item in chunk.items:
+            if not isinstance(item, Partitions):
+                found.add(item)
+        tell(_messages_in(chunk))
+    return found
+
+
+def kind_of(item: Item) -> str:
+    """The word for it in counts: the state of a message of a worklist, or what else it is."""
+    if isinstance(item, WorkKept):
+        return State(item.state).name.lower()
+    if isinstance(item, Kept):
+        return "event"
+    if isinstance(item, Detached):
+        return "flushed lease"
+    return type(item).__name__.removesuffix("Kept").lower()
+
+
+def _messages_in(chunk: Chunk) -> int:
+    return sum(isinstance(item, Kept | WorkKept) for item in chunk.items)
+
+
+def _difference(source: Tally, target: Tally) -> str:
+    """In words: which counts are not the same, or that only the contents are not."""
+    kinds = sorted(source.counts.keys() | target.counts.keys())
+    rows = [
+        f"{target.counts[kind]} of {source.counts[kind]} {kind}"
+        for kind in kinds
+        if source.counts[kind] != target.counts[kind]
+    ]
+    return ", ".join(rows) or "as many messages, but not the same"

@@ -1,0 +1,170 @@
+"""Read a folder for a copy, and change nothing in it.
+
+Called by   cli/copy.py (as the source), copy_in.py (to see what has come).
+Calls       recover.py (reads), kept.py (items).
+
+The folder is locked meanwhile, so no broker changes it.
+
+Not here: what the items are (stores/portable.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final, TypeVar
+
+from quinque.engine.feed.feed import Feed
+from quinque.engine.work.worklist import Worklist
+from quinque.errors import CopyRefused
+from quinque.model.message import FeedMessage
+from quinque.stores.embedded.bodies import Bodies
+from quinque.stores.embedded.copy_mark import CopyMark
+from quinque.stores.embedded.journal import SUFFIX, Journal
+from quinque.stores.embedded.kept import group_kept, kept_in_feed, kept_in_worklist, worklist_kept
+from quinque.stores.embedded.lock import FolderLock
+from quinque.stores.embedded.recover import read_segments
+from quinque.stores.portable import (
+    CHUNK_MOST,
+    CHUNK_MOST_BYTES,
+    Chunk,
+    Detached,
+    Facts,
+    Head,
+    Item,
+)
+
+_BODIES_BYTES: Final = 256 << 20  # kept in memory; more are read back from the disk
+
+T = TypeVar("T")
+
+
+def open_folder(folder: Path, chunk_most: int = CHUNK_MOST) -> FolderReader:
+    """The folder as a source.
+
+    Raises CopyRefused when there is nothing to copy, FolderLocked, CopyUnfinished, JournalDamaged,
+    OSError.
+    """
+    if not any(folder.glob("*" + SUFFIX)):
+        raise CopyRefused(f"{folder}: there is no journal in it")
+    lock = FolderLock(folder)
+    try:
+        CopyMark(folder).refuse()
+        return FolderReader(folder, lock, chunk_most)
+    except BaseException:
+        lock.release()
+        raise
+
+
+class FolderReader:
+    """As stores/portable.py says. Closed, it lets go of the lock, if it was given one."""
+
+    def __init__(self, folder: Path, lock: FolderLock | None, chunk_most: int) -> None:
+        """Raises JournalDamaged, OSError."""
+        self.identity = f"embedded:{folder.resolve()}"
+        self._lock = lock
+        self._chunk_most = chunk_most
+        self._journal = Journal(folder, "no", 1 << 20)
+        self._bodies = Bodies(self._journal, _BODIES_BYTES)
+        try:
+            done = read_segments(self._journal, self._bodies, os.O_RDONLY)
+        except BaseException:
+            self._journal.let_go()
+            raise
+        self._queues = done.queues
+        self.facts = Facts(done.now_ms, done.stamp_us, done.node.id, done.node.is_leaving)
+
+    def queues(self) -> dict[bytes, int]:
+        counts = {}
+        for name, queue in sorted(self._queues.items()):
+            if isinstance(queue, Worklist):
+                counts[name] = queue.size
+            else:
+                assert isinstance(queue, Feed)
+                counts[name] = len(queue.messages)
+        return counts
+
+    def read(self, queue: bytes, after: int) -> Iterator[Chunk]:
+        found = self._queues[queue]
+        if isinstance(found, Worklist):
+            yield Chunk(queue, [worklist_kept(found)], after)
+            yield from self._worklist(found, after)
+        else:
+            assert isinstance(found, Feed)
+            for some in _in_lots(_feed_heads(found), self._chunk_most):
+                yield Chunk(queue, some, after)
+            yield from self._feed(found, after)
+
+    def close(self) -> None:
+        self._journal.let_go()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _worklist(self, queue: Worklist, after: int) -> Iterator[Chunk]:
+        """Messages in the order their lives end; `after` is how many have gone before."""
+        messages = sorted(queue.all(), key=lambda it: (it.expires_ms, it.place))
+        some: list[Item] = []
+        size_bytes = 0
+        for number, message in enumerate(messages[after:], after + 1):
+            body = self._bodies.of(message)
+            some.append(kept_in_worklist(queue, message, body))
+            size_bytes += len(body)
+            if len(some) == self._chunk_most or size_bytes >= CHUNK_MOST_BYTES:
+                yield Chunk(queue.name, some, number)
+                some, size_bytes = [], 0
+        if some:
+            yield Chunk(queue.name, some, len(messages))
+
+    def _feed(self, queue: Feed, after: int) -> Iterator[Chunk]:
+        """Messages in their order; `after` is the place of the last that has gone before."""
+        some: list[Item] = []
+        size_bytes = 0
+        message: FeedMessage | None = queue.head
+        while message is not None:
+            if message.place > after:
+                body = self._bodies.of(message)
+                # Who has come how far is told by the groups' own items, so nothing is `past`.
+                kept = kept_in_feed(queue, message, body)
+                some.append(kept._replace(past=None, holds=sorted(kept.holds)))
+                size_bytes += len(body)
+                if len(some) == self._chunk_most or size_bytes >= CHUNK_MOST_BYTES:
+                    yield Chunk(queue.name, some, message.place)
+                    some, size_bytes = [], 0
+            message = message.after
+        if some:
+            assert queue.tail is not None
+            yield Chunk(queue.name, some, queue.tail.place)
+
+
+def _feed_heads(queue: Feed) -> Iterator[Head]:
+    """The groups, and the leases on messages that were flushed."""
+    groups = list(queue.groups.values())
+    return chain(
+        (group_kept(queue, group) for group in groups),
+        (
+            Detached(
+                queue.name,
+                queue.family.code,
+                group.name,
+                id,
+                lease.deadline_ms,
+                lease.message.expires_ms,
+            )
+            for group in groups
+            for id, lease in group.held.items()
+            if lease.message is not queue.messages.get(id)
+        ),
+    )
+
+
+def _in_lots(items: Iterator[T], most: int) -> Iterator[Sequence[T]]:
+    some: list[T] = []
+    for item in items:
+        some.append(item)
+        if len(some) == most:
+            yield some
+            some = []
+    if some:
+        yield some

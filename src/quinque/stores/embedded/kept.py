@@ -1,0 +1,106 @@
+"""Messages, groups and worklists as they are now, each as one event.
+
+Called by   compact.py (writes them again), copy_out.py (hands them to another store).
+Calls       nothing.
+
+Not here: what these events do when they are read back (engine/feed/apply.py,
+engine/work/apply.py).
+"""
+
+from __future__ import annotations
+
+from quinque.engine.feed.feed import Feed
+from quinque.engine.feed.groups import Group
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import Worklist
+from quinque.model.events import (
+    GROUP_KEPT,
+    KEPT,
+    WORK_KEPT,
+    WORKLIST_KEPT,
+    GroupKept,
+    Kept,
+    WorkKept,
+    WorklistKept,
+)
+from quinque.model.limits import NEVER_MS
+from quinque.model.message import FeedMessage
+
+
+def group_kept(queue: Feed, group: Group) -> GroupKept:
+    return GroupKept(GROUP_KEPT, queue.name, queue.family.code, group.name, group.cursor)
+
+
+def kept_in_feed(queue: Feed, message: FeedMessage, body: bytes) -> Kept:
+    return Kept(
+        KEPT,
+        queue.name,
+        queue.family.code,
+        message.id,
+        message.place,
+        message.expires_ms,
+        message.is_single,
+        _past(queue, message),
+        _holds(queue, message),
+        body,
+    )
+
+
+def kept_in_worklist(queue: Worklist, message: WorkMessage, body: bytes) -> WorkKept:
+    return WorkKept(
+        WORK_KEPT,
+        queue.name,
+        queue.family.code,
+        message.id,
+        message.place,
+        message.terms.as_record(),
+        message.key,
+        message.state,
+        message.expires_ms,
+        message.due_ms if message.due_ms < NEVER_MS else 0,
+        message.nacks,
+        message.requeues,
+        message.deliveries,
+        message.was_ready,
+        message.reason,
+        body,
+    )
+
+
+def worklist_kept(queue: Worklist) -> WorklistKept:
+    rate = queue.rate
+    return WorklistKept(
+        WORKLIST_KEPT,
+        queue.name,
+        queue.family.code,
+        queue.since_ms,
+        queue.active_ms,
+        queue.came,
+        queue.went,
+        queue.is_paused_in,
+        queue.is_paused_out,
+        queue.max_deliveries,
+        rate.count if rate is not None else 0,
+        rate.span_ms if rate is not None else 0,
+        rate.full_us if rate is not None else 0,
+    )
+
+
+def _past(queue: Feed, message: FeedMessage) -> list[bytes] | None:
+    """The groups that have come as far as the message, where their cursors do not tell."""
+    if not queue.has_front:
+        return None
+    return [group.name for group in queue.groups.values() if message.place <= group.cursor]
+
+
+def _holds(queue: Feed, message: FeedMessage) -> list[tuple[bytes, int, int]]:
+    """What each group holds of the message, as Kept records it."""
+    rows: list[tuple[bytes, int, int]] = []
+    for group in queue.groups.values():
+        # Both: what is held may be a flushed message that had the same id.
+        rows += [
+            (group.name, lease.deadline_ms, lease.deliveries)
+            for lease in (group.held.get(message.id), group.again.get(message.id))
+            if lease is not None and lease.message is message
+        ]
+    return rows

@@ -1,0 +1,67 @@
+"""The slot of a queue, and how the id of a message tells it.
+
+Called by   stores, when they make ids; the Redis store, to find a message by its id.
+Calls       nothing.
+
+A Redis Cluster has 16,384 slots, and a client that acks names an id and no queue. So every id of a
+message in a worklist tells the slot of its queue, whichever store made it: then it can be copied
+from any store to any other.
+
+    D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
+               ^^^ 18 bits: the slot of the message (14), 4 random ones
+
+Not here: keys (stores/redis/keys.py), what else is in an id (stores/chance.py).
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64, crc_hqx
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+SLOTS: Final = 16384  # of every Redis Cluster
+
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_VALUES: Final = {letter: value for value, letter in enumerate(_BASE64)}
+ID_RANDOM_BYTES: Final = 18  # that an id is made from: 24 letters
+_ID_SLOT_AT: Final = 11  # after "D-dcb833cf-"
+
+
+def slot_of(queue: bytes) -> int:
+    """The slot a queue lies in."""
+    return crc_hqx(queue, 0) % SLOTS
+
+
+def slot_of_id(message_id: bytes) -> int:
+    """The slot a message of a worklist lies in; any, if that is no id."""
+    return _slot_of_letters(message_id[_ID_SLOT_AT : _ID_SLOT_AT + 3])
+
+
+def make_ids(random: bytes, slot: int, node_id: bytes, tail: bytes) -> list[bytes]:
+    """An id for every 18 random bytes, which tells the slot. The tail is how it ends."""
+    text = b2a_base64(random, newline=False)
+    node, starts = node_id[:8], _slot_letters(slot)
+    return [
+        b"D-%b-%b%b-%b" % (node, starts[text[at + 2]], text[at + 3 : at + 24], tail)
+        for at in range(0, len(text), 24)
+    ]
+
+
+@lru_cache(maxsize=1 << 16)
+def _slot_of_letters(letters: bytes) -> int:
+    bits = 0
+    for letter in letters:
+        bits = bits << 6 | _VALUES.get(letter, 0)
+    return bits >> 4
+
+
+@lru_cache(maxsize=1024)
+def _slot_letters(slot: int) -> Sequence[bytes]:
+    """What the three letters of an id become that tell the slot, by the third of them: of that one,
+    4 bits stay."""
+    starts = [b""] * 128
+    for value, letter in enumerate(_BASE64):
+        bits = slot << 4 | value & 0xF
+        starts[letter] = bytes(_BASE64[bits >> shift & 0x3F] for shift in (12, 6, 0))
+    return starts

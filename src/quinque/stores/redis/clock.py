@@ -1,0 +1,44 @@
+"""The time brokers on one Redis share: that of Redis, which each of them follows.
+
+Called by   served.py (asks once a second), the steps of operations.
+Calls       time.
+
+A lease taken at one broker ends at another, so their clocks must agree. Each moves on by its own
+monotonic clock, and is set by what Redis says: forward at once, back only slowly, so that it never
+stands still for long and never goes back.
+
+Not here: the clock of a store that is alone (stores/clock.py).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+_BACK_MOST_US: Final = 100_000  # by one look, of which there is one a second
+
+
+class FollowingClock:
+    def __init__(self) -> None:
+        self._offset_us = time.time_ns() // 1000 - time.monotonic_ns() // 1000
+        self._latest_us = 0
+
+    def now_us(self) -> int:
+        now_us = time.monotonic_ns() // 1000 + self._offset_us
+        if now_us < self._latest_us:
+            return self._latest_us
+        self._latest_us = now_us
+        return now_us
+
+    def start_from(self, least_us: int) -> None:
+        self._offset_us += max(0, least_us - self.now_us())
+
+    def follow(self, there_us: int, took_us: int) -> None:
+        """The other clock showed this time at some moment of the last `took_us`."""
+        # Moved by what is sure and no further: after a long way the rest may be anything.
+        ahead_most_us = time.monotonic_ns() // 1000 + self._offset_us - there_us
+        ahead_least_us = ahead_most_us - took_us
+        if ahead_most_us < 0:
+            self._offset_us -= ahead_most_us
+        elif ahead_least_us > 0:
+            self._offset_us -= min(ahead_least_us, _BACK_MOST_US)

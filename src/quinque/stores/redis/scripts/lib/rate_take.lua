@@ -1,0 +1,6 @@
+-- rate_take(list, count): so many of the worklist were handed out. SAME AS engine/work/rate.py
+local function rate_take(list, count)
+  -- Rounded up: the limit is never exceeded.
+  local spent_us = math.ceil(count * list.rate_ms * 1000 / list.rate_count)
+  list.rate_full_us = math.max(list.rate_full_us, list.now_ms * 1000) + spent_us
+end

@@ -1,0 +1,63 @@
+"""Where a store is, as its URL says."""
+
+from __future__ import annotations
+
+import pytest
+
+from quinque.errors import BadSetting
+from quinque.stores.redis.urls import Address, Login, parse_store_url
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "addresses"),
+    [
+        ("redis://there", "one", [("there", 6379)]),
+        ("redis://there:7000/2", "one", [("there", 7000)]),
+        ("redis://[::1]:7000", "one", [("::1", 7000)]),
+        ("redis://", "one", [("127.0.0.1", 6379)]),
+        ("unix:///run/redis.sock", "one", [("/run/redis.sock", 0)]),
+        ("redis+cluster://a:1,b:2,c", "cluster", [("a", 1), ("b", 2), ("c", 6379)]),
+        ("redis+sentinel://a,b:2/main", "sentinel", [("a", 26379), ("b", 2)]),
+    ],
+)
+def test_which_servers(url: str, kind: str, addresses: list[tuple[str, int]]) -> None:
+    found = parse_store_url(url)
+
+    assert found.kind == kind
+    assert list(found.addresses) == [Address(*address) for address in addresses]
+
+
+@pytest.mark.parametrize(
+    ("url", "login"),
+    [
+        ("redis://there", Login()),
+        ("redis://:secret@there/3", Login("", "secret", 3)),
+        ("redis://me:s%40c@there", Login("me", "s@c")),
+        ("unix://me:secret@/run/redis.sock?db=4", Login("me", "secret", 4)),
+        ("redis+cluster://me:secret@a,b", Login("me", "secret")),
+        ("redis+sentinel://me:secret@a,b/main/5", Login("me", "secret", 5)),
+    ],
+)
+def test_how_to_be_let_in(url: str, login: Login) -> None:
+    assert parse_store_url(url).login == login
+
+
+def test_sentinels_have_a_name_for_the_primary_and_may_have_a_password() -> None:
+    found = parse_store_url("redis+sentinel://:a@there/main?sentinel_password=b")
+
+    assert found.service == "main"
+    assert (found.login.password, found.sentinel_login.password) == ("a", "b")
+
+
+@pytest.mark.parametrize("scheme", ["rediss", "rediss+cluster"])
+def test_tls(scheme: str) -> None:
+    assert parse_store_url(f"{scheme}://there").login.tls is not None
+
+
+@pytest.mark.parametrize(
+    "url", ["http://there", "redis+sentinel://there", "redis://there:port", "redis://:secret@a:x"]
+)
+def test_what_is_no_such_url_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(BadSetting, match="store: this is not the URL of a Redis") as refused:
+        parse_store_url(url)
+    assert "secret" not in str(refused.value)
