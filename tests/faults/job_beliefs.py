@@ -40,10 +40,11 @@ class Touch:
 
     @classmethod
     def all_of(cls, op: JobOperation) -> Iterator[Touch]:
-        """The operation, once for each job it names or was given."""
+        """The operation, once for each job it names or was given. One whose answer is known though
+        it counts as unanswered may have been forgotten since."""
         if op.verb == "get":
             for _, id, body, nacks, requeues in op.rows:
-                yield cls(id, op, True, body, nacks, requeues)
+                yield cls(id, op, True if op.answered_ns else None, body, nacks, requeues)
         for id in op.ids:
             yield cls(id, op, op.was_done)
 

@@ -1,6 +1,6 @@
 """Was a job lost, doubled, brought back or changed? What many clients saw, checked as a whole.
 
-Called by   kill_loop.py, with the history that the clients of load_jobs.py wrote.
+Called by   kill_loop.py and redis_run.py, with the history that the clients of load_jobs.py wrote.
 Calls       job_rounds.py (what a restart must not change).
 
 Two kinds of checks: over the whole history, each job on its own (here); and from one snapshot to
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.faults.job_beliefs import JITTER_S, TOLERANCE_NS, Touch
-from tests.faults.job_history import SECOND_NS, JobOperation, Snapshot, moved
+from tests.faults.job_history import SECOND_NS, Adds, JobOperation, Snapshot, moved
 from tests.faults.job_rounds import Round
 
 FAULTS = (
@@ -63,28 +63,28 @@ class JobVerdict:
         return not any(self.violations.values())
 
 
-def check(history: list[JobOperation], snapshots: Sequence[Snapshot]) -> JobVerdict:
+def check(
+    history: list[JobOperation], snapshots: Sequence[Snapshot], brokers: int = 1
+) -> JobVerdict:
     """The verdict on a history with a snapshot at the beginning, after each restart and at the end.
 
-    The last two are before and after everything was drained.
+    The last two are before and after everything was drained. One broker's ctimes grow over all
+    queues; those of several grow within each.
     """
     verdict = JobVerdict()
     history = sorted(history, key=lambda op: op.sent_ns)
-    adds = {op.body: op for op in history if op.verb == "add"}
+    adds = Adds(history)
     touches = _touches(history)
     for op in history:
         _check_answer(op, verdict)
     for id, some in touches.items():
         _check_job(id, some, adds, verdict)
     _check_replies(history, adds, verdict)
-    bodies: dict[str, str] = {}
     for before, after in pairwise(snapshots):
         ops = [op for op in history if before.sent_ns <= op.sent_ns < after.sent_ns]
         Round(before, after, ops, adds, verdict.blame).check()
-        for view in after.jobs.values():
-            if bodies.setdefault(view.body, view.id) != view.id:
-                verdict.blame("sent once, stored twice", f"{view.body} as {view.id}")
-    _check_ctimes(adds, snapshots, verdict)
+    _check_stored(touches, adds, snapshots, verdict)
+    _check_ctimes(adds, snapshots, brokers, verdict)
     if len(snapshots) > 1:
         _check_drained(history, snapshots[-2], snapshots[-1], verdict)
     _count(history, touches, snapshots, verdict)
@@ -105,15 +105,13 @@ def _check_answer(op: JobOperation, verdict: JobVerdict) -> None:
         verdict.blame("answered with an error", f"{op.verb} {op.queues} {op.ids}: {op.error}")
 
 
-def _check_job(
-    id: str, touches: list[Touch], adds: dict[str, JobOperation], verdict: JobVerdict
-) -> None:
+def _check_job(id: str, touches: list[Touch], adds: Adds, verdict: JobVerdict) -> None:
     """Of one job: what was delivered was sent, and nothing of it comes back that must not."""
     gets = [touch for touch in touches if touch.verb == "get"]
     acks = [touch for touch in touches if touch.verb == "ack"]
     bodies = {touch.body for touch in gets}
-    add = adds.get(next(iter(bodies), ""))
-    if gets and (add is None or len(bodies) > 1 or add.id not in ("", id)):
+    add = adds.find(next(iter(bodies), ""), id)
+    if gets and (add is None or len(bodies) > 1):
         verdict.blame("delivered, never sent", f"{id} {sorted(bodies)}")
         return
     _check_acks(id, acks, gets, add, verdict)
@@ -121,9 +119,10 @@ def _check_job(
         return
     _check_hands(id, add, gets, touches, verdict)
     asked = Counter(touch.verb for touch in touches if touch.is_done is not False)
+    known = sum(touch.is_done is True for touch in gets)
     limit = int(add.option("MAXDELIVERIES", "0"))
-    if limit and len(gets) > limit * (1 + asked["redrive"]) + asked["enqueue"]:
-        verdict.blame("delivered more often than allowed", f"{id} {len(gets)} times")
+    if limit and known > limit * (1 + asked["redrive"]) + asked["enqueue"]:
+        verdict.blame("delivered more often than allowed", f"{id} {known} times")
     if not asked["redrive"]:
         _check_nacks(id, touches, gets, verdict)
 
@@ -142,6 +141,8 @@ def _check_acks(
             if other.sent_ns > ack.answered_ns:
                 verdict.blame("acked, then there again", f"{id} {other.verb} by {other.op.client}")
     ends_ns = _ends_ns(add)
+    if not any(get.is_done for get in gets) and (add is None or not add.answered_ns):
+        return  # nobody is sure that it was kept
     for ack in acks:
         others = [
             other
@@ -161,12 +162,10 @@ def _check_hands(
 ) -> None:
     """It is in one hand at a time until RETRY is over, and only ever in one if that is 0."""
     retry_s = add.seconds("RETRY")
-    if not retry_s and len(gets) > 1:
+    if not retry_s and sum(get.is_done is True for get in gets) > 1:
         verdict.blame("RETRY 0, delivered twice", f"{id} {len(gets)} times")
         return
     for earlier, later in pairwise(gets):
-        if later.sent_ns < earlier.answered_ns:
-            continue
         ends_ns, _ = moved((earlier.sent_ns, 0), retry_s - JITTER_S)
         is_given_back = any(
             touch.verb in ("nack", "enqueue", "redrive")
@@ -175,28 +174,38 @@ def _check_hands(
             and (not touch.answered_ns or touch.answered_ns > earlier.sent_ns)
             for touch in touches
         )
-        if later.answered_ns < ends_ns - TOLERANCE_NS and not is_given_back:
+        if not earlier.is_done or not later.is_done:
+            why = "it may be forgotten that it was delivered"
+        elif later.sent_ns < earlier.answered_ns:
+            why = "both were asked for at once"
+        elif is_given_back:
+            why = "it was given back"
+        elif later.answered_ns >= ends_ns - TOLERANCE_NS:
+            why = "its lease was over"
+        else:
+            why = "no reason"
             verdict.blame("held by two at once", f"{id} {earlier.op.client} {later.op.client}")
+        verdict.counts[f"get delivered again: {why}"] += 1
 
 
 def _check_nacks(id: str, touches: list[Touch], gets: list[Touch], verdict: JobVerdict) -> None:
     """A delivery tells of every nack that was answered before, and of none that was not sent."""
     nacks = [touch for touch in touches if touch.verb == "nack" and touch.is_done is not False]
     for get in gets:
+        if not get.is_done:
+            continue
         least = sum(bool(nack.is_done) and nack.answered_ns < get.sent_ns for nack in nacks)
         most = sum(nack.sent_ns < get.answered_ns for nack in nacks)
         if not least <= get.nacks <= most:
             verdict.blame("counters that are wrong", f"{id} nacks {get.nacks}: {least} to {most}")
 
 
-def _check_replies(
-    history: list[JobOperation], adds: dict[str, JobOperation], verdict: JobVerdict
-) -> None:
+def _check_replies(history: list[JobOperation], adds: Adds, verdict: JobVerdict) -> None:
     """What one reply holds of one queue is in the order in which it was added."""
     for op in history:
         newest_ns: dict[str, int] = defaultdict(int)
         for queue, id, body, *_ in op.rows if op.verb == "get" else ():
-            add = adds.get(body)
+            add = adds.find(body, id)
             if add is None:
                 continue
             if 0 < add.answered_ns < newest_ns[queue]:
@@ -204,24 +213,50 @@ def _check_replies(
             newest_ns[queue] = max(newest_ns[queue], add.sent_ns)
 
 
+def _check_stored(
+    touches: dict[str, list[Touch]],
+    adds: Adds,
+    snapshots: Sequence[Snapshot],
+    verdict: JobVerdict,
+) -> None:
+    """Nothing is stored more often than it was sent."""
+    ids: dict[str, set[str]] = defaultdict(set)
+    for id, some in touches.items():
+        for touch in some:
+            if touch.verb == "get":
+                ids[touch.body].add(id)
+    for snapshot in snapshots:
+        for view in snapshot.jobs.values():
+            ids[view.body].add(view.id)
+    for body, found in ids.items():
+        verdict.counts["add repeated, stored again"] += len(found) - 1
+        if adds.too_many(body, found) > 0:
+            verdict.blame("sent once, stored twice", f"{body} as {sorted(found)}")
+
+
 def _check_ctimes(
-    adds: dict[str, JobOperation], snapshots: Sequence[Snapshot], verdict: JobVerdict
+    adds: Adds, snapshots: Sequence[Snapshot], brokers: int, verdict: JobVerdict
 ) -> None:
     """A job's ctime stays, and is later than that of every job that was there when it was sent."""
     ctimes: dict[str, int] = {}
+    known: dict[str, dict[str, JobOperation]] = defaultdict(dict)
     for snapshot in snapshots:
         for view in snapshot.jobs.values():
-            if ctimes.setdefault(view.body, view.ctime) != view.ctime:
+            if ctimes.setdefault(view.id, view.ctime) != view.ctime:
                 verdict.blame("out of order", f"{view.id} has another ctime")
-    known = [adds[body] for body in ctimes if body in adds]
-    answered = sorted((op for op in known if op.answered_ns), key=lambda op: op.answered_ns)
-    newest, at = 0, 0
-    for add in sorted(known, key=lambda op: op.sent_ns):
-        while at < len(answered) and answered[at].answered_ns < add.sent_ns:
-            newest = max(newest, ctimes[answered[at].body])
-            at += 1
-        if ctimes[add.body] <= newest:
-            verdict.blame("out of order", f"{add.body} has ctime {ctimes[add.body]}")
+            if (add := adds.find(view.body, view.id)) is not None:
+                known["" if brokers == 1 else view.queue][view.id] = add
+    for some in known.values():
+        answered = sorted(
+            ((add.answered_ns, ctimes[id]) for id, add in some.items() if add.answered_ns)
+        )
+        newest, at = 0, 0
+        for id, add in sorted(some.items(), key=lambda pair: pair[1].sent_ns):
+            while at < len(answered) and answered[at][0] < add.sent_ns:
+                newest = max(newest, answered[at][1])
+                at += 1
+            if ctimes[id] <= newest:
+                verdict.blame("out of order", f"{id} has ctime {ctimes[id]}")
 
 
 def _check_drained(
@@ -260,9 +295,9 @@ def _count(
         counts["ack done"] += any(touch.verb == "ack" and touch.is_done for touch in some)
     for snapshot in snapshots:
         for view in snapshot.jobs.values():
-            counts[f"seen {view.status} after a restart"] += 1
+            counts[f"seen {view.status} in a snapshot"] += 1
         for queue in snapshot.queues.values():
-            counts["seen paused after a restart"] += queue.pause != "none"
+            counts["seen paused in a snapshot"] += queue.pause != "none"
 
 
 def _ends_ns(add: JobOperation | None) -> float:

@@ -12,6 +12,8 @@ Not here: what must hold (job_checks.py).
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -74,6 +76,32 @@ class JobOperation:
     def span(self) -> Span:
         """When it took effect, if it is answered."""
         return self.sent_ns, self.answered_ns
+
+
+class Adds:
+    """Additions that were done or may have been, by body. One that was repeated, because it got no
+    answer, may be stored as often as it was sent."""
+
+    def __init__(self, history: Iterable[JobOperation]) -> None:
+        self._of_body: dict[str, list[JobOperation]] = defaultdict(list)
+        for op in history:
+            if op.verb == "add" and not op.error:
+                self._of_body[op.body].append(op)
+
+    def find(self, body: str, id: str) -> JobOperation | None:
+        """The addition that was answered with the id; else one that was not answered."""
+        some = self._of_body.get(body, [])
+        told = (add for add in some if add.id == id)
+        untold = (add for add in some if not add.answered_ns)
+        return next(told, None) or next(untold, None)
+
+    def too_many(self, body: str, ids: Iterable[str]) -> int:
+        """So many of these ids are more than were answered or may not have been."""
+        some = self._of_body.get(body, [])
+        if not some:
+            return 0  # never sent, which is another fault
+        told = {add.id for add in some}
+        return len(set(ids) - told) - sum(not add.answered_ns for add in some)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from tests.faults.job_beliefs import JITTER_S, TOLERANCE_NS, Case, Touch, overlap
 from tests.faults.job_history import (
     SECOND_NS,
+    Adds,
     JobOperation,
     JobView,
     QueueView,
@@ -37,7 +38,7 @@ class Round:
         before: Snapshot,
         after: Snapshot,
         ops: list[JobOperation],
-        adds: dict[str, JobOperation],
+        adds: Adds,
         blame: Callable[[str, str], None],
     ) -> None:
         self._before = before
@@ -52,7 +53,7 @@ class Round:
         self._lost = [op for op in ops if op.verb == "get" and not op.answered_ns]
         self._unseen: Counter[str] = Counter()  # deliveries whose answers were lost, by queue
         self._seen: Counter[str] = Counter(
-            row[0] for op in ops if op.verb == "get" for row in op.rows
+            row[0] for op in ops if op.verb == "get" and op.answered_ns for row in op.rows
         )
 
     def check(self) -> None:
@@ -83,8 +84,8 @@ class Round:
 
     def _check_there(self, view: JobView) -> None:
         before = self._before.jobs.get(view.id)
-        add = self._adds.get(view.body)
-        if add is None or add.id not in ("", view.id):
+        add = self._adds.find(view.body, view.id)
+        if add is None:
             self._blame("delivered, never sent", f"{view}")
             return
         touches = self._touches[view.id]
@@ -153,9 +154,13 @@ class Round:
     def _check_unseen(self) -> None:
         """So many deliveries may be unknown as answers were lost, and no more."""
         for queue, unseen in self._unseen.items():
-            room = sum(op.seconds("COUNT") for op in self._lost if queue in op.queues)
+            room = self._room(queue)
             if unseen > room:
                 self._blame("delivered by no known request", f"{queue}: {unseen} over {room}")
+
+    def _room(self, queue: str) -> int:
+        """How many deliveries of a queue nobody may have seen: of answers that were lost."""
+        return sum(op.seconds("COUNT") for op in self._lost if queue in op.queues)
 
     def _check_keys(self) -> None:
         """While a job lives its key is its own."""
@@ -183,7 +188,7 @@ class Round:
         self._check_setting(queue, str(then.max_deliveries), str(now.max_deliveries), limits)
         rates = [(op, " ".join(op.options[-2:])) for op in sets if "RATE" in op.options]
         self._check_setting(queue, then.rate, now.rate, rates)
-        room = sum(op.seconds("COUNT") for op in self._lost if queue in op.queues)
+        room = self._room(queue)
         if not 0 <= now.jobs_out - then.jobs_out - self._seen[queue] <= room:
             seen = f"{self._seen[queue]} seen, {room} lost"
             self._blame("counts that are wrong", f"{queue} {then.jobs_out} {now.jobs_out} {seen}")

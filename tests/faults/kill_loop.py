@@ -1,7 +1,7 @@
 """Kill a broker under load, again and again, and see whether anything was lost.
 
 Called by   test_kill_loop.py and others; by hand: python -m tests.faults.kill_loop --rounds 200
-Calls       load.py (the clients, as processes), total_queue.py and job_checks.py (the verdicts).
+Calls       client_processes.py (the clients), total_queue.py and job_checks.py (the verdicts).
 
 A round: a broker with `fsync = always` starts on what the last one left, with other sizes of
 segments and memory each time; clients of all families connect and do as they like; after a random
@@ -21,23 +21,20 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 from tests.faults import job_checks, job_looks, total_queue
+from tests.faults.client_processes import Clients
 from tests.faults.job_checks import JobVerdict
 from tests.faults.job_history import JobOperation
-from tests.faults.load import Reading
 from tests.faults.load_events import LEASES_S, VIEWS, take_answer, words_of
 from tests.faults.total_queue import Operation, Verb, Verdict, lines
 from tests.server.broker import RunningBroker, start_broker
-from tests.server.resp import TIMEOUT_S, Client, meaning, request
+from tests.server.resp import Client, meaning, request
 
-CLIENTS = {"events": 2, "jobs": 2}  # processes, by family
 REPLIES_OF_A_ROUND = (1, 1500)
 SEGMENT_SIZES = ("64kb", "64kb", "128kb", "64mb")
 MEMORIES = ("0", "1", "16kb")
@@ -71,94 +68,6 @@ class Outcome:
         return self.events.is_good and self.jobs.is_good
 
 
-@dataclass(slots=True)
-class ClientProcess:
-    """A client, and what it has written down so far."""
-
-    family: str
-    process: subprocess.Popen[bytes]
-    reader: threading.Thread
-    reading: Reading
-
-
-class Clients:
-    """The client processes, those that were killed included."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._all: list[ClientProcess] = []
-        self._replied = threading.Condition()
-        self._replies = 0
-
-    def fill_up(self) -> None:
-        """As many as there should be are alive."""
-        for family, wanted in CLIENTS.items():
-            alive = sum(client.family == family for client in self._alive())
-            for _ in range(wanted - alive):
-                self._start(family, f"c{len(self._all)}")
-
-    def go(self, port: int) -> None:
-        """All of them connect to the broker."""
-        for client in self._alive():
-            stdin = _pipe(client.process.stdin)
-            stdin.write(b"go %d\n" % port)
-            stdin.flush()
-
-    def wait_for_replies(self, more: int) -> None:
-        with self._replied:
-            wanted = self._replies + more
-            if not self._replied.wait_for(lambda: self._replies >= wanted, TIMEOUT_S):
-                raise AssertionError(f"no reply for {TIMEOUT_S} s")
-
-    def kill_one(self, chance: random.Random) -> None:
-        client = chance.choice(self._alive())
-        client.process.kill()
-        client.process.wait()
-        _pipe(client.process.stdin).close()
-
-    def finish(self) -> dict[str, list[Any]]:
-        """They end; all they have written down, by family."""
-        for client in self._alive():
-            _pipe(client.process.stdin).close()
-        for client in self._all:
-            client.process.wait(TIMEOUT_S)
-            client.reader.join(TIMEOUT_S)
-        history: dict[str, list[Any]] = {family: [] for family in CLIENTS}
-        for client in self._all:
-            history[client.family] += client.reading.operations.values()
-        return history
-
-    def end(self) -> None:
-        """None of them is left, whatever happened."""
-        for client in self._alive():
-            client.process.kill()
-            client.process.wait()
-        for client in self._all:
-            client.reader.join(TIMEOUT_S)
-
-    def _start(self, family: str, name: str) -> None:
-        words = ["tests.faults.load", family, name, f"{self._seed}.{name}"]
-        process = subprocess.Popen(
-            [sys.executable, "-m", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        client = ClientProcess(family, process, threading.Thread(name=name), Reading(family))
-        client.reader = threading.Thread(target=self._read, args=(client,), name=name)
-        client.reader.start()
-        self._all.append(client)
-
-    def _alive(self) -> list[ClientProcess]:
-        return [client for client in self._all if client.process.poll() is None]
-
-    def _read(self, client: ClientProcess) -> None:
-        with _pipe(client.process.stdout) as stdout:
-            for line in stdout:
-                # The last line of a client that was killed may be half a line.
-                if line.endswith(b"\n") and client.reading.take(line):
-                    with self._replied:
-                        self._replies += 1
-                        self._replied.notify()
-
-
 def run(
     folder: Path,
     rounds: int,
@@ -173,7 +82,7 @@ def run(
     """
     chance = random.Random(seed)
     kills = Kills()
-    clients = Clients(seed)
+    clients = Clients(f"{seed}")
     ends_s = time.monotonic() + seconds if seconds else float("inf")
     try:
         with start_broker(folder, *_flags(chance), before=before) as broker:
@@ -285,11 +194,6 @@ def _ask(
         yield op
 
 
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None
-    return pipe
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Kill a broker under load, again and again.")
     parser.add_argument("--rounds", type=int, default=50, help="kills of the broker")
@@ -307,11 +211,11 @@ def main() -> int:
 def report(outcome: Outcome) -> Iterator[str]:
     """What happened, as a table and a sentence."""
     kills = outcome.kills
-    yield f"  {'brokers killed':<36}{kills.brokers:>8}"
-    yield f"  {'brokers killed while starting':<36}{kills.starting_brokers:>8}"
-    yield f"  {'clients killed':<36}{kills.clients:>8}"
-    yield f"  {'journal segments written':<36}{kills.segments:>8}"
-    yield f"  {'journal segments compacted':<36}{kills.compacted:>8}"
+    yield f"  {'brokers killed':<52}{kills.brokers:>8}"
+    yield f"  {'brokers killed while starting':<52}{kills.starting_brokers:>8}"
+    yield f"  {'clients killed':<52}{kills.clients:>8}"
+    yield f"  {'journal segments written':<52}{kills.segments:>8}"
+    yield f"  {'journal segments compacted':<52}{kills.compacted:>8}"
     for family, verdict in (("events", outcome.events), ("jobs", outcome.jobs)):
         yield family
         yield from lines(verdict)

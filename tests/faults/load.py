@@ -1,17 +1,20 @@
 """A client under test: a process that plays at random and writes down all of it.
 
-Called by   kill_loop.py, as `python -m tests.faults.load FAMILY NAME SEED`, several at a time.
+Called by   client_processes.py, as `python -m tests.faults.load FAMILY NAME SEED REPLICAS`.
 Calls       load_events.py, load_jobs.py (what to do), tests/server/resp.py.
 
-It is told on stdin: "go PORT" to connect, again after each restart of the broker; the end of stdin
-to finish. It writes its history to stdout, a line before each request and one after each reply. A
-pipe keeps what was written when the writer is killed, so the history survives its client.
+It is told on stdin: "go PORT" to connect, again after each restart of the broker, or "go PORT PORT"
+when there are several; the end of stdin to finish. Who has several brokers to choose from goes on
+at another when one fails it, and repeats there what it had no answer to.
 
-    ["sent", number, what was asked, ...]        the fields of an operation up to answered_ns
+It writes its history to stdout, a line before each request and one after each reply. A pipe keeps
+what was written when the writer is killed, so the history survives its client.
+
+    ["sent", number, what was asked, ...]        the fields of an operation before answered_ns
     ["got", number, what was answered, ...]      the fields from there on
 
 Not here: what the history must look like (total_queue.py, job_checks.py), when to kill whom
-(kill_loop.py).
+(kill_loop.py, redis_faults.py).
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import random
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, fields
 from itertools import count
@@ -35,6 +39,10 @@ from tests.server.resp import Client, meaning, request
 
 CONNECTIONS = 3
 BATCH_MOST = 8  # requests sent before their replies are read
+REPEATS = 0.7  # of what had no answer is sent again
+WANDERS = 0.01  # of batches are the last before another broker is tried
+REST_S = 0.02  # after trouble: a client that hammers a broken store finds out nothing more
+TROUBLE = ("UNAVAILABLE ", "NOTDONE ", "NOREPL ")  # how a store says that something is amiss
 
 
 class Player(Protocol):
@@ -49,7 +57,7 @@ class Player(Protocol):
         """The operation knows what came back."""
 
 
-PLAYERS: dict[str, Callable[[str, random.Random], Player]] = {
+PLAYERS: dict[str, Callable[[str, random.Random, int], Player]] = {
     "events": EventsPlayer,
     "jobs": JobsPlayer,
 }
@@ -89,7 +97,7 @@ def _asked(kind: type[Operation] | type[JobOperation]) -> int:
 class Order:
     """What the process was told last."""
 
-    port: int = 0
+    ports: tuple[int, ...] = ()
     number: int = 0
     is_over: bool = False
 
@@ -109,6 +117,7 @@ class Connection(threading.Thread):
         self._random = chance
         self._numbers = numbers
         self._told = told
+        self._again: list[Any] = []  # what is to be repeated
 
     def run(self) -> None:
         followed = 0
@@ -118,17 +127,43 @@ class Connection(threading.Thread):
                     self._told.wait()
                 if ORDER.is_over:
                     return
-                followed, port = ORDER.number, ORDER.port
-            try:
-                with Client(socket.create_connection(("127.0.0.1", port))) as client:
-                    while not ORDER.is_over:
-                        self._send_batch(client)
-            except (OSError, EOFError):
-                continue
+                followed, ports = ORDER.number, ORDER.ports
+            if len(ports) == 1:
+                self._play(ports[0], is_one_of_many=False)
+            else:
+                self._roam(ports)
 
-    def _send_batch(self, client: Client) -> None:
+    def _roam(self, ports: tuple[int, ...]) -> None:
+        """All of these brokers were used, until there was another order."""
+        while not ORDER.is_over and ORDER.ports is ports:
+            self._play(self._random.choice(ports), is_one_of_many=True)
+            self._rest()
+
+    def _play(self, port: int, is_one_of_many: bool) -> None:
+        """Batches were sent to the broker until it failed, or another is to be tried."""
+        try:
+            with Client(socket.create_connection(("127.0.0.1", port))) as client:
+                while not ORDER.is_over:
+                    batch = self._batch()
+                    try:
+                        self._send(client, batch)
+                    finally:
+                        if is_one_of_many:
+                            self._remember(batch)
+                    if is_one_of_many and self._random.random() < WANDERS:
+                        return
+                    if any(op.error.startswith(TROUBLE) for op in batch):
+                        self._rest()
+        except (OSError, EOFError):
+            pass
+
+    def _batch(self) -> list[Any]:
+        batch = [_repeated(op) for op in self._again]
+        self._again = []
+        return batch + [self._player.choose() for _ in range(self._random.randint(1, BATCH_MOST))]
+
+    def _send(self, client: Client, batch: list[Any]) -> None:
         player = self._player
-        batch = [player.choose() for _ in range(self._random.randint(1, BATCH_MOST))]
         numbers = [next(self._numbers) for _ in batch]
         asked = _asked(type(batch[0]))
         for number, op in zip(numbers, batch, strict=True):
@@ -138,6 +173,26 @@ class Connection(threading.Thread):
             player.take_answer(op, meaning(client.read()))
             _write("got", number, astuple(op)[asked:])
 
+    def _remember(self, batch: list[Any]) -> None:
+        """Most of what was to change something and got no answer is sent again."""
+        self._again += [
+            op
+            for op in batch
+            if op.verb in ("add", "ack")
+            and (not op.answered_ns or op.error.startswith(TROUBLE))
+            and self._random.random() < REPEATS
+        ]
+
+    def _rest(self) -> None:
+        with self._told:
+            self._told.wait(REST_S)
+
+
+def _repeated(op: Any) -> Any:
+    """The same once more, not yet answered."""
+    asked = _asked(type(op))
+    return type(op)(*astuple(op)[: asked - 1], time.monotonic_ns())
+
 
 def _write(kind: str, number: int, values: tuple[Any, ...]) -> None:
     os.write(1, json.dumps([kind, number, *values]).encode() + b"\n")
@@ -146,16 +201,16 @@ def _write(kind: str, number: int, values: tuple[Any, ...]) -> None:
 ORDER = Order()
 
 
-def main(family: str, name: str, seed: str) -> None:
+def main(family: str, name: str, seed: str, replicas: str) -> None:
     told = threading.Condition()
     numbers = count(1)
     for index in range(CONNECTIONS):
         chance = random.Random(f"{seed}.{index}")
-        player = PLAYERS[family](f"{name}.{index}", chance)
+        player = PLAYERS[family](f"{name}.{index}", chance, int(replicas))
         Connection(player, chance, numbers, told).start()
     for line in sys.stdin:
         with told:
-            ORDER.port = int(line.split()[1])
+            ORDER.ports = tuple(int(port) for port in line.split()[1:])
             ORDER.number += 1
             told.notify_all()
     with told:

@@ -68,7 +68,8 @@ def take_answer(op: Operation, answer: Any) -> None:
 class EventsPlayer:
     """Adds, gets and acks events, and knows what it holds."""
 
-    def __init__(self, name: str, chance: random.Random) -> None:
+    def __init__(self, name: str, chance: random.Random, replicas: int) -> None:
+        """How many replicas are wanted is for jobs to say, and not said here."""
         self._name = name
         self._random = chance
         self._held: list[tuple[str, str, str]] = []

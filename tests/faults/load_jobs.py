@@ -20,6 +20,7 @@ from tests.faults.job_history import JobOperation, Verb
 from tests.server.resp import Refusal
 
 DAY_S = 86_400
+PATIENCE_MS = 2000  # that an addition waits for replicas
 LONG_S = 3600  # longer than a run: what waits so long must not come back by itself
 
 
@@ -74,7 +75,7 @@ def words_of(op: JobOperation) -> tuple[str | float | bytes, ...]:
     """The request for an operation."""
     match op.verb:
         case "add":
-            return "ADDJOB", op.queues[0], body_of(op.body), 0, *op.options
+            return "ADDJOB", op.queues[0], body_of(op.body), PATIENCE_MS, *op.options
         case "get":
             return "GETJOB", *op.options, "WITHCOUNTERS", "FROM", *op.queues
         case "ack":
@@ -104,8 +105,9 @@ def take_answer(op: JobOperation, answer: Any) -> None:
 class JobsPlayer:
     """Adds jobs, works on them or fails to, and knows what it holds."""
 
-    def __init__(self, name: str, chance: random.Random) -> None:
+    def __init__(self, name: str, chance: random.Random, replicas: int) -> None:
         self._name = name
+        self._replicas = replicas
         self._random = chance
         self._held: list[tuple[str, str]] = []  # queue, id
         self._dead: list[str] = []
@@ -133,13 +135,16 @@ class JobsPlayer:
 
     def _add(self, queue: str) -> JobOperation:
         kind, pick = KINDS[queue], self._random.choice
-        options: list[Any] = ["RETRY", pick(kind.retries_s), "TTL", pick(kind.ttls_s)]
+        retry_s = pick(kind.retries_s)
+        options: list[Any] = ["RETRY", retry_s, "TTL", pick(kind.ttls_s)]
         if delay_s := pick(kind.delays_s):
             options += ["DELAY", delay_s]
         if limit := pick(kind.limits):
             options += ["MAXDELIVERIES", limit]
         if kind.keys:
             options += ["ID", pick(KEYS[queue])]
+        if self._replicas > 1 and retry_s:  # two copies of what may come once could come twice
+            options += ["REPLICATE", self._replicas]
         body = f"{self._name}-{self._random.getrandbits(40):x}-{pick(kind.sizes_bytes)}"
         return self._operation("add", [queue], options=options, body=body)
 

@@ -349,3 +349,35 @@ def test_a_body_nobody_sent_is_found(clients: Clients) -> None:
     clients.get("a", body="b")
 
     assert clients.faults() == ["delivered, never sent"]
+
+
+def test_a_job_that_was_refused_and_comes_is_found(clients: Clients) -> None:
+    clients.add(body="a")
+    clients.history[-1].error = "PAUSED q is"
+    clients.get("a")
+
+    assert clients.faults() == ["delivered, never sent"]
+
+
+def test_a_job_that_was_sent_again_is_stored_as_often_as_it_was_sent_at_most(
+    clients: Clients,
+) -> None:
+    clients.add(body="a")
+    clients.add("b")
+    clients.history[-1].body = "a"
+    for id in ("b", "c"):
+        clients.get(id, body="a")
+    assert clients.faults() == []
+
+    clients.get("d", body="a")
+    assert clients.faults() == ["sent once, stored twice"]
+
+
+def test_what_a_forgotten_answer_delivered_may_come_again(clients: Clients) -> None:
+    clients.add("a")
+    clients.get("a")
+    clients.get("a")
+    assert clients.faults() == ["held by two at once"]
+
+    clients.history[1].answered_ns = 0
+    assert clients.faults() == []

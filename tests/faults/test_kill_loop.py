@@ -30,4 +30,4 @@ def test_fifty_kills_lose_nothing_acknowledged_and_deliver_nothing_acked(tmp_pat
         assert counts["get indeterminate"] > 0
         assert counts["get delivered again"] > 0
     for state in ("queued", "delayed", "active", "dead", "paused"):
-        assert jobs[f"seen {state} after a restart"] > 0
+        assert jobs[f"seen {state} in a snapshot"] > 0

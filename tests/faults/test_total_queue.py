@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.total_queue import Operation, Verb, check
+from tests.faults.total_queue import TAKEN, Operation, Verb, check
 
 SECOND_NS = 10**9
 
@@ -159,3 +159,49 @@ def test_an_order_that_no_lost_answer_explains_is_found(clients: Clients) -> Non
 
     clients.lost_get()
     assert clients.faults() == {}
+
+
+def test_an_addition_that_was_repeated_is_stored_as_often_as_it_was_sent_at_most(
+    clients: Clients,
+) -> None:
+    clients.add("a")
+    clients.add("a", "2")
+    clients.get("1", "a")
+    clients.get("2", "a")
+    assert clients.faults() == {}
+
+    clients.get("3", "a")
+    assert list(clients.faults()) == ["sent once, stored twice"]
+
+
+def test_an_id_that_is_taken_was_sent_before_without_an_answer(clients: Clients) -> None:
+    clients.add("a")
+    clients.add("a", "taken")
+    clients.history[-1].error = f"{TAKEN}a"
+    clients.get("a", "a")
+    assert clients.faults() == {}
+
+    clients.history[0].id, clients.history[0].answered_ns = "a", clients.history[0].sent_ns + 1
+    assert list(clients.faults()) == ["answered with an error"]
+
+
+def test_a_chosen_id_that_is_free_again_may_be_added_again(clients: Clients) -> None:
+    clients.add("a")
+    clients.get("a", "a")
+    clients.ack("a")
+    clients.add("a", "a")
+    clients.get("a", "a")
+    assert clients.faults() == {}
+
+    clients.ack("a")
+    clients.get("a", "a")
+    assert list(clients.faults()) == ["acked, then delivered again"]
+
+
+def test_ids_of_several_brokers_grow_within_a_queue_only(clients: Clients) -> None:
+    clients.add("a", "2")
+    clients.add("b", "1")
+    clients.history[-1].queue = "other"
+
+    assert check(clients.history, []).ids_went_back == ["1 after 2"]
+    assert check(clients.history, [], brokers=2).ids_went_back == []

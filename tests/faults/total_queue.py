@@ -1,12 +1,14 @@
 """Was anything lost, doubled or invented? What many clients saw of a queue, checked as a whole.
 
-Called by   kill_loop.py, with the history that the clients of load_events.py wrote.
+Called by   kill_loop.py and redis_run.py, with what the clients of load_events.py wrote down.
 Calls       nothing.
 
 The check is Jepsen's total-queue, made stricter by what this broker promises. A history is a list
 of operations; one that was sent and not answered is indeterminate: it may have taken effect or
 not, and either is right. Times are of one monotonic clock, so "before" is meant literally: A is
 before B when A was answered before B was sent.
+
+An addition that got no answer may be repeated, and is then stored as often as it was, at most.
 
 Not here: making a history (load_events.py), faults (kill_loop.py), jobs (job_checks.py).
 """
@@ -21,9 +23,11 @@ from typing import Literal, Protocol
 
 Verb = Literal["add", "get", "ack", "redo"]
 View = tuple[str, str]  # a queue, and a group that reads it
+Adds = dict[tuple[str, str], list["Operation"]]  # by queue and key
 
 # The broker counts in whole milliseconds, and a restarted one reads the wall clock anew.
 TOLERANCE_NS = 5_000_000
+TAKEN = "ERR duplicate event "  # how a chosen id is refused that a message has
 
 
 @dataclass(slots=True)
@@ -102,12 +106,18 @@ class Verdict:
         return not any(self.violations.values())
 
 
-def check(history: list[Operation], views: Iterable[View]) -> Verdict:
-    """The verdict on a history that ends with every view drained."""
+def check(history: list[Operation], views: Iterable[View], brokers: int = 1) -> Verdict:
+    """The verdict on a history that ends with every view drained.
+
+    One broker's ids grow over all queues; those of several grow within each.
+    """
     verdict = Verdict()
-    verdict.refused += [f"{op.verb} {op.queue} {op.key}: {op.error}" for op in history if op.error]
-    adds = {(op.queue, op.key): op for op in history if op.verb == "add"}
-    _check_ids(history, verdict)
+    adds = _adds(history, verdict)
+    if brokers == 1:
+        _check_ids(history, verdict)
+    else:
+        for name in {op.queue for op in history}:
+            _check_ids([op for op in history if op.queue == name], verdict)
     for queue, group in views:
         ops = [op for op in history if op.queue == queue]
         gets = sorted(
@@ -118,33 +128,57 @@ def check(history: list[Operation], views: Iterable[View]) -> Verdict:
         settled = [op for op in ops if op.verb in ("ack", "redo") and op.group == group]
         _check_origin(deliveries, adds, verdict)
         _check_lost(queue, group, adds, gets, verdict)
-        _check_holds(deliveries, settled, verdict)
+        _check_holds(deliveries, settled, adds, verdict)
         _check_order(queue, group, gets, verdict)
     _count(history, verdict)
     return verdict
 
 
-def _check_origin(
-    deliveries: list[Operation], adds: dict[tuple[str, str], Operation], verdict: Verdict
-) -> None:
-    """What was delivered was sent, once, and not after its life."""
-    ids_of: dict[str, str] = {}
+def _adds(history: list[Operation], verdict: Verdict) -> Adds:
+    """What was added, or may have been. That an id is taken is right if an addition before may have
+    been done; all other errors are wrong."""
+    adds: Adds = defaultdict(list)
+    for op in sorted(history, key=lambda op: op.sent_ns):
+        if op.verb != "add":
+            is_wrong = bool(op.error)
+        else:
+            some = adds[op.queue, op.key]
+            is_taken = op.error.startswith(TAKEN)
+            is_wrong = bool(op.error) and not (
+                is_taken and any(add.is_indeterminate for add in some)
+            )
+            some.append(op)
+            if is_taken:
+                op.id = op.key  # so it is there
+        if is_wrong:
+            verdict.refused.append(f"{op.verb} {op.queue} {op.key}: {op.error}")
+    return adds
+
+
+def _check_origin(deliveries: list[Operation], adds: Adds, verdict: Verdict) -> None:
+    """What was delivered was sent, no more often than that, and not after its life."""
+    unknown_of: dict[str, set[str]] = defaultdict(set)  # ids by body, that nobody was told of
     for get in deliveries:
-        add = adds.get((get.queue, get.body))
-        if add is None or add.id not in ("", get.id):
+        some = adds.get((get.queue, get.body), [])
+        told = [add for add in some if add.id == get.id]
+        untold = [add for add in some if add.is_indeterminate]
+        if not told and not untold:
             verdict.unexpected.append(f"{get.queue} {get.id} {get.body!r}")
             continue
-        if ids_of.setdefault(get.body, get.id) != get.id:
-            verdict.stored_twice.append(f"{get.queue} {get.body} as {get.id}, {ids_of[get.body]}")
-        ends_ns = add.answered_ns + _ns(add.span_s) + TOLERANCE_NS
-        if add.span_s and add.answered_ns and get.sent_ns > ends_ns:
-            verdict.outlived.append(f"{get.queue} {get.id}")
+        if not told and get.id not in unknown_of[get.body]:
+            unknown_of[get.body].add(get.id)
+            if len(unknown_of[get.body]) > len(untold):
+                verdict.stored_twice.append(f"{get.queue} {get.body} as {get.id}")
+        for add in told:
+            ends_ns = add.answered_ns + _ns(add.span_s) + TOLERANCE_NS
+            if add.span_s and get.sent_ns > ends_ns:
+                verdict.outlived.append(f"{get.queue} {get.id}")
 
 
 def _check_lost(
     queue: str,
     group: str,
-    adds: dict[tuple[str, str], Operation],
+    adds: Adds,
     gets: list[Operation],
     verdict: Verdict,
 ) -> None:
@@ -156,7 +190,8 @@ def _check_lost(
     seen = {op.body for op in gets if op.was_delivered}
     missing = [
         add
-        for add in adds.values()
+        for some in adds.values()
+        for add in some
         if add.queue == queue and add.answered_ns and add.key not in seen and not _is_brief(add)
     ]
     taken = sum(op.is_indeterminate and not op.span_s for op in gets)
@@ -165,29 +200,55 @@ def _check_lost(
         verdict.lost += [f"{queue} {group} {add.id}" for add in missing]
 
 
-def _check_holds(deliveries: list[Operation], settled: list[Operation], verdict: Verdict) -> None:
+def _check_holds(
+    deliveries: list[Operation], settled: list[Operation], adds: Adds, verdict: Verdict
+) -> None:
     """A message is in one hand at a time until its lease ends, and never again once acked."""
     of_id: dict[str, list[Operation]] = defaultdict(list)
     for get in deliveries:
         of_id[get.id].append(get)
-    acked_ns: dict[str, int] = {}
+    acked_ns: dict[str, list[int]] = defaultdict(list)
     for op in settled:
         if op.verb == "ack" and op.was_done:
-            acked_ns[op.key] = min(acked_ns.get(op.key, op.answered_ns), op.answered_ns)
-    may_be_over = {op.key for op in settled if op.verb == "redo"}
+            acked_ns[op.key].append(op.answered_ns)
+    given_back = {op.key for op in settled if op.verb == "redo"}
     for id, gets in of_id.items():
         for get in gets:
-            done_ns = acked_ns.get(id, 0)
-            if done_ns and get.sent_ns > done_ns:
+            acks = sum(done_ns < get.sent_ns for done_ns in acked_ns[id])
+            if acks and acks >= _lives(get, adds):
                 verdict.came_back.append(f"{get.queue} {get.group} {id}")
         for earlier, later in pairwise(gets):
-            if later.sent_ns < earlier.answered_ns:
-                continue
-            if not earlier.span_s:
-                verdict.came_back.append(f"{later.queue} {later.group} {id}")
             ends_ns = earlier.sent_ns + _ns(earlier.span_s) - TOLERANCE_NS
-            if later.answered_ns < ends_ns and id not in may_be_over:
-                verdict.in_two_hands.append(f"{later.queue} {later.group} {id}")
+            if later.sent_ns < earlier.answered_ns:
+                why = "both were asked for at once"
+            elif earlier.span_s and id in given_back:
+                why = "it was given back"
+            elif earlier.span_s and later.answered_ns >= ends_ns:
+                why = "its lease was over"
+            elif _is_new(later, earlier.answered_ns, adds):
+                why = "it was added again"
+            else:
+                why = "no reason"
+                is_lease = earlier.span_s > 0
+                found = verdict.in_two_hands if is_lease else verdict.came_back
+                found.append(f"{later.queue} {later.group} {id}")
+            verdict.counts[f"get delivered again: {why}"] += 1
+
+
+def _lives(get: Operation, adds: Adds) -> int:
+    """How often the message may have been added under its id; more than once only if it was chosen
+    and the addition was repeated."""
+    some = adds.get((get.queue, get.body), [])
+    return max(1, sum(add.key == get.id and not add.error for add in some))
+
+
+def _is_new(get: Operation, since_ns: int, adds: Adds) -> bool:
+    """Whether what was delivered may have been added since then, once more under its id."""
+    some = adds.get((get.queue, get.body), [])
+    return _lives(get, adds) > 1 and any(
+        add.key == get.id and not add.error and (add.is_indeterminate or add.answered_ns > since_ns)
+        for add in some
+    )
 
 
 def _check_order(queue: str, group: str, gets: list[Operation], verdict: Verdict) -> None:
@@ -236,6 +297,8 @@ def _count(history: list[Operation], verdict: Verdict) -> None:
     unknown = {(op.queue, op.key) for op in history if op.verb == "add" and not op.answered_ns}
     found = {(op.queue, op.body) for op in history if op.was_delivered}
     verdict.counts["add indeterminate, delivered"] = len(unknown & found)
+    stored = {(op.queue, op.body, op.id) for op in history if op.was_delivered}
+    verdict.counts["add repeated, stored again"] = len(stored) - len(found)
 
 
 def _is_brief(add: Operation) -> bool:
@@ -250,6 +313,6 @@ def _ns(span_s: float) -> int:
 def lines(verdict: Found) -> Iterator[str]:
     """The verdict as a table for people."""
     for what, count in sorted(verdict.counts.items()):
-        yield f"  {what:<36}{count:>8}"
+        yield f"  {what:<52}{count:>8}"
     for what, found in verdict.violations.items():
-        yield f"  {what:<36}{len(found):>8}"
+        yield f"  {what:<52}{len(found):>8}"
