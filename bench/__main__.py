@@ -24,7 +24,10 @@ from pathlib import Path
 from bench import summary
 from bench.harness import Result, compiled_folder, is_compiled, python_path
 
-NAMES = ("server", "jobs", "backlog", "engine", "journal", "recovery")
+NAMES = (
+    *("server", "jobs", "redis_store", "redis_cluster"),
+    *("backlog", "engine", "journal", "recovery"),
+)
 
 
 def main() -> int:

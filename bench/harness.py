@@ -83,10 +83,7 @@ class Server:
 
     def cpu_s(self) -> float:
         """The CPU time that the process has used so far."""
-        # The kernel books it when the process goes to sleep, or else every 4 ms.
-        time.sleep(0.002)
-        # Linux: the clock of a process is made from its id; 2 is the exact kind.
-        return time.clock_gettime(~self.pid << 3 | 2)
+        return cpu_s([self.pid])
 
     def stop(self) -> None:
         self._process.terminate()
@@ -150,6 +147,14 @@ def scratch() -> Iterator[Path]:
     build.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build, prefix="bench-") as folder:
         yield Path(folder)
+
+
+def cpu_s(pids: Sequence[int]) -> float:
+    """The CPU time that the processes have used so far."""
+    # The kernel books it when a process goes to sleep, or else every 4 ms.
+    time.sleep(0.002)
+    # Linux: the clock of a process is made from its id; 2 is the exact kind.
+    return sum(time.clock_gettime(~pid << 3 | 2) for pid in pids)
 
 
 def in_turns(

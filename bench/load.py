@@ -1,6 +1,6 @@
 """A load generator for what redis-benchmark cannot do: requests that differ, replies that are kept.
 
-Called by   server.py, backlog.py, recovery.py.
+Called by   server.py, jobs.py, redis_store.py, redis_cluster.py, backlog.py, recovery.py.
 Calls       sockets; hiredis cuts the replies.
 
 Each of the connections sends a chunk of `depth` requests, reads as many replies, sends the next
@@ -15,7 +15,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -62,21 +62,23 @@ def ack(queue: str, deliveries: Iterable[list[bytes]]) -> list[bytes]:
 
 
 def drive(
-    port: int,
+    port: int | Sequence[int],
     requests: Iterable[bytes],
     depth: int,
     connections: int = CONNECTIONS,
     *,
     keep: bool = False,
 ) -> Load:
-    """Send all of the requests and read their replies. Raises RuntimeError at an error reply."""
+    """Send all of the requests and read their replies; of several ports, each has its share of the
+    connections. Raises RuntimeError at an error reply."""
+    ports = [port] if isinstance(port, int) else port
     chunks = _chunks(requests, depth)
     load = Load(0, 0.0)
     poll = select.epoll()
     clients: dict[int, _Client] = {}
     try:
-        for _ in range(connections):
-            client = _Client(port)
+        for number in range(connections):
+            client = _Client(ports[number % len(ports)])
             clients[client.sock.fileno()] = client
             poll.register(client.sock, select.EPOLLIN)
         began_s = time.perf_counter()

@@ -1,0 +1,254 @@
+"""The Redis store beside the embedded one, and beside one script call for each message.
+
+    embedded     a broker on the embedded store, synced once a second
+    on Redis     a broker on a redis-server, whose append-only file is synced once a second
+    one by one   no broker: the clients call the same scripts on such a redis-server themselves, one
+                 message a call, as libraries on Redis do. Their calls are put together beforehand,
+                 so that what is measured is Redis and not them.
+
+50 connections, 16 requests deep, 64-byte bodies: messages are added, then got, then acked. The ways
+take turns within a round; the ratios are medians over rounds. What a message costs is the CPU time
+that the processes used meanwhile: the clients take their share of the machine, and the clock on the
+wall shows that as well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import redis
+
+from bench.harness import (
+    BODY,
+    CONNECTIONS,
+    Result,
+    Server,
+    Table,
+    cpu_s,
+    median_ratio,
+    per_second,
+    scratch,
+    start_quinque,
+    start_redis,
+    times,
+)
+from bench.load import drive, encode
+from quinque.model.families import EVENTS, JOBS
+from quinque.model.ops import Ack, Op, Put, Reserve
+from quinque.model.work_ops import Add, Finish, NodeView, Take, Terms
+from quinque.stores.clock import SteadyClock
+from quinque.stores.redis.courier import Errand
+from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.scripts import SCRIPTS
+from quinque.stores.redis.served import RUNNERS
+
+COUNT, ROUNDS, DEPTH = 40_000, 7, 16
+STEPS = ("add", "get", "ack")
+LIFE_MS, LEASE_MS = 36_000_000, 300_000
+
+
+@dataclass
+class Family:
+    """What is asked for one message of a family, of a broker and of a store, and where in what a
+    get is answered with its id is."""
+
+    name: str
+    queue: str
+    request: Callable[[str, str, bytes], bytes]
+    op: Callable[[str, bytes, bytes], Op]
+    id_in_reply: Callable[[Any], bytes]
+    id_in_answer: Callable[[Any], bytes]
+
+
+def run(quick: bool) -> Result:
+    result = Result()
+    count, rounds = (500, 1) if quick else (COUNT, ROUNDS)
+    speed = Table(
+        "The Redis store: messages a second over 50 connections, 16 deep",
+        ["", "embedded", "on Redis", "one by one", "Redis / embedded", "Redis / one by one"],
+    )
+    cost = Table(
+        "The Redis store: CPU time a message, in microseconds",
+        ["", "embedded: broker", "broker", "Redis", "one by one: Redis"],
+    )
+    for family in FAMILIES:
+        with scratch() as folder, ExitStack() as stack:
+            ways = _ways(folder, stack)
+            carry_in_turns(ways, family, count, rounds)
+        _show(family, ways, speed, cost, result.figures)
+    result.tables += [speed, cost]
+    return result
+
+
+class Way:
+    """One way to carry messages: whom the clients ask, and whose CPU time it takes, by what they
+    are. One that is slow carries a `share` of the messages."""
+
+    share = 1.0
+
+    def __init__(self, ports: Sequence[int], pids: Mapping[str, Sequence[int]]) -> None:
+        self._ports = ports
+        self._pids = pids
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is noted."""
+        self.rates: dict[str, list[float]] = {"add": [], "get and ack": []}
+        self.spent_us: dict[str, dict[str, list[float]]] = {
+            step: {who: [] for who in self._pids} for step in STEPS
+        }
+
+    def carry(self, family: Family, count: int) -> None:
+        """So many messages are added, got and acked, and what that took is noted."""
+        seconds: dict[str, float] = {}
+        ids = [b""] * count
+        for step in STEPS:
+            requests = [self.request(family, step, number, id) for number, id in enumerate(ids)]
+            began_s = {who: cpu_s(pids) for who, pids in self._pids.items()}
+            load = drive(self._ports, requests, DEPTH, keep=True)
+            for who, pids in self._pids.items():
+                spent_s = cpu_s(pids) - began_s[who]
+                self.spent_us[step][who].append(1e6 * spent_s / count)
+            seconds[step] = load.seconds
+            if step == "get":
+                ids = [self.id_in(family, reply) for reply in load.replies]
+            elif step == "ack" and not all(map(self.is_acked, load.replies)):
+                raise RuntimeError(f"some {family.name} could not be acked")
+        self.rates["add"].append(count / seconds["add"])
+        self.rates["get and ack"].append(count / (seconds["get"] + seconds["ack"]))
+
+    def request(self, family: Family, step: str, number: int, id: bytes) -> bytes:
+        return family.request(step, family.queue, id)
+
+    def id_in(self, family: Family, reply: Any) -> bytes:
+        return family.id_in_reply(reply)
+
+    def is_acked(self, reply: Any) -> bool:
+        return bool(reply == 1)
+
+
+class OneByOne(Way):
+    """The clients ask Redis themselves."""
+
+    share = 0.2
+
+    def __init__(self, server: Server) -> None:
+        super().__init__([server.port], {"Redis": [server.pid]})
+        self._edge = Edge(SteadyClock(), os.urandom, "bench")
+        self._edge.node = NodeView(b"0" * 40, is_leaving=False)
+        with redis.Redis(port=server.port) as client:
+            for script in SCRIPTS.values():
+                client.script_load(script.text)
+
+    def request(self, family: Family, step: str, number: int, id: bytes) -> bytes:
+        op = family.op(step, family.queue.encode(), id)
+        (call,) = next(RUNNERS[type(op)](op, self._edge))
+        return Errand(call, 0, 0.0, lambda outcome: None).packed()
+
+    def id_in(self, family: Family, reply: Any) -> bytes:
+        return family.id_in_answer(reply[3])
+
+    def is_acked(self, reply: Any) -> bool:
+        return bool(reply[3] == [1])
+
+
+def carry_in_turns(ways: Sequence[Way], family: Family, count: int, rounds: int) -> None:
+    """All of them carry so many messages, one after the other, again and again."""
+    for way in ways:
+        way.carry(family, DEPTH * CONNECTIONS)  # whatever is done once has been done
+        way.forget()
+    for _ in range(rounds):
+        for way in ways:
+            way.carry(family, max(DEPTH * CONNECTIONS, round(way.share * count)))
+
+
+def _ways(folder: Path, stack: ExitStack) -> tuple[Way, Way, Way]:
+    embedded = stack.enter_context(start_quinque(folder / "embedded", "--fsync", "everysec"))
+    behind, alone = (
+        stack.enter_context(
+            start_redis(folder / name, "--appendonly", "yes", "--appendfsync", "everysec")
+        )
+        for name in ("behind", "alone")
+    )
+    store = f"redis://127.0.0.1:{behind.port}"
+    served = stack.enter_context(start_quinque(folder / "served", "--store", store))
+    return (
+        Way([embedded.port], {"broker": [embedded.pid]}),
+        Way([served.port], {"broker": [served.pid], "Redis": [behind.pid]}),
+        OneByOne(alone),
+    )
+
+
+def _show(
+    family: Family, ways: Sequence[Way], speed: Table, cost: Table, figures: dict[str, float]
+) -> None:
+    embedded, served, alone = ways
+    for step, rates in served.rates.items():
+        ratios = [median_ratio(rates, other.rates[step]) for other in (embedded, alone)]
+        shown = [per_second(median(way.rates[step])) for way in ways]
+        speed.rows.append([f"{family.name}, {step}", *shown, *map(times, ratios)])
+        figures[f"redis {family.name} {step}, beside embedded"] = ratios[0]
+        figures[f"redis {family.name} {step}, beside one by one"] = ratios[1]
+    for step in STEPS:
+        spent = [each for way in ways for each in way.spent_us[step].values()]
+        cost.rows.append([f"{family.name}, {step}", *(f"{median(each):.1f}" for each in spent)])
+
+
+def _event_request(step: str, queue: str, id: bytes) -> bytes:
+    match step:
+        case "add":
+            return encode("QADD", queue, str(LIFE_MS // 1000), BODY)
+        case "get":
+            return encode("QGET", queue, "g", "EX", str(LEASE_MS // 1000))
+        case _:
+            return encode("QACK", queue, "g", id)
+
+
+def _event_op(step: str, queue: bytes, id: bytes) -> Op:
+    match step:
+        case "add":
+            return Put(EVENTS, queue, [BODY], LIFE_MS)
+        case "get":
+            return Reserve(EVENTS, queue, b"g", LEASE_MS)
+        case _:
+            return Ack(EVENTS, queue, b"g", [id])
+
+
+def _job_request(step: str, queue: str, id: bytes) -> bytes:
+    match step:
+        case "add":
+            return encode("ADDJOB", queue, BODY, "0")
+        case "get":
+            return encode("GETJOB", "FROM", queue)
+        case _:
+            return encode("ACKJOB", id)
+
+
+def _job_op(step: str, queue: bytes, id: bytes) -> Op:
+    match step:
+        case "add":
+            return Add(JOBS, queue, [BODY], Terms(LIFE_MS, retry_ms=LEASE_MS))
+        case "get":
+            return Take(JOBS, [queue])
+        case _:
+            return Finish(JOBS, [id])
+
+
+FAMILIES = (
+    Family(
+        *("events", "q", _event_request, _event_op),
+        id_in_reply=lambda reply: reply[0],
+        id_in_answer=lambda result: result[0],
+    ),
+    Family(
+        *("jobs", "jobs", _job_request, _job_op),
+        id_in_reply=lambda reply: reply[0][1],
+        id_in_answer=lambda result: result[0][1],
+    ),
+)
