@@ -1,4 +1,4 @@
-"""Facts about docs/operations.md: its tables of settings and of names are those of the code."""
+"""Facts about docs/operating.md: its tables of settings and of names are those of the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quinque.server.users import Users
 from tests.facts.pages import text_of
 from tests.facts.repository import ROOT
 
-PAGE = ROOT / "docs" / "operations.md"
+PAGE = ROOT / "docs" / "operating.md"
 EXAMPLE = ROOT / "docs" / "examples" / "users.toml"
 
 

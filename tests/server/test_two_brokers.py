@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from quinque.model.families import JOBS
+from quinque.model.work_ops import Add, Terms
+from quinque.stores.redis.store import RedisStore
 from tests.server.broker import RunningBroker, start_broker
 from tests.servers import stores
+from tests.servers.redis_server import RedisServer
 
 
 @pytest.fixture(params=stores.SHARED)
@@ -71,3 +76,16 @@ def test_whoever_waits_for_the_end_of_a_job_hears_of_it_from_the_other(brokers: 
 def test_each_has_an_id_of_its_own_and_keeps_it(brokers: Brokers) -> None:
     with brokers[0].connect() as one, brokers[1].connect() as two:
         assert one.call("CLUSTER", "MYID") != two.call("CLUSTER", "MYID")
+
+
+def test_a_reader_of_patterns_gets_what_came_while_nothing_was_heard(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    redis_server.flush()
+    with start_broker(tmp_path, "--store", redis_server.url) as broker, broker.connect() as reader:
+        reader.send("GETJOB", "MATCH", "or*")
+        with closing(RedisStore(redis_server.url)) as store:
+            redis_server.ask("CLIENT", "KILL", "TYPE", "pubsub")
+            (id,) = store.run(Add(JOBS, b"orders", [b"hello"], Terms(60_000)))
+
+        assert reader.value() == [[b"orders", id, b"hello"]]

@@ -29,6 +29,7 @@ class LateStore:
         self._store = store
         self._loop = loop
         self._asked: list[tuple[Op, Pending]] = []
+        self.on_doubt: Callable[[], None] = lambda: None
 
     @property
     def ready(self) -> set[bytes]:

@@ -69,6 +69,7 @@ class Broker:
         self._is_stopping = False
         self.waiters = Waiters(loop, store.run)
         store.watched = self.waiters.lines
+        store.on_doubt = self.waiters.wake_patterns
         self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency)
         store.on_ready = self.turn.touch
         self.dispatch = Dispatch(self, commands)

@@ -114,7 +114,13 @@ class Waiters:
 
     def wake_all(self) -> None:
         """Serve everyone who waits, as if every queue had got something."""
-        for line in [*self.lines.values(), *self._lines_by_pattern.values()]:
+        for line in list(self.lines.values()):
+            self._serve(list(line), 0, set())
+        self.wake_patterns()
+
+    def wake_patterns(self) -> None:
+        """Serve those who wait on patterns of queues, as if something had come."""
+        for line in list(self._lines_by_pattern.values()):
             self._serve(list(line), 0, set())
 
     def expect(self, waiting: Waiting, answer: Pending) -> None:

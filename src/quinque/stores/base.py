@@ -69,6 +69,9 @@ class Store(Protocol):
     on_ready: Callable[[], None]
     """Called when `ready` got something that no operation of the caller brought about."""
 
+    on_doubt: Callable[[], None]
+    """Called when a queue may have got something unheard: whoever waits on patterns looks again."""
+
     watched: Collection[bytes]
     """Ids whose end somebody waits for, and queues that somebody waits on. The caller's own."""
 

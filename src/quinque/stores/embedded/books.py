@@ -50,7 +50,9 @@ class Books:
         self.clock = clock
         self.ready: set[bytes] = set()
         self.watched: Collection[bytes] = ()
-        self.on_ready: Callable[[], None] = _nothing  # only operations and ticks bring anything
+        # Nobody else brings anything about, so neither is called.
+        self.on_ready: Callable[[], None] = _nothing
+        self.on_doubt: Callable[[], None] = _nothing
         self.stamp_us = stamp_us  # the newest place and id given out
         self.at_ms = clock.now_us() // 1000  # of the operation under way
         self.alarms = Alarms(queues)

@@ -73,6 +73,7 @@ class ServedRedisStore:
         """Not for others: see open()."""
         self.ready: set[bytes] = set()
         self.on_ready: Callable[[], None] = _nothing
+        self.on_doubt: Callable[[], None] = _nothing
         self.edge = edge
         self._routes = routes
         self._follows = follows
@@ -306,9 +307,9 @@ class ServedRedisStore:
 
     def _look_again(self) -> None:
         """Notices may have been missed: whoever waits looks again."""
-        if self.watched:
-            self.ready.update(self.watched)
-            self.on_ready()
+        self.ready.update(self.watched)
+        self.on_doubt()
+        self.on_ready()
 
     def _look_at_partitions(self) -> None:
         self._start_unasked(ticks.look_at_partitions(self.edge))
@@ -333,7 +334,8 @@ class ServedRedisStore:
             count = max(_ROUND_LEAST, len(watched) // _ROUNDS)
             first = self._rounds * count % len(watched)
             self.ready.update(islice(cycle(watched), first, first + min(count, len(watched))))
-            self.on_ready()
+        self.on_doubt()
+        self.on_ready()
         self._rounds += 1
 
     def _some_slots(self) -> Sequence[int]:

@@ -63,6 +63,14 @@ class RedisStore:
         self._store.on_ready = on_ready
 
     @property
+    def on_doubt(self) -> Callable[[], None]:
+        return self._store.on_doubt
+
+    @on_doubt.setter
+    def on_doubt(self, on_doubt: Callable[[], None]) -> None:
+        self._store.on_doubt = on_doubt
+
+    @property
     def watched(self) -> Collection[bytes]:
         return self._store.watched
 

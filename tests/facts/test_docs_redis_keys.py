@@ -1,0 +1,95 @@
+"""Facts about docs/redis-keys.md: its tables are those of the code, and Redis has no other keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from quinque.model.families import EVENTS, JOBS
+from quinque.model.ops import Flush, Put, Reserve
+from quinque.model.work_ops import Add, Announce, AwaitEnd, Configure, Requeue, Take, Terms
+from quinque.stores.redis.keys import KEYS, SHARED_KEYS, Key
+from quinque.stores.redis.store import RedisStore
+from quinque.stores.redis.wakeups import ENDED, READY, SPREAD
+from tests.facts.pages import text_of
+from tests.facts.repository import ROOT
+from tests.servers.redis_server import RedisServer
+
+PAGE = ROOT / "docs" / "redis-keys.md"
+
+
+# When one of these two fails, put the right side between the two markers.
+
+
+def test_the_table_of_a_slot_s_keys_is_that_of_the_code() -> None:
+    assert _between("keys of a slot") == table(KEYS)
+
+
+def test_the_table_of_the_store_s_keys_is_that_of_the_code() -> None:
+    assert _between("keys of the store") == table(SHARED_KEYS)
+
+
+def test_the_channels_are_those_of_the_code() -> None:
+    channels = re.findall(r"^\| `(quinque:\w+)`", text_of(PAGE), re.MULTILINE)
+
+    assert channels == [READY.decode(), ENDED.decode(), SPREAD.decode()]
+
+
+def test_whatever_is_done_redis_has_no_other_keys(
+    store: RedisStore, redis_server: RedisServer
+) -> None:
+    do_everything(store)
+
+    found: dict[str, str] = {}
+    for key in redis_server.ask("KEYS", "*"):
+        found[key.decode()] = redis_server.ask("TYPE", key).decode().upper()
+    assert len(found) > len(KEYS) // 2
+    assert {name: type for name, type in found.items() if not _is_known(name, type)} == {}
+
+
+@pytest.fixture
+def store(redis_url: str) -> Iterator[RedisStore]:
+    opened = RedisStore(redis_url)
+    yield opened
+    opened.close()
+
+
+def do_everything(store: RedisStore) -> None:
+    """Something of every kind is in Redis."""
+    store.run(Announce(b"here", 4777))
+    terms = Terms(60_000, retry_ms=1_000, max_deliveries=1)
+    store.run(Add(JOBS, b"w", [b"x" * 5_000, b"short"], terms))
+    store.run(Add(JOBS, b"w", [b"later"], Terms(60_000, delay_ms=1_000), key=b"k"))
+    (first, *_) = store.run(Take(JOBS, [b"w"], 2))
+    store.run(Requeue(JOBS, [first.message_id], is_nack=True, reason=b"why"))
+    store.run(AwaitEnd(JOBS, [first.message_id]))
+    store.run(Configure(JOBS, b"w", max_deliveries=3, partitions=2))
+    store.run(Put(EVENTS, b"e", [b"1", b"2"], ttl_ms=60_000))
+    store.run(Put(EVENTS, b"e", [b"3"], ttl_ms=60_000, is_single=True, message_id=b"chosen"))
+    store.run(Reserve(EVENTS, b"e", b"g", lease_ms=1_000))
+    store.run(Flush(EVENTS, b"e"))
+    store.run(Put(EVENTS, b"e", [b"4"], ttl_ms=60_000))
+    store.run(Reserve(EVENTS, b"e", b"g", lease_ms=1_000))
+
+
+def table(keys: Sequence[Key]) -> str:
+    rows = ["| key | type | what it holds |", "|---|---|---|"]
+    rows += [f"| `{key.name}` | {key.type} | {key.meaning} |" for key in keys]
+    return "\n".join(rows) + "\n"
+
+
+def _is_known(name: str, type: str) -> bool:
+    """Whether there is a kind of key of which this is one."""
+    for keys, prefix in ((KEYS, r"quinque:\{\w+\}:"), (SHARED_KEYS, "quinque:")):
+        for key in keys:
+            pattern = re.sub("<[^>]+>", ".+", key.name)
+            if key.type == type and re.fullmatch(prefix + pattern, name):
+                return True
+    return False
+
+
+def _between(marker: str) -> str:
+    page, begin = text_of(PAGE), f"<!-- {marker} -->\n"
+    return page[page.index(begin) + len(begin) : page.index(f"<!-- /{marker} -->")]
