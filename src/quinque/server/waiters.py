@@ -129,14 +129,24 @@ class Waiters:
         waiting.is_asking = True
         answer.then(partial(self._came, waiting, set(), _nothing), partial(self._refused, waiting))
 
-    def _serve(self, readers: Sequence[Waiting], at: int, empty: set[bytes]) -> None:
-        """Serve the readers from number `at` on; nothing is left for the groups in `empty`."""
+    def _serve(
+        self,
+        readers: Sequence[Waiting],
+        at: int,
+        empty: set[bytes],
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Serve the readers from number `at` on; nothing is left for the groups in `empty`. Then
+        `done` is called, if they are served again and not for the first time."""
         while at < len(readers):
             waiting = readers[at]
             at += 1
             wait = waiting.wait
             if waiting.is_asking:
-                waiting.asks_again = True
+                # It comes first: if this is news, the line is gone through again when it has its
+                # answer.
+                waiting.asks_again |= done is None
+                empty.add(wait.group)
             elif wait.group in empty or waiting.is_over:
                 continue
             else:
@@ -147,13 +157,15 @@ class Waiters:
                     continue
                 if isinstance(found, Pending):
                     waiting.is_asking = True
-                    go_on = partial(self._serve, readers, at, empty)
+                    go_on = partial(self._serve, readers, at, empty, done)
                     found.then(
                         partial(self._came, waiting, empty, go_on),
                         partial(self._failed, waiting, go_on),
                     )
                     return
                 self._give(waiting, found, empty)
+        if done is not None:
+            done()
 
     def _came(
         self, waiting: Waiting, empty: set[bytes], go_on: Callable[[], None], found: Any
@@ -161,6 +173,7 @@ class Waiters:
         waiting.is_asking = False
         self._give(waiting, found, empty)
         go_on()
+        self._go_through_again(waiting)
 
     def _failed(self, waiting: Waiting, go_on: Callable[[], None], error: QuinqueError) -> None:
         waiting.is_asking = False
@@ -169,10 +182,26 @@ class Waiters:
         else:
             self._fail(waiting, error)
         go_on()
+        self._go_through_again(waiting)
 
     def _refused(self, waiting: Waiting, error: QuinqueError) -> None:
         waiting.is_asking = False
         self._fail(waiting, error)
+        self._go_through_again(waiting)
+
+    def _go_through_again(self, waiting: Waiting) -> None:
+        """What came while the reader's answer was on its way is for whoever is first now."""
+        if waiting.asks_again:
+            waiting.asks_again = False
+            wait = waiting.wait
+            lines = [self.lines.get(name, {}) for name in wait.queues]
+            lines += [self._lines_by_pattern.get(name, {}) for name in wait.patterns]
+            self._serve_lines([list(line) for line in lines])
+
+    def _serve_lines(self, lines: Sequence[Sequence[Waiting]]) -> None:
+        """One line after the other: who stands in two of them is not asked for both at once."""
+        if lines:
+            self._serve(lines[0], 0, set(), partial(self._serve_lines, lines[1:]))
 
     def _give(self, waiting: Waiting, found: Any, empty: set[bytes]) -> None:
         """The reader has what was found; or goes on waiting, if it was nothing."""
@@ -184,9 +213,6 @@ class Waiters:
             waiting.answer(found)
         elif waiting.is_late:
             self.give_up(waiting)
-        elif waiting.asks_again:
-            waiting.asks_again = False
-            self._serve([waiting], 0, set())
         else:
             empty.add(waiting.wait.group)
 
