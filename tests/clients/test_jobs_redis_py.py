@@ -237,6 +237,8 @@ def test_a_worker_waits(connected: redis.Redis, call: Call, queue: str) -> None:
     waiting = connected.connection_pool.get_connection()
     waiting.send_command("GETJOB", "COUNT", 5, "FROM", queue + "?", queue)
     wait_until(lambda: connected.info("clients")["blocked_clients"] == 1)
+    # It makes the queue it waits on, which a store that answers later may still be about to do.
+    wait_until(lambda: call("QSTAT", queue) is not None)
     assert pairs(call("QSTAT", queue))["blocked"] == 1
 
     id = call("ADDJOB", queue, "x", 0)
