@@ -76,6 +76,25 @@ _REDIS = (
     Target("… of the three servers", "cluster cost, Redis", "≤", 1.2, "×"),
 )
 
+SPARKS = ("spark ", "tables ")  # how the figures begin that need a Spark
+_SPARK = (
+    Target("Spark: rows written in a batch, 100 bytes each", "spark write", "≥", 60_000, "/s"),
+    Target("… looked at", "spark peek", "≥", 150_000, "/s"),
+    Target("… drained to Parquet by a stream and settled", "spark drain", "≥", 50_000, "/s"),
+    *(
+        Target(what, f"spark {job}, beside synthetic", "≥", 0.0, "×")
+        for job, what in (
+            ("write", "Writing, beside a sink that drops the rows"),
+            ("peek", "Looking, beside a source that makes them up"),
+            ("drain", "Draining, beside such a source"),
+        )
+    ),
+    Target(
+        "Lifecycle events to rows of messages, in Spark", "tables lifecycle", "≥", 1_000_000, "/s"
+    ),
+    Target("… time in five batches, beside at once", "tables incremental", "≤", 2.0, "×"),
+)
+
 TARGETS = (
     Target(_ALWAYS, "qadd always depth 1", "≥", 1.0, "×"),
     Target("… pipelined 16 deep", "qadd always depth 16", "≥", 1.0, "×"),
@@ -95,6 +114,18 @@ TARGETS = (
     Target("The slowest job command while 1,000 wait elsewhere", "jobs waiting", "≥", 0.9, "×"),
     Target("The slowest job command with 1,000,000 delayed", "jobs delayed", "≥", 0.8, "×"),
     *_REDIS,
+    *_SPARK,
+    *(
+        Target(what, f"lifecycle {family} depth {depth}", "≥", 0.9, "×")
+        for family, words in (
+            ("events", "`QADD`, `QGET` and `QACK`"),
+            ("jobs", "`ADDJOB`, `GETJOB` and `ACKJOB`"),
+        )
+        for what, depth in (
+            (f"{words} with every change on record, beside without", 1),
+            ("… pipelined 16 deep", 16),
+        )
+    ),
     Target("The slowest command with 1,000,000 waiting", "backlog waiting, 1 deep", "≥", 0.8, "×"),
     Target("… pipelined 16 deep", "backlog waiting, 16 deep", "≥", 0.8, "×"),
     Target("The slowest command with 1,000,000 leased", "backlog leased, 1 deep", "≥", 0.8, "×"),

@@ -19,6 +19,11 @@ Calls       nothing.
     ├── QueuePaused           PAUSED       the queue takes nothing at the moment
     ├── NoReplicas            NOREPL       there are not that many nodes to keep a copy
     ├── Leaving               LEAVING      the node is about to go: ask another one
+    ├── NoSubscription        NOSUB        nobody opened that subscription
+    ├── Superseded            SUPERSEDED   somebody opened the subscription since
+    ├── NoClaim               NOCLAIM      no such claim, or its messages went back to the queue
+    ├── BadClaim              BADCLAIM     that claim cannot be begun now
+    ├── NoStage               NOSTAGE      a part of the batch is not staged as a whole
     ├── Refused
     │   ├── NoAuth            NOAUTH       not authenticated yet
     │   ├── WrongPass         WRONGPASS    no such user, or not that password
@@ -44,7 +49,8 @@ Not here: a family's own wording of an error (the ERRORS table of its dialect).
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, Final
 
 
 class QuinqueError(Exception):
@@ -179,6 +185,59 @@ class Leaving(QuinqueError):
         super().__init__("this node is leaving; wait on another one")
 
 
+class NoSubscription(QuinqueError):
+    """Nobody opened that subscription on that queue."""
+
+    code = "NOSUB"
+
+    def __init__(self, subscription: bytes, queue: bytes) -> None:
+        super().__init__(
+            f"no subscription '{printable(subscription)}' on queue '{printable(queue)}'"
+        )
+
+
+class Superseded(QuinqueError):
+    """Somebody opened the subscription after the caller did, and reads it now."""
+
+    code = "SUPERSEDED"
+
+    def __init__(self, subscription: bytes, epoch: int, newest: int) -> None:
+        super().__init__(
+            f"epoch {epoch} of subscription '{printable(subscription)}' is over: "
+            f"it was opened again, as epoch {newest}"
+        )
+
+
+class NoClaim(QuinqueError):
+    """The claim is not there, or cannot be read."""
+
+    code = "NOCLAIM"
+
+    def __init__(self, subscription: bytes, number: int, why: str) -> None:
+        super().__init__(f"claim {number} of subscription '{printable(subscription)}' {why}")
+
+
+class BadClaim(QuinqueError):
+    """The claim cannot be begun, or not filled any more."""
+
+    code = "BADCLAIM"
+
+    def __init__(self, subscription: bytes, number: int, why: str) -> None:
+        super().__init__(f"claim {number} of subscription '{printable(subscription)}' {why}")
+
+
+class NoStage(QuinqueError):
+    """What is to be published is not staged as a whole."""
+
+    code = "NOSTAGE"
+
+    def __init__(self, sink: bytes, number: int, part: int, attempt: int) -> None:
+        super().__init__(
+            f"part {part} (attempt {attempt}) of batch {number} of sink '{printable(sink)}' "
+            "is not staged as a whole"
+        )
+
+
 class Refused(QuinqueError):
     """The server will not do this for this client now."""
 
@@ -287,5 +346,26 @@ def printable(text: bytes) -> str:
     """Bytes from a client as text that cannot break a reply line or a log line."""
     return text.decode("utf-8", "backslashreplace").translate(_NO_BREAKS)
 
+
+def error_told(text: str) -> QuinqueError:
+    """The error that an error reply, `CODE text`, tells of. One of no class is a QuinqueError."""
+    code, _, rest = text.partition(" ")
+    kind = BY_CODE.get(code)
+    if kind is None:
+        return QuinqueError(rest if code == QuinqueError.code else text)
+    # Its own way to begin would ask for the parts that the text was made of.
+    error = kind.__new__(kind, rest)
+    Exception.__init__(error, rest)
+    return error
+
+
+def _classes(kind: type[QuinqueError]) -> Iterator[type[QuinqueError]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _classes(child)
+
+
+# ERR is the code of many, and tells of none.
+BY_CODE: Final = {kind.code: kind for kind in _classes(QuinqueError) if kind.code != "ERR"}
 
 _NO_BREAKS = {ord("\r"): " ", ord("\n"): " ", 0: "\\0"}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from struct import Struct
 
-from quinque.model import events
+from quinque.model import claim_events, events, stage_events
 from quinque.stores.embedded import records
 from quinque.stores.embedded.journal import RESERVE_BYTES
 from tests.facts.pages import table_rows, text_of
 from tests.facts.repository import ROOT
 
 PAGE = text_of(ROOT / "docs" / "journal.md")
-REASONS = ("LAPSE", "NACK", "ENQUEUE", "DELAY_OVER")  # of a Requeued, and not kinds of records
+# Of a Requeued and of a Removed, and not kinds of records.
+REASONS = ("LAPSE", "NACK", "ENQUEUE", "DELAY_OVER", "FINISHED", "DELETED", "PURGED", "NO_ACK")
 BEGIN, END = "<!-- records -->\n", "<!-- /records -->"
 
 
@@ -45,8 +46,9 @@ def records_table() -> str:
     """Every record as a row: its number, its name, and its fields."""
     classes = sorted(
         (
-            (value, getattr(events, "".join(map(str.capitalize, name.split("_")))))
-            for name, value in vars(events).items()
+            (value, getattr(module, "".join(map(str.capitalize, name.split("_")))))
+            for module in (events, claim_events, stage_events)
+            for name, value in vars(module).items()
             if name.isupper() and isinstance(value, int) and name not in REASONS
         ),
         key=lambda row: row[0],

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+import msgpack
 import pytest
 
+from quinque.model.claim_ops import FillClaim, MarkClaim, OpenClaims, Outcome
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Flush, Put, Reserve
+from quinque.model.stage_ops import Part, Publish, Stage
 from quinque.model.work_ops import Add, Announce, AwaitEnd, Configure, Requeue, Take, Terms
 from quinque.stores.redis.keys import KEYS, SHARED_KEYS, Key
 from quinque.stores.redis.store import RedisStore
@@ -72,6 +75,20 @@ def do_everything(store: RedisStore) -> None:
     store.run(Flush(EVENTS, b"e"))
     store.run(Put(EVENTS, b"e", [b"4"], ttl_ms=60_000))
     store.run(Reserve(EVENTS, b"e", b"g", lease_ms=1_000))
+    claim_and_stage(store)
+
+
+def claim_and_stage(store: RedisStore) -> None:
+    (id,) = store.run(Add(JOBS, b"c", [b"1"], Terms(60_000), key=b"k"))
+    view = store.run(OpenClaims(JOBS, b"c", b"s", b"", 1_000))
+    store.run(FillClaim(b"c", b"s", view.epoch, 1, 1, seals=True))
+    store.run(MarkClaim(b"c", b"s", 1, Outcome.NACK, [id]))
+    rows = msgpack.packb([[0, 0, -1, 0, None, [b"2"]]])
+    for number in (1, 2):
+        for chunk in (0, 1):
+            store.run(Stage(JOBS, b"c", b"sink", b"run", number, 0, 0, chunk, rows))
+    store.run(Publish(JOBS, b"c", b"sink", b"run", 1, [Part(0, 0, 2)], 99, keep_ms=1_000))
+    store.run(Publish(JOBS, b"c", b"sink", b"run", 2, [Part(0, 0, 2)], 1))
 
 
 def table(keys: Sequence[Key]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work.worklist import Worklist
-from quinque.model.limits import NEVER_MS, QUEUE_IDLE_MOST_MS
+from quinque.model.limits import NEVER_MS, QUEUE_IDLE_MOST_MS, STAGE_KEPT_MS
 from quinque.stores.embedded.store import EmbeddedStore
 
 
@@ -26,6 +26,10 @@ def exact_due_ms(store: EmbeddedStore) -> int:
                 instants.append(queue.active_ms + QUEUE_IDLE_MOST_MS)
         elif isinstance(queue, Feed):
             instants += _instants_of_feed(queue)
+    instants += [found.due_ms() for found in store.subscriptions.all()]
+    batches, marks = store.stages.batches.values(), store.stages.published.values()
+    instants += [it.began_ms + STAGE_KEPT_MS for it in batches if not it.is_decided]
+    instants += [mark.until_ms for mark in marks if mark.until_ms]
     return min(instants)
 
 

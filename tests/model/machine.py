@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.keeping import Keeping
 from tests.store.picture import check_indexes, every_message
 
 START_MS = 1_700_000_000_000
@@ -105,7 +106,9 @@ class StoreMachine(RuleBasedStateMachine):
     def open(self, now_ms: int) -> None:
         """The store is open on the folder; the clock of the machine shows `now_ms`."""
         self.clock = ManualClock(now_ms * 1000)
-        self.store = EmbeddedStore(self.folder, clock=self.clock, **self.settings)
+        # The record is compared where two stores are (pair.py).
+        keeping = Keeping(is_on=False)
+        self.store = EmbeddedStore(self.folder, clock=self.clock, keeping=keeping, **self.settings)
         if self.compacts_always:
             sizes = self.store.journal.sizes
             compactor: Any = self.store._compactor

@@ -21,12 +21,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+import msgpack
 import pytest
 
+from quinque.engine.feed.feed import Feed
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import QuinqueError
+from quinque.model.claim_ops import ReadClaim, SubscriptionView
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.limits import NEVER_MS, RESERVE_MOST_BYTES
+from quinque.model.look_ops import BrowsePlaces
 from quinque.model.ops import (
     Count,
     FindReady,
@@ -36,6 +40,8 @@ from quinque.model.ops import (
     Put,
     Reserve,
 )
+from quinque.model.rows import Row
+from quinque.model.stage_ops import Publish, Published
 from quinque.model.states import State
 from quinque.model.work_ops import (
     Add,
@@ -59,15 +65,17 @@ from quinque.stores.embedded import feed_operations, work_looks, work_taking
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.redis import feeds, looks, taking
 from quinque.stores.redis.store import RedisStore
+from tests.conformance import record_words
 from tests.model.due import exact_due_ms, spent_until_ms
 from tests.model.machine import FAST, START_MS
-from tests.model.scans import by_id, check_places, scan_all
+from tests.model.scans import all_rows, by_id, check_places, scan_all
 from tests.model.words import Words, plain
 from tests.servers.redis_cluster import RedisCluster
 from tests.servers.redis_server import RedisServer
 
 _LONGEST_LEASE_MS: Final = 60_000
 TICKS_MOST: Final = 50  # a store that is not done by then goes round in circles
+_OF_SLOT: Final = (b"slot", b"awaited", b"record")  # keys that stay when all queues are gone
 _LISTED: Final = (State.READY, State.DELAYED, State.DEAD)
 
 
@@ -93,6 +101,7 @@ class Pair:
         self._folder = Path(tempfile.mkdtemp(prefix="quinque-pair-", dir=FAST))
         self._chance = Random(1).randbytes
         self.jitter_ms = 0
+        self.may_wake_in_vain = False  # the embedded store
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(Chance, "jitter_ms", lambda chance: self.jitter_ms)
         self._set("RESERVE_MOST", messages_most)
@@ -134,6 +143,8 @@ class Pair:
         found = _outcome(self.brokers[by], self._words.to_redis(op))
         if isinstance(op, Put | Add) and isinstance(expected, list) and isinstance(found, list):
             self._words.learn(op, expected, found)
+        if isinstance(expected, SubscriptionView) and isinstance(found, SubscriptionView):
+            self._words.learn_epochs(expected, found)
         found = self._words.to_embedded(op, found)
         if isinstance(op, LookAt | Configure) and op.queue in self._unsure:
             if expected is None:
@@ -143,6 +154,36 @@ class Pair:
         self.embedded.commit()
         if isinstance(op, Take) and expected == []:
             self._note_refusals(op.queues)
+        return expected
+
+    def read_claim(self, op: ReadClaim, by: int = 0) -> None:
+        """All rows of the claim are the same, or the error is."""
+        expected = _rows(self.embedded, op)
+        found = _rows(self.brokers[by], op)
+        if isinstance(found, list):
+            # The queue may be gone by now; which family it was of tells the row.
+            found = [
+                row._replace(
+                    place=0, id=self._words.id_of_redis(row.id, None if row.terms else op.queue)
+                )
+                for row in found
+            ]
+        if isinstance(expected, list):
+            expected = [row._replace(place=0) for row in expected]
+        assert found == expected, op
+
+    def publish(self, op: Publish, by: int = 0) -> Any:
+        """Both publish all of the batch, each in its own steps; how many messages that put into the
+        queue, or the error."""
+        expected = _published(self.embedded, op)
+        found = _published(self.brokers[by], op)
+        assert found == expected, op
+        self.embedded.commit()
+        if isinstance(expected, int) and expected:
+            look = BrowsePlaces(op.family, op.queue, 0, 0, 100, tuple(State))
+            rows = zip(all_rows(self.embedded, look), all_rows(self.brokers[by], look), strict=True)
+            queue = None if op.family.is_worklist else op.queue
+            self._words.learn_pairs(queue, ((one.id, other.id) for one, other in rows))
         return expected
 
     def take_by_patterns(self, op: Take, by: int = 0) -> Any:
@@ -230,6 +271,19 @@ class Pair:
             keys: Iterable[bytes] = client.scan_iter(count=1_000)
             left = [key for key in keys if _is_of_queue(key)]
         assert left == [], left
+        self.check_records()
+
+    def check_records(self) -> None:
+        """What became of each message is on record in both, in the same order."""
+        expected = _histories(record_words.rows(self.embedded))
+        found = _histories(
+            row._replace(seen=row.seen._replace(id=self._words.id_of_redis(row.seen.id, queue)))
+            for row in record_words.rows(self.brokers[0])
+            for queue in [row.queue if row.family == EVENTS.code else None]
+        )
+        for key in expected.keys() | found.keys():
+            history = f"{key}\nfound    {found.get(key)}\nexpected {expected.get(key)}"
+            assert found.get(key) == expected.get(key), history
 
     def restart_brokers(self) -> None:
         """Nothing of what a broker knows matters."""
@@ -292,6 +346,7 @@ class Pair:
             self.run(Show(JOBS, id), by)
             self.run(AwaitEnd(JOBS, [id]), by)
         self._look_at_scans(by)
+        self._look_at_pages((*feeds, *lists), by)
         self._look_at_facts(by)
 
     def check_ready(self) -> None:
@@ -300,6 +355,8 @@ class Pair:
         expected = self.embedded.ready
         # With a rate, a store also says so when it comes upon an old reminder.
         differ = {name for name in found ^ expected if not self._has_rate(name)}
+        if self.may_wake_in_vain:
+            differ -= {name for name in expected - found if not self._has_reason(name)}
         assert differ == set(), f"told by Redis {found}, by the embedded store {expected}"
         self._refused = {name: at for name, at in self._refused.items() if name not in found}
         self.watched -= {id for id in found if id in self._words.message_ids}
@@ -310,6 +367,9 @@ class Pair:
     def watch(self, ids: Iterable[bytes]) -> None:
         self.watched.update(ids)
         self._share_watched()
+
+    def watched_ids(self) -> list[bytes]:
+        return [name for name in self._words.message_ids if name in self.watched]
 
     # -- parts of it -----------------------------------------------------------------------------
 
@@ -339,9 +399,24 @@ class Pair:
         ):
             self._scan(ScanMessages(JOBS, 0, 1, queue, states), by)
 
+    def _look_at_pages(self, names: Sequence[bytes], by: int) -> None:
+        """All that is shown of messages is the same, and in the same order."""
+        for name in names:
+            is_feed = self._is_feed(name)
+            op = BrowsePlaces(EVENTS if is_feed else JOBS, name, 0, 0, 3, tuple(State))
+            expected = [row._replace(place=0) for row in all_rows(self.embedded, op)]
+            found = [
+                row._replace(place=0, id=self._words.id_of_redis(row.id, name if is_feed else None))
+                for row in all_rows(self.brokers[by], op)
+            ]
+            assert found == expected, name
+
     def _look_at_facts(self, by: int) -> None:
         expected, found = self.embedded.info(), self.brokers[by].info()
-        for fact in ("queues", "messages", "job_queues", "jobs"):
+        for fact in (
+            *("queues", "messages", "job_queues", "jobs"),
+            *("claims_open", "claims_stalled", "claimed_messages", "stages"),
+        ):
             assert found[fact] == expected[fact], fact
 
     def _note_refusals(self, names: Sequence[bytes]) -> None:
@@ -356,6 +431,13 @@ class Pair:
     def _is_feed(self, name: bytes) -> bool:
         queue = self.embedded.queues.get(name)
         return queue is not None and queue.family is EVENTS
+
+    def _has_reason(self, name: bytes) -> bool:
+        """Whether there is something for those who wait on the queue, or for the message's end."""
+        if name in self._words.message_ids:
+            return self.embedded.run(AwaitEnd(JOBS, [name])) is not None
+        queue = self.embedded.queues.get(name)
+        return isinstance(queue, Feed) or (isinstance(queue, Worklist) and queue.ready.size > 0)
 
     def _has_rate(self, name: bytes) -> bool:
         queue = self.embedded.queues.get(name)
@@ -396,6 +478,33 @@ def _outcome(store: EmbeddedStore | RedisStore, op: Op) -> Any:
         return type(error), str(error)
 
 
+def _rows(store: EmbeddedStore | RedisStore, op: ReadClaim) -> Any:
+    packed = _outcome(store, op)
+    if not isinstance(packed, list):
+        return packed
+    return [Row(*row) for some in packed for row in msgpack.unpackb(some, raw=True)]
+
+
+def _published(store: EmbeddedStore | RedisStore, op: Publish) -> Any:
+    moved, left = 0, 1
+    while left:
+        done = _outcome(store, op)
+        if not isinstance(done, Published):
+            return done
+        moved, left = moved + done.messages, done.left
+    return moved
+
+
+def _histories(rows: Iterable[record_words.Row]) -> dict[Any, list[tuple[int, record_words.Seen]]]:
+    """What is on record of each message. Which of several groups is seen to first when leases end
+    at the same time is up to the store, so each has its own history."""
+    found: dict[Any, list[tuple[int, record_words.Seen]]] = {}
+    for row in rows:
+        key = row.family, row.queue, row.seen.id, row.seen.group
+        found.setdefault(key, []).append((row.at_ms, row.seen))
+    return found
+
+
 def _ageless(view: Any) -> Any:
     return replace(view, age_ms=0) if isinstance(view, QueueView) else view
 
@@ -403,7 +512,7 @@ def _ageless(view: Any) -> Any:
 def _is_of_queue(key: bytes) -> bool:
     """Whether the key is there for a queue; quinque:{tag}:slot, say, is for all of its slot."""
     begin, tag, *rest = key.split(b":", 3)
-    return begin == b"quinque" and tag[:1] == b"{" and rest[0] not in (b"slot", b"awaited")
+    return begin == b"quinque" and tag[:1] == b"{" and rest[0] not in _OF_SLOT
 
 
 def _place(view: WorkView) -> int:

@@ -1,4 +1,4 @@
-"""Scans of a store from their beginning to their end, and how two of them are compared.
+"""Scans of a store from their beginning to their end, pages as well, and how two are compared.
 
 Called by   pair.py.
 Calls       the store it is handed.
@@ -10,6 +10,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgpack
+
+from quinque.model.look_ops import BrowsePlaces
+from quinque.model.rows import Row
 from quinque.model.work_ops import ScanMessages, ScanQueues, WorkView
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.redis.store import RedisStore
@@ -25,6 +29,22 @@ def scan_all(store: EmbeddedStore | RedisStore, op: ScanQueues | ScanMessages) -
         if cursor == 0:
             return found
         op = replace(op, cursor=cursor)
+    raise AssertionError("there is no end to it")
+
+
+def all_rows(store: EmbeddedStore | RedisStore, op: BrowsePlaces) -> list[Row]:
+    """The rows of all pages."""
+    found: list[Row] = []
+    for _ in range(10_000):
+        page = store.run(op)
+        rows = [Row(*fields) for fields in msgpack.unpackb(page.rows, raw=True)]
+        assert len(rows) == page.count <= op.count
+        found += rows
+        if page.is_last:
+            assert [row.place for row in found] == sorted({row.place for row in found})
+            return found
+        assert page.place > op.after
+        op = replace(op, after=page.place)
     raise AssertionError("there is no end to it")
 
 

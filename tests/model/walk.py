@@ -95,6 +95,7 @@ class Walk:
         steps = [*self._time_steps()]
         steps += self._feed_steps() if kind != "lists" else ()
         steps += self._list_steps() if kind != "feeds" else ()
+        steps += self._more_steps(kind)
         self._steps, self._weights = zip(*steps, strict=True)
         pair.watch([WAITED_ON])
 
@@ -112,7 +113,18 @@ class Walk:
             self._pair.check_ready()
         self._pair.look(FEEDS, (*GROUPS, b"new"), LISTS, self._by)
         self.trace.append("all goes")
+        self._clear_out()
         self._pair.clear_out((*FEEDS, *LISTS))
+
+    def close(self) -> None:
+        self._pair.close()
+
+    def _more_steps(self, kind: str) -> Steps:
+        """For a walk that can do more."""
+        return ()
+
+    def _clear_out(self) -> None:
+        """What more there is goes."""
 
     # -- feeds -----------------------------------------------------------------------------------
 
@@ -358,32 +370,33 @@ class Walk:
         return [self._one(known) for _ in range(self.random.randint(1, 3))]
 
 
-def check_walk(make: Callable[[], Pair], seed: int, kind: str, steps: int) -> None:
+def check_walk(
+    make: Callable[[], Pair], seed: int, kind: str, steps: int, walker: type[Walk] = Walk
+) -> None:
     """The walk is done, or fails with as few steps as are needed to."""
-    if _failure(make, seed, kind, range(steps)) is None:
+
+    def failure(numbers: Sequence[int]) -> tuple[Exception, list[str]] | None:
+        return _failure(walker(make(), seed, kind), numbers)
+
+    if failure(range(steps)) is None:
         return
-    needed = _shrunk(make, seed, kind, list(range(steps)))
-    found = _failure(make, seed, kind, needed)
+    found = failure(_shrunk(failure, list(range(steps))))
     error, trace = found if found is not None else (None, ["it does not fail again"])
     text = "\n".join([f"{kind} {seed}: {error!r}", *trace])
     raise AssertionError(re.sub(r"(\w)\1{20,}", r"\1…", text)) from error
 
 
-def _failure(
-    make: Callable[[], Pair], seed: int, kind: str, numbers: Sequence[int]
-) -> tuple[Exception, list[str]] | None:
-    pair = make()
-    walk = Walk(pair, seed, kind)
+def _failure(walk: Walk, numbers: Sequence[int]) -> tuple[Exception, list[str]] | None:
     try:
         walk.go(numbers)
     except Exception as error:
         return error, walk.trace
     finally:
-        pair.close()
+        walk.close()
     return None
 
 
-def _shrunk(make: Callable[[], Pair], seed: int, kind: str, numbers: list[int]) -> list[int]:
+def _shrunk(failure: Callable[[Sequence[int]], object], numbers: list[int]) -> list[int]:
     """Fewer steps that fail, too: ever smaller pieces are left out if that can be."""
     end_s = time.monotonic() + SHRINKING_S
     size = len(numbers) // 2
@@ -391,7 +404,7 @@ def _shrunk(make: Callable[[], Pair], seed: int, kind: str, numbers: list[int]) 
         at = 0
         while at < len(numbers):
             fewer = numbers[:at] + numbers[at + size :]
-            if time.monotonic() < end_s and _failure(make, seed, kind, fewer) is not None:
+            if time.monotonic() < end_s and failure(fewer) is not None:
                 numbers = fewer
             else:
                 at += size

@@ -9,10 +9,12 @@ and its answers back.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import is_dataclass, replace
 from typing import Any
 
-from quinque.errors import printable
+from quinque.errors import Superseded, printable
+from quinque.model.claim_ops import ClaimView, MarkClaim, SubscriptionView
 from quinque.model.ops import Ack, Delivery, Op, Put, QueueCount, Release
 from quinque.model.work_ops import Add, NodeView, WorkDelivery, WorkView
 
@@ -25,18 +27,27 @@ class Words:
         self.message_ids: list[bytes] = []
         self._to_redis: dict[tuple[bytes | None, bytes], bytes] = {}
         self._to_embedded: dict[tuple[bytes | None, bytes], bytes] = {}
+        # Of a queue and a subscription, epochs of the embedded store -> those of Redis.
+        self._epochs: dict[tuple[bytes, bytes, int], int] = {}
 
     def learn(self, op: Put | Add, expected: list[bytes], found: list[bytes]) -> None:
         """These are the ids that the two gave to the same messages."""
         assert len(found) == len(expected), op
         queue = op.queue if isinstance(op, Put) else None
-        for one, other in zip(expected, found, strict=True):
-            known = self._to_redis.setdefault((queue, one), other)
-            assert (known, self._to_embedded.setdefault((queue, other), one)) == (other, one), op
-            if isinstance(op, Add) and one not in self.message_ids:
-                self.message_ids.append(one)
+        self.learn_pairs(queue, zip(expected, found, strict=True))
         if isinstance(op, Add) and op.key is not None and op.key not in self.keys:
             self.keys.append(op.key)
+
+    def learn_pairs(self, queue: bytes | None, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        """These are ids, of the embedded store and of Redis, of the same messages."""
+        for one, other in pairs:
+            known = self._to_redis.setdefault((queue, one), other)
+            assert (known, self._to_embedded.setdefault((queue, other), one)) == (other, one)
+            if queue is None and one not in self.message_ids:
+                self.message_ids.append(one)
+
+    def learn_epochs(self, expected: SubscriptionView, found: SubscriptionView) -> None:
+        self._epochs[expected.queue, expected.subscription, expected.epoch] = found.epoch
 
     def id_of_redis(self, id: bytes, queue: bytes | None = None) -> bytes:
         return self._to_embedded.get((queue, id), id)
@@ -49,12 +60,17 @@ class Words:
 
     def to_redis(self, op: Op) -> Op:
         some: Any = op
-        queue = some.queue if isinstance(op, Ack | Release) else None
+        queue = some.queue if isinstance(op, Ack | Release | MarkClaim) else None
         if hasattr(some, "message_ids"):
             ids = [self.id_of_embedded(id, queue) for id in some.message_ids]
+            if isinstance(op, MarkClaim):  # of either family
+                ids = [self.id_of_embedded(id) for id in ids]
             some = replace(some, message_ids=ids)
         elif hasattr(some, "message_id") and not isinstance(op, Put):
             some = replace(some, message_id=self.id_of_embedded(some.message_id))
+        if hasattr(some, "epoch"):
+            known = some.queue, some.subscription, some.epoch
+            some = replace(some, epoch=self._epochs.get(known, -1))
         assert isinstance(some, Op)
         return some
 
@@ -82,7 +98,8 @@ class Words:
 
 
 def plain(value: Any) -> Any:
-    """What is compared: without places, the ids of nodes and the order of groups."""
+    """What is compared: without places, the ids of nodes, epochs, the order of groups, and in how
+    many chunks a claim lies."""
     if isinstance(value, list):
         return [plain(each) for each in value]
     if isinstance(value, WorkView):
@@ -91,5 +108,12 @@ def plain(value: Any) -> Any:
         return value.is_leaving
     if isinstance(value, QueueCount):
         return replace(value, groups=sorted(value.groups, key=lambda group: group.group))
+    if isinstance(value, ClaimView):
+        return replace(value, chunks=0)
+    if isinstance(value, SubscriptionView):
+        claims = [replace(claim, chunks=0) for claim in value.claims]
+        return replace(value, epoch=0, stamp_us=0, oldest_ms=0, claims=claims)
+    if isinstance(value, tuple) and value[0] is Superseded:
+        return Superseded  # the text has epochs
     assert value is None or is_dataclass(value) or isinstance(value, int | bytes | tuple)
     return value

@@ -6,8 +6,10 @@ Calls       nothing; it looks into the queues.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+from quinque.engine.claims.subscription import Claim
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work.worklist import Worklist
 from quinque.model.message import Message
@@ -54,6 +56,7 @@ def check_indexes(store: EmbeddedStore) -> None:
             assert not queue.is_empty, "an empty queue is dropped"
             check_invariants(queue, now_ms)
     check_directory(store.directory)
+    _check_claimed(store)
     for message in store.directory.by_id.values():
         assert store.queues.get(message.queue.name) is message.queue, "its queue is gone"
     assert store.bodies.count == len(every_message(store))
@@ -67,7 +70,72 @@ def every_message(store: EmbeddedStore) -> list[Message]:
         else:
             assert isinstance(queue, Feed)
             messages += queue.messages.values()
+    for found in store.subscriptions.all():
+        for claim in found.claims.values():
+            messages += claim.chunks.values()
+    for batch in store.stages.batches.values():
+        messages += batch.chunks.values()
     return messages
+
+
+def picture_of_claims(store: EmbeddedStore) -> object:
+    """Subscriptions with their claims, batches that are staged, and what was published."""
+    subscriptions = [
+        (
+            (it.queue, it.name, it.family.name, it.group),
+            (it.epoch, it.settled, it.lease_ms, it.release_ms),
+            [_picture_of_claim(store, it.claims[number]) for number in sorted(it.claims)],
+        )
+        for it in store.subscriptions.all()
+    ]
+    batches = [
+        (
+            name,
+            batch.family.name,
+            batch.is_decided,
+            batch.done,
+            [[*part] for part in batch.parts],
+            {at: (store.bodies.of(it), it.messages) for at, it in sorted(batch.chunks.items())},
+        )
+        for name, batch in sorted(store.stages.batches.items())
+    ]
+    published = {
+        run: (it.number, it.until_ms)
+        for run, it in store.stages.published.items()
+        if not 0 < it.until_ms <= store.now_ms()
+    }
+    return subscriptions, store.subscriptions.last_epoch, batches, published
+
+
+def _picture_of_claim(store: EmbeddedStore, claim: Claim) -> object:
+    return (
+        (claim.number, claim.state, claim.plays, claim.began_ms, claim.ended_ms),
+        (claim.messages, claim.body_bytes),
+        {id: (it.outcome, it.delay_ms, it.reason) for id, it in claim.marks.items()},
+        [
+            (it.place, store.bodies.of(it), it.ids, it.messages, it.least_place, it.most_place)
+            for it in claim.in_order()
+        ],
+    )
+
+
+def _check_claimed(store: EmbeddedStore) -> None:
+    """Every worklist knows what of it is in open claims."""
+    claimed: Counter[bytes] = Counter()
+    keys: dict[bytes, dict[bytes, bytes]] = {}
+    for found in store.subscriptions.all():
+        for claim in found.open_claims():
+            assert claim.messages == sum(it.messages for it in claim.chunks.values()) > 0
+            assert sorted(claim.chunks) == list(range(len(claim.chunks)))
+            if found.family.is_worklist:
+                claimed[found.queue] += claim.messages
+                for chunk in claim.chunks.values():
+                    keys.setdefault(found.queue, {}).update(chunk.keys)
+    for name, queue in store.queues.items():
+        if isinstance(queue, Worklist):
+            assert queue.claimed == claimed.pop(name, 0)
+            assert queue.claimed_keys == keys.get(name, {})
+    assert not claimed, "a worklist whose messages are claimed is there"
 
 
 def _picture_of_feed(store: EmbeddedStore, queue: Feed) -> object:
@@ -124,4 +192,5 @@ def _picture_of_worklist(store: EmbeddedStore, queue: Worklist) -> object:
     rate = queue.rate and (queue.rate.count, queue.rate.span_ms, queue.rate.full_us)
     settings = (queue.is_paused_in, queue.is_paused_out, queue.max_deliveries, rate)
     counts = (queue.came, queue.went, queue.active_ms)
-    return None if queue.is_vacant else (queue.family.name, messages, counts, settings)
+    is_bare = not queue.size and not queue.has_settings
+    return None if is_bare else (queue.family.name, messages, counts, settings)

@@ -61,6 +61,7 @@ class Stage:
         """End the turn, without the compaction that a store does by itself."""
         journal, store = self.store.journal, self.store
         journal.commit(store.at_ms)
+        store._record.committed(journal, store.at_ms)
         store.bodies.committed()
         journal.rotate(store.stamp_us, store.at_ms)
 

@@ -23,6 +23,8 @@ In a reply, these stand for what the broker made, and from then on for that same
     <job:1:05a1>    … that ends so
     <node>          what the broker is called among nodes
     <cursor:1>      where a scan goes on: a whole bulk string in a reply, a number in a request
+    <number:1>      a number that the clock or the store chose: a place, an instant, a shard
+    <packed:1>      messages or entries, packed: a whole bulk string in a reply
 
 In a request, `<bytes:1025>` is so many bytes. In a reply, \\r \\n \\\\ and \\xNN are bytes.
 Whatever a client gets must stand there: no line, no reply.

@@ -14,13 +14,19 @@ from pathlib import Path
 from tests.transcripts.notation import Line, Step, Transcript, escaped
 from tests.transcripts.stage import Stage
 
-_MADE = re.compile(rb"<(?P<kind>id|job|node|cursor)(?::(?P<name>\w+))?(?::(?P<end>\w{4}))?>")
+_MADE = re.compile(
+    rb"<(?P<kind>id|job|node|cursor|number|packed)(?::(?P<name>\w+))?(?::(?P<end>\w{4}))?>"
+)
 _LOOKS = {
     b"id": rb"[0-9]{16}",
     b"job": rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}",
     b"node": rb"[0-9a-f]{40}",
     b"cursor": rb"\$[1-9][0-9]?\r\n[0-9]{1,19}",
+    b"number": rb"[0-9]{1,19}",
+    b"packed": rb"\$[0-9]{1,7}\r\n.*?",
 }
+# Not made for this one use: it may be the same as another.
+_COMMON = (b"cursor_", b"number_", b"packed_")
 _BYTES = re.compile(rb"<bytes:([0-9]+)>")
 
 
@@ -115,7 +121,10 @@ class Player:
     def _note(self, key: bytes, made: bytes) -> bool:
         """Remember what was made; False when it cannot be new."""
         ids = [each for name, each in self._made.items() if name.startswith(b"id_")]
-        is_new = made not in self._made.values() or key.startswith(b"cursor_")
+        is_new = made not in self._made.values() or key.startswith(_COMMON)
+        if key.startswith(b"packed_"):
+            length, _, packed = made.partition(b"\r\n")
+            is_new = int(length[1:]) == len(packed)
         if not is_new or (key.startswith(b"id_") and any(made <= id for id in ids)):
             return False
         self._made[key] = made

@@ -63,7 +63,11 @@ def flip(path: Path, at: int) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"}
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.is_file() and path.name != "lock"
+    }
 
 
 def bodies_in(folder: Path) -> list[bytes]:

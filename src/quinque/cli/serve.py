@@ -1,7 +1,8 @@
 """Run a broker in the foreground: the one place where a store and a server meet.
 
 Called by   cli/main.py.
-Calls       stores/ (opens one), announce.py (where others find it), server/ (everything else).
+Calls       stores/ (opens one), announce.py (where others find it), exporting.py (the record, as
+            files), server/ (everything else).
 
 SIGTERM and SIGINT, and SHUTDOWN, end it in order: no new clients, waiting readers are answered, the
 turn under way is made durable and answered, connections close, the store closes.
@@ -27,6 +28,7 @@ import uvloop
 
 from quinque import __version__
 from quinque.cli.announce import announced_address
+from quinque.cli.exporting import Exporting
 from quinque.errors import BadSetting
 from quinque.model.work_ops import Announce
 from quinque.server.broker import Broker
@@ -37,6 +39,7 @@ from quinque.server.listener import addresses, listen
 from quinque.server.users import Users
 from quinque.stores.base import Store
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
 
 log = logging.getLogger("quinque")
@@ -90,6 +93,7 @@ async def _open_redis(config: Config) -> Store:
         node=node,
         timeout_s=config.store_timeout,
         replicas=config.store_replicas,
+        keeping=_keeping(config),
     )
 
 
@@ -100,6 +104,7 @@ def _open_embedded(config: Config) -> EmbeddedStore:
             fsync=config.fsync,
             segment_bytes=config.segment_size,
             maxmemory=config.maxmemory,
+            keeping=_keeping(config),
         )
     except OSError as exc:
         raise BadSetting(f"dir {config.dir}: {exc.strerror or exc}") from exc
@@ -112,6 +117,11 @@ def _open_embedded(config: Config) -> EmbeddedStore:
             found.cut_where,
         )
     return store
+
+
+def _keeping(config: Config) -> Keeping:
+    max_age_ms = round(config.lifecycle_max_age * 1000)
+    return Keeping(config.lifecycle, max_age_ms, config.lifecycle_max_size)
 
 
 async def _serve(config: Config, users: Users) -> int:
@@ -129,6 +139,9 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     broker = Broker(config, store, users, all_commands(), loop, stopping.set)
     servers = await listen(broker)
     await _announce(broker, servers)
+    exporting = None
+    if config.lifecycle_export:
+        exporting = Exporting(config, addresses(servers)[0], broker.facts)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     # Millions of messages would be looked through for cycles, and there are none: messages are
@@ -142,6 +155,8 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     await stopping.wait()
     log.info("stopping")
     seconds.cancel()
+    if exporting is not None:
+        await exporting.stop()
     for server in servers:
         server.close()
     broker.say_goodbye()

@@ -4,6 +4,9 @@ command.py   one row per command, and what a parsed request can be
 args.py      typed readers of arguments
 bananaq.py   events: QADD QGET QACK …       okq.py   the same queues in okq's words
 disque*.py   jobs: ADDJOB GETJOB ACKJOB …
+claims.py    CLAIM.*, for queues of every family; stages.py STAGE.* and messages.py MESSAGES.* too
+lifecycle.py LIFECYCLE.*: what happened to messages
+options.py   what these four have in common
 """
 
 from __future__ import annotations

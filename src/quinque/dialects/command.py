@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
+from quinque.model.claim_ops import FindClaims
+from quinque.model.families import Family
 from quinque.model.ops import Op
 from quinque.wire.resp import Value
 
@@ -110,7 +112,8 @@ class Command:
     request that runs alone is answered so too.
 
     `queues` picks the queues out of a request, `ids` the ids of messages: a user may do this to
-    them, or not.
+    them, or not. `family` is for a command that is of no family itself: that of the queue which the
+    request is about, if it says so, or the operation that tells.
     """
 
     name: str
@@ -123,6 +126,7 @@ class Command:
     queues: Callable[[list[bytes]], Sequence[bytes]] = first_queue
     with_session: bool = False
     ids: Callable[[list[bytes]], Sequence[bytes]] | None = None
+    family: Callable[[list[bytes]], Family | FindClaims | None] | None = None
     gather: Callable[[Any, list[bytes]], bool] | None = None
     reply_each: Callable[[Any, int], bytes] | None = None
     varies: int = -1

@@ -31,7 +31,7 @@ from quinque.dialects.disque_args import (
 from quinque.dialects.quick_replies import reply_job, reply_simple_id, reply_whether
 from quinque.errors import BadArgument, NoPermission
 from quinque.model.families import JOBS
-from quinque.model.limits import NEVER_MS
+from quinque.model.limits import NEVER_MS, WORK_TTL_MS
 from quinque.model.work_ops import (
     Add,
     Extend,
@@ -41,13 +41,12 @@ from quinque.model.work_ops import (
     Take,
     Terms,
     WorkDelivery,
+    default_retry_ms,
 )
 from quinque.wire.resp import NULL_ARRAY, Simple, Value
 
-_TTL_MS: Final = 86_400_000
-_RETRY_MOST_MS: Final = 300_000
 _REPLICAS_MOST: Final = 65_535  # Disque keeps the number in 16 bits
-_PLAIN: Final = Terms(_TTL_MS, retry_ms=_RETRY_MOST_MS)
+_PLAIN: Final = Terms(WORK_TTL_MS, retry_ms=default_retry_ms(WORK_TTL_MS))
 
 
 def parse_addjob(argv: list[bytes]) -> Add:
@@ -60,7 +59,7 @@ def parse_addjob(argv: list[bytes]) -> Add:
     queue = read_queue(argv[1])
     if len(argv) == 4 and argv[3] == b"0":
         return Add(JOBS, queue, argv[2:3], _PLAIN)
-    ttl_ms, delay_ms, retry_ms, replicas = _TTL_MS, 0, -1, 1
+    ttl_ms, delay_ms, retry_ms, replicas = WORK_TTL_MS, 0, -1, 1
     max_length = max_deliveries = 0
     key: bytes | None = None
     is_async = False
@@ -104,11 +103,6 @@ def parse_addjob(argv: list[bytes]) -> Add:
     terms = Terms(ttl_ms, delay_ms, retry_ms, max_deliveries, replicas)
     confirm_ms = None if is_async else timeout_ms
     return Add(JOBS, queue, argv[2:3], terms, key, max_length, confirm_ms)
-
-
-def default_retry_ms(ttl_ms: int) -> int:
-    """A tenth of the job's life, in whole seconds: 5 minutes at most, and a second at least."""
-    return min(max(ttl_ms // 10_000, 1) * 1000, _RETRY_MOST_MS)
 
 
 def gather_addjob(add: Add, bodies: list[bytes]) -> bool:
@@ -215,7 +209,7 @@ def parse_deljob(argv: list[bytes]) -> Finish:
 
     The jobs are gone, whatever their state. How many there were.
     """
-    return Finish(JOBS, read_ids(argv[1:]))
+    return Finish(JOBS, read_ids(argv[1:]), is_ack=False)
 
 
 def gather_finish(finish: Finish, ids: list[bytes]) -> bool:

@@ -7,13 +7,17 @@ An event is a tuple whose first field is its kind, so that it is also the record
 packs it as it is. Kinds and the order of fields never change. An event may be about many messages:
 those that were asked for together are recorded together.
 
-Not here: record framing (stores/embedded/records.py).
+Not here: events of claims (model/claim_events.py) and of what is staged (model/stage_events.py),
+which have their kinds from 23 on; record framing (stores/embedded/records.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
+
+from quinque.model.claim_events import ClaimEvent
+from quinque.model.stage_events import StageEvent
 
 OPENED: Final = 0
 STORED: Final = 1
@@ -114,12 +118,22 @@ class Expired(NamedTuple):
     ids: Sequence[bytes]
 
 
+FINISHED: Final = 0
+DELETED: Final = 1
+PURGED: Final = 2
+NO_ACK: Final = 3
+
+
 class Removed(NamedTuple):
-    """Messages are gone for every group."""
+    """Messages are gone for every group. `why` is FINISHED (by `group`, in a feed), DELETED,
+    PURGED, or NO_ACK: they were handed out, and that was all. Records without the last two fields
+    are about finished ones."""
 
     kind: int
     queue: bytes
     ids: Sequence[bytes]
+    why: int = FINISHED
+    group: bytes = b""
 
 
 class Flushed(NamedTuple):
@@ -329,7 +343,7 @@ WorkEvent = (
     | WorkKept
     | WorklistKept
 )
-Event = FeedEvent | WorkEvent | Named
+Event = FeedEvent | WorkEvent | Named | ClaimEvent | StageEvent
 
 # A record read back, as the event it is. Those with bodies are taken apart as they are.
 AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
@@ -338,7 +352,7 @@ AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
     RELEASED: Released._make,
     LAPSED: Lapsed._make,
     EXPIRED: Expired._make,
-    REMOVED: Removed._make,
+    REMOVED: lambda record: Removed(*record),
     FLUSHED: Flushed._make,
     GROUP_KEPT: GroupKept._make,
     TAKEN: Taken._make,

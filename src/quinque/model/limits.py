@@ -47,6 +47,11 @@ TOGETHER_MOST_BYTES: Final = 64 << 10
 # until then its counts can be looked at.
 QUEUE_IDLE_MOST_MS: Final = 300_000
 
+# A message of a worklist lives for a day unless it is said otherwise, and its leases run for five
+# minutes at most. As in Disque.
+WORK_TTL_MS: Final = 86_400_000
+RETRY_DEFAULT_MOST_MS: Final = 300_000
+
 # A lease runs a little shorter or longer than was asked for, so that messages that were taken
 # together do not come back together. As in Disque.
 JITTER_MS: Final = 250
@@ -61,3 +66,12 @@ NODE_FORGOTTEN_MS: Final = 60_000
 # another name leaves one behind each time.
 NODE_KEPT_MS: Final = 90 * 86_400_000
 PARTITIONS_MOST: Final = 64  # of one worklist, in a store of many servers
+
+# A claim is filled a little at a time: so many messages in one operation are some 10 ms of work.
+FILL_MOST: Final = 5_000
+FILL_MOST_BYTES: Final = 4 << 20
+# The last claim that was settled can be read for so long: whoever goes back by one batch finds it.
+CLAIM_KEPT_MS: Final = 3_600_000
+# What was staged and is never published goes after this long; a batch that takes longer is none.
+STAGE_KEPT_MS: Final = 86_400_000
+PUBLISH_MOST: Final = 5_000  # put into the queue by one operation

@@ -12,7 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quinque.model.families import Family
-from quinque.model.limits import NEVER_MS, NODE_DOUBTED_MS, NODE_FAILED_MS
+from quinque.model.limits import (
+    NEVER_MS,
+    NODE_DOUBTED_MS,
+    NODE_FAILED_MS,
+    RETRY_DEFAULT_MOST_MS,
+)
 from quinque.model.ops import Op
 from quinque.model.states import State
 
@@ -34,6 +39,12 @@ class Terms:
     def as_record(self) -> tuple[int, int, int, int, int]:
         """As the journal keeps them."""
         return (self.ttl_ms, self.delay_ms, self.retry_ms, self.max_deliveries, self.replicas)
+
+
+def default_retry_ms(ttl_ms: int) -> int:
+    """How long leases run if nobody says it: a tenth of the message's life, in whole seconds, 5
+    minutes at most and a second at least."""
+    return min(max(ttl_ms // 10_000, 1) * 1000, RETRY_DEFAULT_MOST_MS)
 
 
 @dataclass
@@ -153,10 +164,12 @@ class Take(Op):
 
 @dataclass
 class Finish(Op):
-    """The messages are gone, whatever their state; the result says of each whether it was there."""
+    """The messages are gone, whatever their state; the result says of each whether it was there.
+    They are done, or with `is_ack` False they were not to be."""
 
     family: Family
     message_ids: Sequence[bytes]
+    is_ack: bool = True
 
 
 @dataclass

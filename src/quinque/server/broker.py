@@ -54,6 +54,7 @@ class Broker:
         self.stop = stop  # asks the process to end, after this turn
         self.started_s = time()
         self.stats = Stats()
+        self.facts: dict[str, int | str] = {}  # of what runs beside the broker, for INFO
         self.clients: dict[int, Connection] = {}
         self.monitors: list[Connection] = []
         self.rates = Rates()

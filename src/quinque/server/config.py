@@ -142,6 +142,29 @@ class Config:
         " are delivered. 0 is no limit.",
         is_live=True,
     )
+    lifecycle: bool = setting(
+        True,
+        Flag(),
+        "Keep a record of every change of every message's state, which LIFECYCLE.READ, the exporter"
+        " and the pipeline read.",
+    )
+    lifecycle_max_age: float = setting(
+        7 * 86_400.0,
+        Seconds(),
+        "How long changes stay on record. 0 is for ever.",
+    )
+    lifecycle_max_size: int = setting(
+        GB,
+        Size(),
+        "How much the record may take, on the disk or in the Redis; the oldest goes first. 0 is no"
+        " limit.",
+    )
+    lifecycle_export: str = setting(
+        "",
+        Path(),
+        "A folder to which the record is copied all the time, as Parquet files, by a process of its"
+        " own. Empty is none. Needs pip install 'quinque[spark]'.",
+    )
     config: str = setting(
         "",
         Path(),
@@ -314,6 +337,16 @@ RELATIONS = (
         ("tls-ca", "tls-listen"),
         lambda config: not config.tls_ca or bool(config.tls_listen),
         "is not used without tls-listen",
+    ),
+    Relation(
+        ("lifecycle-export", "lifecycle"),
+        lambda config: not config.lifecycle_export or config.lifecycle,
+        "has nothing to copy without lifecycle",
+    ),
+    Relation(
+        ("lifecycle-export", "listen"),
+        lambda config: not config.lifecycle_export or bool(config.listen),
+        "needs an address to listen on without TLS: the process that copies connects there",
     ),
     Relation(
         ("max-arg-size", "query-buffer-limit"),

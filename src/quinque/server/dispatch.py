@@ -29,12 +29,13 @@ from quinque.errors import (
     WrongArity,
     printable,
 )
-from quinque.model.families import BY_NAME
+from quinque.model.claim_ops import FindClaims
+from quinque.model.families import BY_NAME, Family
 from quinque.model.ops import Op
 from quinque.model.work_ops import FindQueues
 from quinque.server.giving_back import giving_back
 from quinque.server.waiters import is_something
-from quinque.stores.pending import Pending
+from quinque.stores.pending import Pending, after
 from quinque.wire.resp import OK, Value, encode, encode_error
 
 if TYPE_CHECKING:
@@ -196,18 +197,34 @@ class Dispatch:
     ) -> None:
         """Run a request if its user may do that to its queues, and to those of its messages."""
 
-        def go_on(found: list[bytes | None]) -> None:
+        def go_on_of(families: Iterable[str]) -> None:
+            for family in set(families) or {""}:
+                user.check(row.name, family, row.right, row.queues(argv))
+            self._perform(connection, row, argv)
+
+        def go_on_with(found: list[bytes | None]) -> None:
             queues = [*row.queues(argv), *(queue for queue in found if queue is not None)]
             user.check(row.name, row.group, row.right, queues)
             self._perform(connection, row, argv)
 
         found: Any = []
+        go_on: Callable[[Any], None] = go_on_with
         if row.ids is not None:
             found = self._run(FindQueues(BY_NAME[row.group], row.ids(argv)))
+        elif row.family is not None:
+            found, go_on = self._families(row.family(argv), user), go_on_of
         if isinstance(found, Pending):
             self._ask(connection, row, found, go_on)
         else:
             go_on(found)
+
+    def _families(self, named: Family | FindClaims | None, user: User) -> Any:
+        """The names of the families that a request is about, or a Pending of them."""
+        if isinstance(named, Family):
+            return [named.name]
+        if named is None or user.families is None:
+            return []
+        return after(self._run(named), lambda views: [view.family.name for view in views])
 
     def _reply(self, connection: Connection, row: Command, value: Value) -> None:
         self._send(connection, row, encode(value, connection.protocol))

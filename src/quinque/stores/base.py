@@ -14,6 +14,31 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Literal, Protocol, overload
 
+from quinque.model.claim_ops import (
+    ClaimView,
+    DropClaims,
+    FillClaim,
+    FindClaims,
+    LookAtClaims,
+    MarkClaim,
+    OpenClaims,
+    PlayClaim,
+    PurgeClaims,
+    ReadClaim,
+    ReleaseClaims,
+    RenewClaims,
+    SettleClaims,
+    SubscriptionView,
+)
+from quinque.model.look_ops import (
+    BrowsePlaces,
+    DividePlaces,
+    FindRecords,
+    Page,
+    Places,
+    ReadRecord,
+    Record,
+)
 from quinque.model.ops import (
     Ack,
     Count,
@@ -26,6 +51,15 @@ from quinque.model.ops import (
     QueueCount,
     Release,
     Reserve,
+)
+from quinque.model.stage_ops import (
+    DropStage,
+    FindStages,
+    Publish,
+    Published,
+    Stage,
+    Staged,
+    StageView,
 )
 from quinque.model.work_ops import (
     Add,
@@ -122,6 +156,38 @@ class Store(Protocol):
     @overload
     def run(self, op: ForgetNode) -> None: ...
     @overload
+    def run(self, op: OpenClaims) -> SubscriptionView: ...
+    @overload
+    def run(self, op: LookAtClaims) -> SubscriptionView | None: ...
+    @overload
+    def run(self, op: FindClaims) -> list[SubscriptionView]: ...
+    @overload
+    def run(self, op: FillClaim) -> ClaimView | None: ...
+    @overload
+    def run(self, op: PlayClaim) -> ClaimView: ...
+    @overload
+    def run(self, op: ReadClaim) -> list[bytes]: ...
+    @overload
+    def run(
+        self, op: MarkClaim | SettleClaims | PurgeClaims | ReleaseClaims | RenewClaims | DropStage
+    ) -> int: ...
+    @overload
+    def run(self, op: DropClaims) -> int | None: ...
+    @overload
+    def run(self, op: Stage) -> Staged: ...
+    @overload
+    def run(self, op: Publish) -> Published: ...
+    @overload
+    def run(self, op: FindStages) -> list[StageView]: ...
+    @overload
+    def run(self, op: BrowsePlaces) -> Page: ...
+    @overload
+    def run(self, op: DividePlaces) -> Places: ...
+    @overload
+    def run(self, op: FindRecords) -> list[Record]: ...
+    @overload
+    def run(self, op: ReadRecord) -> list[bytes]: ...
+    @overload
     def run(self, op: Op) -> Any: ...
     def run(self, op: Op) -> Any:
         """Carry out one operation, entirely or not at all. The result, or a Pending of it.
@@ -137,6 +203,10 @@ class Store(Protocol):
         6. What time makes due is true for every operation from that millisecond on.
         7. Ids the store makes are never made twice, and places grow strictly, across restarts and
            clock changes; in feeds the ids grow with them.
+        12. A sealed claim gives the same rows whenever it is read, across restarts, until it is
+            settled; only the holder of its subscription's newest epoch fills, settles or releases.
+        13. A batch is published once, however often it is staged and published.
+        14. Every change of a message's state is on record, once, if recording is on.
         """
 
     def commit(self) -> None:

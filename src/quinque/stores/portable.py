@@ -12,6 +12,11 @@ message, a group or a worklist. Instants are absolute, so nothing shifts while a
     worklist   WorklistKept; Partitions, if it is spread; WorkKept for each message, in the order
                their lives end
 
+Between what is known of it and its messages come its subscriptions: SubscriptionKept for each, in
+the order of their names, followed by ChunkKept for each chunk of its claims; then PublishedKept for
+each run of a sink, in their order. A queue may have these and nothing else. What is staged is not
+carried over, and what is half published is refused.
+
 The messages of a worklist come in that order because of their keys: of two that have the same one,
 the later to end is the one that lives under it.
 
@@ -26,7 +31,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from quinque.model.claim_events import ChunkKept, SubscriptionKept
 from quinque.model.events import GroupKept, Kept, WorkKept, WorklistKept
+from quinque.model.stage_events import PublishedKept
 
 # What travels together: as much as a store can take at once without making others wait.
 CHUNK_MOST: Final = 1_000
@@ -54,7 +61,8 @@ class Partitions(NamedTuple):
 
 
 Head = GroupKept | Detached | WorklistKept | Partitions
-Item = Head | Kept | WorkKept
+Claim = SubscriptionKept | ChunkKept | PublishedKept
+Item = Head | Claim | Kept | WorkKept
 
 
 class Facts(NamedTuple):

@@ -113,3 +113,16 @@ def test_a_message_that_is_not_there_is_a_mistake() -> None:
 
     with pytest.raises((AssertionError, IndexError)):
         order.remove(message_at(5))
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 1024, 1025, 3000])
+def test_what_comes_after_a_place(count: int) -> None:
+    places = list(range(10, 10 + 2 * count, 2))
+    order = Order([message_at(place) for place in places])
+
+    for place in (0, 9, 10, 11, 500, 2057, 2058, 2059, 10_000):
+        expected = [it for it in places if it > place]
+        assert [it.place for it in order.after(place, 7)] == expected[:7]
+        assert [it.place for it in order.after(place, 5_000)] == expected
+    assert sum(many for _, many in order.samples()) == count
+    assert [place for place, _ in order.samples()][-1:] == places[-1:]

@@ -38,6 +38,7 @@ from quinque.model.events import (
     Removed,
     Stored,
 )
+from quinque.model.limits import NEVER_MS
 from quinque.model.message import FeedMessage, Lease
 
 
@@ -130,7 +131,7 @@ def apply_leased(queue: Feed, event: Leased) -> list[int]:
             group.held[id] = Lease(message, deadline_ms, deliveries)
     if cursor > group.cursor:
         group.cursor = cursor
-    if deadline_ms:
+    if 0 < deadline_ms < NEVER_MS:
         group.deadlines.add_all(deadline_ms, ids)
         if deadline_ms < queue.soonest_ms:
             queue.soonest_ms = deadline_ms
@@ -210,7 +211,8 @@ def apply_kept(queue: Feed, event: Kept, home: int) -> list[FeedMessage]:
         lease = Lease(message, deadline_ms, deliveries)
         if deadline_ms:
             group.held[id] = lease
-            group.deadlines.add(deadline_ms, id)
+            if deadline_ms < NEVER_MS:
+                group.deadlines.add(deadline_ms, id)
         else:
             group.fresh += deliveries == 0
             group.give_again(lease)

@@ -21,6 +21,7 @@ from quinque.errors import Duplicate, WrongType
 from quinque.model.events import (
     ACKED,
     EXPIRED,
+    FINISHED,
     FLUSHED,
     LEASED,
     RELEASED,
@@ -130,7 +131,7 @@ def ack(queue: Feed, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
     if done:
         events.append(Acked(ACKED, queue.name, op.group, done))
     if gone:
-        events.append(Removed(REMOVED, queue.name, gone))
+        events.append(Removed(REMOVED, queue.name, gone, FINISHED, op.group))
     return events, results
 
 

@@ -35,7 +35,7 @@ def settle(queue: Feed, now_ms: int, most: int) -> list[Event]:
             if (message := messages.get(id)) is not None and 0 < message.expires_ms <= now_ms
         ]
     if gone:
-        events.append(Expired(EXPIRED, queue.name, gone))
+        events.append(Expired(EXPIRED, queue.name, _once(gone)))
     for group in queue.groups.values():
         held = group.held
         late: list[bytes] = []
@@ -54,9 +54,14 @@ def settle(queue: Feed, now_ms: int, most: int) -> list[Event]:
                 )
             ]
         if late:
-            events.append(Lapsed(LAPSED, queue.name, group.name, late))
+            events.append(Lapsed(LAPSED, queue.name, group.name, _once(late)))
     queue.soonest_ms = soonest(queue)
     return events
+
+
+def _once(ids: list[bytes]) -> list[bytes]:
+    """Each of them once: of what was leased several times there may be several reminders."""
+    return ids if len(ids) == 1 else list(dict.fromkeys(ids))
 
 
 def soonest(queue: Feed) -> int:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from quinque.engine.calendar import Calendar
+from quinque.model.limits import NEVER_MS
 from quinque.model.message import FeedMessage, Lease
 
 
@@ -168,7 +169,8 @@ class Group:
         if self.deadlines.size > 2 * len(self.held) + 4096:
             self.deadlines = Calendar()
             for id, lease in self.held.items():
-                self.deadlines.add(lease.deadline_ms, id)
+                if lease.deadline_ms < NEVER_MS:
+                    self.deadlines.add(lease.deadline_ms, id)
 
     @property
     def is_over(self) -> bool:

@@ -19,11 +19,14 @@ from quinque.errors import QueueFull, QueuePaused, TooLate
 from quinque.model.events import (
     ADDED,
     CONFIGURED,
+    DELETED,
     DIED,
     ENQUEUE,
     EXPIRED,
+    FINISHED,
     HELD,
     NACK,
+    PURGED,
     REDRIVEN,
     REMOVED,
     REQUEUED,
@@ -49,6 +52,12 @@ def key_holder(queue: Worklist, key: bytes, now_ms: int) -> WorkMessage | None:
     """The message that lives under that key."""
     message = queue.keys.get(key)
     return None if message is None or is_over(message, now_ms) else message
+
+
+def holder_id(queue: Worklist, key: bytes, now_ms: int) -> bytes | None:
+    """The id of the message that lives under that key, in the worklist or in a claim."""
+    message = key_holder(queue, key, now_ms)
+    return message.id if message is not None else queue.claimed_keys.get(key)
 
 
 def add(queue: Worklist, op: Add, now_ms: int, place: int, ids: Sequence[bytes]) -> Added:
@@ -103,9 +112,9 @@ def expired_first(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int)
     return Expired(EXPIRED, queue.name, gone) if gone else None
 
 
-def finish(queue: Worklist, ids: Sequence[bytes]) -> Removed:
+def finish(queue: Worklist, ids: Sequence[bytes], *, is_ack: bool = True) -> Removed:
     """The messages are gone."""
-    return Removed(REMOVED, queue.name, ids)
+    return Removed(REMOVED, queue.name, ids, FINISHED if is_ack else DELETED)
 
 
 def requeue(
@@ -193,7 +202,7 @@ def redrive(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Re
     for message in dead:
         if message.key is None:
             continue
-        if message.key in taken or key_holder(queue, message.key, now_ms) is not None:
+        if message.key in taken or holder_id(queue, message.key, now_ms) is not None:
             keyless.append(message.id)
         taken.add(message.key)
     ids = [message.id for message in dead]
@@ -204,7 +213,7 @@ def purge(queue: Worklist, states: Sequence[State]) -> Removed | None:
     """The messages of these states are gone."""
     wanted = set(map(int, states))
     ids = [message.id for message in queue.all() if message.state in wanted]
-    return Removed(REMOVED, queue.name, ids) if ids else None
+    return Removed(REMOVED, queue.name, ids, PURGED) if ids else None
 
 
 def lease_end(retry_ms: int, now_ms: int, jitter_ms: int) -> int:

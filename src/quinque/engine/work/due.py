@@ -51,7 +51,8 @@ def settle(queue: Worklist, now_ms: int, most: int) -> list[WorkEvent]:
             and not _died_before(queue, message)
         ]
     if gone:
-        events.append(Expired(EXPIRED, queue.name, gone))
+        # Of what was dead and is not any more there may be several reminders.
+        events.append(Expired(EXPIRED, queue.name, list(dict.fromkeys(gone))))
     due: list[WorkMessage] = []
     for _ in range(_LOOKS_MOST):
         if due or queue.dues.next_ms > now_ms:

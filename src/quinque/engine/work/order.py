@@ -90,6 +90,20 @@ class Order:
                 break
         return found
 
+    def after(self, place: int, most: int) -> list[WorkMessage]:
+        """The first ones of a larger place, at most `most`."""
+        found: list[WorkMessage] = []
+        at = self._block_of(place + 1)
+        start = _position(self._blocks[at], place + 1)
+        while at < len(self._blocks) and len(found) < most:
+            found += self._blocks[at][start : start + most - len(found)]
+            at, start = at + 1, 0
+        return found
+
+    def samples(self) -> list[tuple[int, int]]:
+        """Places in their order, each with how many there are up to it, from the one before on."""
+        return [(block[-1].place, len(block)) for block in self._blocks if block]
+
     def drop_first(self, count: int) -> None:
         """The first `count`, which are here, are here no more."""
         self.size -= count

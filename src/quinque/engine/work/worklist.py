@@ -5,6 +5,7 @@ Calls       order.py, directory.py.
 
     ready, delayed, dead   in the order of their places: one that comes back goes to its old place
     leased                 only counted: a reminder in `dues` tells when each comes back
+    claimed                only counted: they are elsewhere (engine/claims/), but for their keys
 
 All of them are also chained, so that they can be gone through.
 
@@ -12,6 +13,8 @@ Not here: the rules (decide.py).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from quinque.engine.calendar import Calendar
 from quinque.engine.queue import Queue
@@ -33,6 +36,8 @@ class Worklist(Queue):
     __slots__ = (
         "active_ms",
         "came",
+        "claimed",
+        "claimed_keys",
         "dead",
         "delayed",
         "directory",
@@ -69,6 +74,8 @@ class Worklist(Queue):
         self.dead = Order()
         self.leased = 0
         self.keys: dict[bytes, WorkMessage] = {}
+        self.claimed = 0  # messages that are in claims, and so not here
+        self.claimed_keys: dict[bytes, bytes] = {}  # and the ids of those that have a key, by key
         self.dues = Calendar()
         self.since_ms = now_ms
         self.active_ms = now_ms  # when something was last queued or taken
@@ -180,6 +187,23 @@ class Worklist(Queue):
         message.before = message.after = None
         self.size -= 1
 
+    def take_away(self, ids: Sequence[bytes]) -> list[WorkMessage]:
+        """The messages are in no index any more; those that were here."""
+        messages = self.ready.first(len(ids))
+        if [message.id for message in messages] == ids:  # as nearly always
+            self.ready.drop_first(len(ids))
+        else:
+            messages = [message for id in ids if (message := self.find(id)) is not None]
+            for message in messages:
+                self.leave(message)
+        for message in messages:
+            self._unchain(message)
+            self.directory.remove(message)
+            if message.key is not None:
+                self.free_key(message)
+        self.trim()
+        return messages
+
     def all(self) -> list[WorkMessage]:
         """Every message, in no order."""
         found: list[WorkMessage] = []
@@ -261,4 +285,4 @@ class Worklist(Queue):
     @property
     def is_vacant(self) -> bool:
         """Whether it holds nothing anybody asked to be kept: another family may have the name."""
-        return not self.size and not self.has_settings
+        return not self.size and not self.claimed and not self.has_settings

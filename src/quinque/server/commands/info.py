@@ -241,6 +241,7 @@ def _quinque(connection: Connection, kept: Facts) -> Facts:
         "quinque_version": __version__,
         "store": broker.config.store.partition(":")[0],
         **kept,
+        **broker.facts,
         "waiting_readers": broker.waiters.count,
         "background_additions": len(broker.turn.later),
         "failed_background_additions": broker.turn.failed_later,

@@ -8,7 +8,18 @@ Not here: what a row holds (dialects/command.py).
 
 from __future__ import annotations
 
-from quinque.dialects import bananaq, disque, disque_jobs, disque_ours, disque_queues, okq
+from quinque.dialects import (
+    bananaq,
+    claims,
+    disque,
+    disque_jobs,
+    disque_ours,
+    disque_queues,
+    lifecycle,
+    messages,
+    okq,
+    stages,
+)
 from quinque.dialects.command import Command
 from quinque.server.commands import (
     admin,
@@ -29,6 +40,10 @@ _TABLES = (
     disque_jobs.COMMANDS,
     disque_queues.COMMANDS,
     disque_ours.COMMANDS,
+    claims.COMMANDS,
+    stages.COMMANDS,
+    messages.COMMANDS,
+    lifecycle.COMMANDS,
     session.COMMANDS,
     client.COMMANDS,
     catalog.COMMANDS,

@@ -7,13 +7,25 @@
     work_operations.py  one method per operation that changes worklists
     work_taking.py      handing out of worklists
     work_looks.py       one method per operation that only looks at worklists
+    claims.py           one method per operation on subscriptions and claims
+    claim_filling.py    messages go into claims
+    claim_changes.py    what events about claims say of messages, for the record
+    stages.py           one method per operation on staged batches
+    staged.py           batches that are staged, and what was published
+    pages.py            queues in the order of places, page by page
+    landmarks.py        where in a feed a place is
     names.py            the node's id, the ids of new messages
     node.py             what this broker is called
     journal.py          segments: append, group commit, room on the disk
     records.py          the bytes: batches of records, checksums, what damage looks like
     recover.py          a folder -> queues, by applying every record
+    record.py           what happened to every message: made of what was committed
+    changes.py          what an event says of messages' states
+    record_files.py     files of the record: written, read by row, the oldest dropped
+    record_frames.py    their bytes
+    recover_claims.py   records of subscriptions and claims, read back
     compact.py          live messages of the oldest segment are written again, then it goes
-    kept.py             messages, groups and worklists as they are now, each as one event
+    kept.py             messages, groups, worklists, claims as they are now, each as one event
     copy_out.py         a folder is read for a copy
     copy_in.py          a copy is written into a folder
     copy_mark.py        the mark of a folder that something is copied into
@@ -22,7 +34,8 @@
     survey.py           a folder as it is: what is wrong with it, and where
     repair.py           damaged places are put aside, so that the rest can be opened
 
-The folder holds `lock` and segments `0000000001.journal`, `0000000002.journal`, …
+The folder holds `lock`, segments `0000000001.journal`, `0000000002.journal`, …, and in `lifecycle`
+the files of the record.
 """
 
 from __future__ import annotations

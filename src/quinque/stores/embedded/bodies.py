@@ -66,6 +66,10 @@ class Bodies:
         """The body, wherever it is. Raises JournalDamaged."""
         return message.body if message.body is not None else self._journal.read(message.home)
 
+    def size_of(self, message: Message) -> int:
+        """How long the body is, wherever it is."""
+        return len(message.body) if message.body is not None else body_bytes(message.home)
+
     def moved(self, message: Message, home: int, body: bytes) -> None:
         """Compaction wrote the message again, at `home`, where it can be read once committed."""
         self._moving.append((message, home if message.body is not None else check_home(home, body)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from quinque.engine.claims.subscription import Subscriptions
 from quinque.engine.queue import Queue
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.shelves import Shelves
@@ -22,8 +23,10 @@ from quinque.stores.chance import Chance
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.alarms import Alarms
 from quinque.stores.embedded.bodies import Bodies
+from quinque.stores.embedded.changes import purged
 from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.node import Node
+from quinque.stores.embedded.staged import Stages
 
 
 class Books:
@@ -31,6 +34,8 @@ class Books:
         self,
         queues: dict[bytes, Queue],
         directory: Directory,
+        subscriptions: Subscriptions,
+        stages: Stages,
         node: Node,
         journal: Journal,
         bodies: Bodies,
@@ -40,6 +45,8 @@ class Books:
     ) -> None:
         self.queues = queues
         self.directory = directory
+        self.subscriptions = subscriptions
+        self.stages = stages
         self.worklists: Shelves[Worklist] = Shelves()
         for queue in queues.values():
             if isinstance(queue, Worklist):
@@ -97,6 +104,11 @@ class Books:
         """The worklist is in no index any more."""
         self.queues.pop(queue.name, None)
         self.worklists.remove(queue.name)
+
+    def note_purged(self, queue: Queue, gone: Sequence[Message]) -> None:
+        """The event appended last took all of these away, and does not name them."""
+        if gone and self.journal.notes is not None:
+            self.journal.note(purged(queue, [message.id for message in gone]))
 
     def try_append(self, event: Event) -> None:
         """Journal what time made true if that can be: without the record, recovery finds the same

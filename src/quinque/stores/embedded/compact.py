@@ -19,10 +19,20 @@ import mmap
 from collections.abc import Iterator
 from typing import Any, Final
 
+from quinque.engine.claims.subscription import Subscriptions
 from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull
+from quinque.model.claim_events import (
+    CHUNK_KEPT,
+    CLAIM_RETURNED,
+    CLAIM_SHRUNK,
+    CLAIMED,
+    UNSUBSCRIBED,
+    SubscriptionKept,
+    Unsubscribed,
+)
 from quinque.model.events import (
     ADDED,
     KEPT,
@@ -34,13 +44,25 @@ from quinque.model.events import (
     WorklistKept,
 )
 from quinque.model.message import Message
+from quinque.model.stage_events import STAGED, PublishedKept, Staged, StageKept
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import Journal, pack_home, where
-from quinque.stores.embedded.kept import group_kept, kept_in_feed, kept_in_worklist, worklist_kept
+from quinque.stores.embedded.kept import (
+    chunk_kept,
+    group_kept,
+    kept_in_feed,
+    kept_in_worklist,
+    published_kept,
+    stage_kept,
+    subscription_kept,
+    worklist_kept,
+)
 from quinque.stores.embedded.node import Node
 from quinque.stores.embedded.records import Damage, read_batches, read_records
+from quinque.stores.embedded.staged import Stages
 
-_WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT})
+_WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT, CLAIM_RETURNED})
+_WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED})
 STEP_BYTES: Final = 64 << 10
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
 SEGMENTS_LEFT: Final = 2  # the one being written and the one before it are not worth the work
@@ -50,11 +72,19 @@ log = logging.getLogger("quinque.journal")
 
 class Compactor:
     def __init__(
-        self, journal: Journal, bodies: Bodies, queues: dict[bytes, Queue], node: Node
+        self,
+        journal: Journal,
+        bodies: Bodies,
+        queues: dict[bytes, Queue],
+        subscriptions: Subscriptions,
+        stages: Stages,
+        node: Node,
     ) -> None:
         self._journal = journal
         self._bodies = bodies
         self._queues = queues
+        self._subscriptions = subscriptions
+        self._stages = stages
         self._node = node
         self._work: Iterator[None] | None = None
         self.is_stuck = False  # there is no room to write the next message again
@@ -100,6 +130,9 @@ class Compactor:
                     if record[0] in _WITH_BODY:
                         home = pack_home(segment, start, end - start)
                         yield from self._keep(home, record)
+                    elif record[0] in _WITH_CHUNK:
+                        home = pack_home(segment, start, end - start)
+                        yield from self._keep_chunk(home, record)
                     if end - passed > STEP_BYTES:
                         passed = end
                         yield
@@ -126,6 +159,33 @@ class Compactor:
                     break
                 yield
             home += 1
+
+    def _keep_chunk(self, home: int, record: tuple[Any, ...]) -> Iterator[None]:
+        """Write the chunk of this record again, if it lives, and lives here."""
+        while (found := self._chunk(home, record)) is not None:
+            chunk, event = found
+            if self._has_appended(event):
+                self._bodies.moved(chunk, self._journal.body_home(), record[-1])
+                return
+            yield
+
+    def _chunk(self, home: int, record: tuple[Any, ...]) -> tuple[Message, Event] | None:
+        if record[0] == STAGED:
+            event = Staged._make(record)
+            batch = self._stages.batches.get((event.queue, event.sink, event.run, event.number))
+            place = (event.part, event.attempt, event.chunk)
+            staged = batch.chunks.get(place) if batch is not None else None
+            if staged is not None and where(staged.home) == home:
+                return staged, event
+            return None
+        # queue, family, subscription, [group,] number, chunk, …
+        number, at = record[5:7] if record[0] == CLAIMED else record[4:6]
+        found = self._subscriptions.find(record[1], record[3])
+        claim = found.claims.get(number) if found is not None else None
+        chunk = claim.chunks.get(at) if claim is not None else None
+        if found is None or chunk is None or where(chunk.home) != home:
+            return None
+        return chunk, chunk_kept(found, number, chunk, record[-1])
 
     def _message(self, name: bytes, id: bytes) -> Message | None:
         queue = self._queues.get(name)
@@ -159,9 +219,29 @@ class Compactor:
             ):
                 queue.segment = self._journal.segment
                 yield worklist_kept(queue)
+        yield from self._claim_positions(segment)
         if self._node.id and self._node.segment <= segment:
             self._node.segment = self._journal.segment
             yield Named(NAMED, self._node.id, self._node.is_leaving)
+
+    def _claim_positions(self, segment: int) -> Iterator[Event]:
+        for found in self._subscriptions.all():
+            is_there = self._subscriptions.find(found.queue, found.name) is found
+            if found.segment <= segment and is_there:
+                found.segment = self._journal.segment
+                yield subscription_kept(found)
+        if self._subscriptions.last_epoch and self._subscriptions.segment <= segment:
+            self._subscriptions.segment = self._journal.segment
+            yield Unsubscribed(UNSUBSCRIBED, b"", b"", self._subscriptions.last_epoch)
+        for name, batch in list(self._stages.batches.items()):
+            is_there = self._stages.batches.get(name) is batch
+            if batch.is_decided and batch.segment <= segment and is_there:
+                batch.segment = self._journal.segment
+                yield stage_kept(batch)
+        for run, mark in list(self._stages.published.items()):
+            if mark.segment <= segment and self._stages.published.get(run) is mark:
+                mark.segment = self._journal.segment
+                yield published_kept(run, mark)
 
     def _group_positions(self, queue: Feed, segment: int) -> Iterator[Event]:
         for group in list(queue.groups.values()):
@@ -178,6 +258,21 @@ class Compactor:
                 if not isinstance(queue, Worklist):
                     return
                 event = worklist_kept(queue)
+            elif isinstance(event, SubscriptionKept):
+                found = self._subscriptions.find(event.queue, event.subscription)
+                if found is None:
+                    return
+                event = subscription_kept(found)
+            elif isinstance(event, StageKept):
+                batch = self._stages.batches.get((event.queue, event.sink, event.run, event.number))
+                if batch is None:
+                    return
+                event = stage_kept(batch)
+            elif isinstance(event, PublishedKept):
+                mark = self._stages.published.get((event.queue, event.sink, event.run))
+                if mark is None:
+                    return
+                event = published_kept((event.queue, event.sink, event.run), mark)
             elif isinstance(event, Named):
                 event = Named(NAMED, self._node.id, self._node.is_leaving)
 
@@ -197,6 +292,8 @@ def _messages_of(record: tuple[Any, ...]) -> list[tuple[bytes, bytes]]:
     """Id and body of each message in a record that holds some."""
     if record[0] == KEPT or record[0] == WORK_KEPT:
         return [(record[3], record[-1])]
+    if record[0] == CLAIM_RETURNED:
+        return [(row[0], row[1]) for row in record[-1]]
     ids, bodies = record[-2:]
     if ids is None:
         ids = [b"%d" % (record[3] + number) for number in range(len(bodies))]

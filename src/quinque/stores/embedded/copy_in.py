@@ -55,7 +55,7 @@ class FolderWriter:
         self._had = recover(self._journal, Bodies(self._journal, maxmemory=1), clock)
         if not marked:
             for name in queues:
-                if name in self._had.queues:
+                if name in self._had.queues or self._had.subscriptions.of(name):
                     text = f"{self.identity} has a queue {printable(name)} already"
                     raise CopyRefused(text)
             self._mark.write(source, Progress(b"", 0), is_first=True)

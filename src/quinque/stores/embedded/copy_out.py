@@ -23,7 +23,15 @@ from quinque.model.message import FeedMessage
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.copy_mark import CopyMark
 from quinque.stores.embedded.journal import SUFFIX, Journal
-from quinque.stores.embedded.kept import group_kept, kept_in_feed, kept_in_worklist, worklist_kept
+from quinque.stores.embedded.kept import (
+    chunk_kept,
+    group_kept,
+    kept_in_feed,
+    kept_in_worklist,
+    published_kept,
+    subscription_kept,
+    worklist_kept,
+)
 from quinque.stores.embedded.lock import FolderLock
 from quinque.stores.embedded.recover import read_segments
 from quinque.stores.portable import (
@@ -73,34 +81,56 @@ class FolderReader:
         except BaseException:
             self._journal.let_go()
             raise
+        if any(batch.is_decided for batch in done.stages.batches.values()):
+            self._journal.let_go()
+            raise CopyRefused(f"{folder}: a batch is half published; publish it first")
         self._queues = done.queues
+        self._subscriptions = done.subscriptions
+        self._published = done.stages.published
         self.facts = Facts(done.now_ms, done.stamp_us, done.node.id, done.node.is_leaving)
 
     def queues(self) -> dict[bytes, int]:
-        counts = {}
-        for name, queue in sorted(self._queues.items()):
+        counts: dict[bytes, int] = {}
+        names = {found.queue for found in self._subscriptions.all()}
+        names.update(run[0] for run in self._published)
+        for name in sorted(names | self._queues.keys()):
+            queue = self._queues.get(name)
+            counts[name] = 0
             if isinstance(queue, Worklist):
                 counts[name] = queue.size
-            else:
-                assert isinstance(queue, Feed)
+            elif isinstance(queue, Feed):
                 counts[name] = len(queue.messages)
         return counts
 
     def read(self, queue: bytes, after: int) -> Iterator[Chunk]:
-        found = self._queues[queue]
+        found = self._queues.get(queue)
         if isinstance(found, Worklist):
             yield Chunk(queue, [worklist_kept(found)], after)
-            yield from self._worklist(found, after)
-        else:
-            assert isinstance(found, Feed)
+        elif isinstance(found, Feed):
             for some in _in_lots(_feed_heads(found), self._chunk_most):
                 yield Chunk(queue, some, after)
+        for item in self._claims(queue):
+            yield Chunk(queue, [item], after)
+        if isinstance(found, Worklist):
+            yield from self._worklist(found, after)
+        elif isinstance(found, Feed):
             yield from self._feed(found, after)
 
     def close(self) -> None:
         self._journal.let_go()
         if self._lock is not None:
             self._lock.release()
+
+    def _claims(self, queue: bytes) -> Iterator[Item]:
+        """Its subscriptions with their claims, and what was published into it."""
+        for found in self._subscriptions.of(queue):
+            yield subscription_kept(found)
+            for number, claim in found.claims.items():
+                for chunk in claim.in_order():
+                    yield chunk_kept(found, number, chunk, self._bodies.of(chunk))
+        for run, mark in sorted(self._published.items(), key=lambda row: row[0]):
+            if run[0] == queue and not 0 < mark.until_ms <= self.facts.at_ms:
+                yield published_kept(run, mark)
 
     def _worklist(self, queue: Worklist, after: int) -> Iterator[Chunk]:
         """Messages in the order their lives end; `after` is how many have gone before."""

@@ -28,7 +28,7 @@ from quinque.engine.feed.due import settle
 from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
 from quinque.errors import DiskFull, Duplicate, JournalDamaged, WrongType
-from quinque.model.events import ACKED, EXPIRED, REMOVED, Expired, Leased, Removed
+from quinque.model.events import ACKED, EXPIRED, NO_ACK, REMOVED, Expired, Leased, Removed
 from quinque.model.families import Family
 from quinque.model.limits import (
     RESERVE_MOST_BYTES,
@@ -77,7 +77,7 @@ class FeedOperations:
         self._books.at_ms = now_ms = now_us // 1000
         queue = self._feed(op.queue)
         if queue is not None and queue.soonest_ms <= now_ms:
-            queue = self._settle(queue, now_ms, SETTLE_MOST)
+            queue = self.settle_some(queue, now_ms, SETTLE_MOST)
         is_new = queue is None
         if queue is None:
             queue = Feed(op.queue, op.family)
@@ -89,7 +89,7 @@ class FeedOperations:
             message = queue.messages[found.message_id]
             if not 0 < message.expires_ms <= now_ms:
                 raise
-            self._remove(queue, Expired(EXPIRED, queue.name, [message.id]))
+            self.remove(queue, Expired(EXPIRED, queue.name, [message.id]))
             return self._put(op)
         self._journal.append(event, SPARE_BYTES)
         messages = apply_stored(queue, event, self._journal.body_home())
@@ -102,7 +102,7 @@ class FeedOperations:
         return [message.id for message in messages]
 
     def _reserve(self, op: Reserve) -> list[Delivery]:
-        queue = self._find(op.family, op.queue, op.group)
+        queue = self.find(op.family, op.queue, op.group)
         given: list[Delivery] = []
         if queue is None:
             return given
@@ -115,12 +115,12 @@ class FeedOperations:
                 and not group.again
             ):
                 # More lapsed than was settled at once, and they go before what is new.
-                self._settle(queue, self._books.at_ms, SETTLE_MOST, must=True)
+                self.settle_some(queue, self._books.at_ms, SETTLE_MOST, must=True)
             event = decide.reserve(queue, op, self._books.at_ms, op.count - len(given))
             if event is None:
                 break
             if isinstance(event, Expired):
-                self._remove(queue, event)
+                self.remove(queue, event)
                 continue
             try:
                 messages = [queue.messages[id] for id in event.ids]
@@ -158,26 +158,26 @@ class FeedOperations:
         counts = apply_leased(queue, event)
         queue.groups[op.group].segment = self._journal.segment
         if singles:
-            self._remove(queue, Removed(REMOVED, queue.name, singles))
+            self.remove(queue, Removed(REMOVED, queue.name, singles, NO_ACK))
         return counts
 
     def _ack(self, op: Ack) -> list[bool]:
-        queue = self._find(op.family, op.queue)
+        queue = self.find(op.family, op.queue)
         if queue is None:
             return [False] * len(op.message_ids)
         events, results = decide.ack(queue, op, self._books.at_ms)
         for event in events:
             if event.kind == ACKED:
                 gone = [id for other in events if isinstance(other, Removed) for id in other.ids]
-                self._journal.append(event, removal_bytes(queue, gone))
+                self._journal.append(event, removal_bytes(queue, gone) + len(op.group))
                 apply_acked(queue, cast(Any, event))
-                self._drop_if_empty(queue)
+                self.drop_if_empty(queue)
             else:
-                self._remove(queue, cast(Removed, event))
+                self.remove(queue, cast(Removed, event))
         return results
 
     def _release(self, op: Release) -> list[bool]:
-        queue = self._find(op.family, op.queue)
+        queue = self.find(op.family, op.queue)
         if queue is None:
             return [False] * len(op.message_ids)
         events, results = decide.release(queue, op, self._books.at_ms)
@@ -185,19 +185,21 @@ class FeedOperations:
             self._journal.append(event)
             apply_given_back(queue, cast(Any, event))
             self._books.ready.add(queue.name)
-        self._drop_if_empty(queue)
+        self.drop_if_empty(queue)
         return results
 
     def _flush(self, op: Flush) -> None:
-        queue = self._find(op.family, op.queue)
+        queue = self.find(op.family, op.queue)
         if queue is not None:
             event = decide.flush(queue, op)
             self._journal.append(event)
-            self._bodies.went(apply_flushed(queue, event))
-            self._drop_if_empty(queue)
+            gone = apply_flushed(queue, event)
+            self._books.note_purged(queue, gone)
+            self._bodies.went(gone)
+            self.drop_if_empty(queue)
 
     def _peek(self, op: Peek) -> Delivery | None:
-        queue = self._find(op.family, op.queue, op.group)
+        queue = self.find(op.family, op.queue, op.group)
         message = decide.peek(queue, op, self._books.at_ms) if queue is not None else None
         if queue is None or message is None:
             return None
@@ -205,7 +207,7 @@ class FeedOperations:
 
     def _find_ready(self, op: FindReady) -> bytes | None:
         for name in op.queues:
-            queue = self._find(op.family, name, op.group)
+            queue = self.find(op.family, name, op.group)
             if queue is not None and decide.has_work(queue, op.group, self._books.at_ms):
                 return name
         return None
@@ -219,7 +221,7 @@ class FeedOperations:
                 continue
             feed = self._feed(name)
             if feed is not None and feed.soonest_ms <= now_ms:
-                feed = self._settle(feed, now_ms, SETTLE_MOST_COUNTING)
+                feed = self.settle_some(feed, now_ms, SETTLE_MOST_COUNTING)
             if feed is not None and feed.family is not op.family:
                 if op.queues:
                     raise WrongType
@@ -241,7 +243,7 @@ class FeedOperations:
         self._books.make_way(queue)
         return None
 
-    def _find(self, family: Family, name: bytes, group_name: bytes | None = None) -> Feed | None:
+    def find(self, family: Family, name: bytes, group_name: bytes | None = None) -> Feed | None:
         """The feed as it is now; for that group, one at least of what has lapsed is to be had.
 
         Raises WrongType.
@@ -251,40 +253,44 @@ class FeedOperations:
         if queue is not None and queue.soonest_ms <= now_ms:
             group = queue.groups.get(group_name) if group_name is not None else None
             hides = group is not None and not group.again and group.deadlines.next_ms <= now_ms
-            queue = self._settle(queue, now_ms, SETTLE_MOST, must=hides)
+            queue = self.settle_some(queue, now_ms, SETTLE_MOST, must=hides)
         if queue is not None and queue.family is not family:
             raise WrongType
         return queue
 
-    def _settle(self, queue: Feed, now_ms: int, most: int, *, must: bool = False) -> Feed | None:
+    def settle_some(
+        self, queue: Feed, now_ms: int, most: int, *, must: bool = False
+    ) -> Feed | None:
         """Carry out what time made due, as far as that is an operation's business; the feed, unless
         that ended it."""
         most = self._books.settle_most(queue, now_ms, most, must)
         if most:
             self.settle(queue, now_ms, most)
-        return self._drop_if_empty(queue)
+        return self.drop_if_empty(queue)
 
     def settle(self, queue: Feed, now_ms: int, most: int) -> None:
         """Carry out what time made due, `most` of each kind."""
         for event in settle(queue, now_ms, most):
             if event.kind == EXPIRED:
-                self._remove(queue, cast(Expired, event))
+                self.remove(queue, cast(Expired, event))
             else:
                 self._books.try_append(event)
                 apply_given_back(queue, cast(Any, event))
                 self._books.ready.add(queue.name)
         self._books.settled(queue, now_ms)
-        self._drop_if_empty(queue)
+        self.drop_if_empty(queue)
 
-    def _remove(self, queue: Feed, event: Removed | Expired) -> None:
+    def remove(self, queue: Feed, event: Removed | Expired) -> None:
+        """The messages are gone."""
         if event.kind == EXPIRED:
             self._books.try_append(event)
         else:
             self._journal.append(event)
         self._bodies.went(apply_removed(queue, event))
-        self._drop_if_empty(queue)
+        self.drop_if_empty(queue)
 
-    def _drop_if_empty(self, queue: Feed) -> Feed | None:
+    def drop_if_empty(self, queue: Feed) -> Feed | None:
+        """The feed, unless there is nothing left of it: then it is gone."""
         if queue.is_empty:
             self._queues.pop(queue.name, None)
             return None

@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal
 from zlib import crc32
@@ -26,7 +27,8 @@ from zlib import crc32
 import msgpack
 
 from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
-from quinque.model.events import KEPT, OPENED, WORK_KEPT, Event, Opened
+from quinque.model.claim_events import CLAIM_RETURNED
+from quinque.model.events import ADDED, OPENED, STORED, Event, Opened
 from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_header
 
 Fsync = Literal["always", "everysec", "no"]
@@ -56,6 +58,9 @@ class Journal:
         self._pending: list[bytes] = []
         self._at = 0  # offset where the next record goes, once written
         self.last_bytes = 0  # length of the record appended last
+        # The record that a body was last read from in this turn: its neighbours are often next.
+        self._read_at = -1
+        self._read_record: Any = ()
         self._end = 0  # offset where the pending batch starts
         self._synced = 0
         self._reserved = 0
@@ -63,6 +68,9 @@ class Journal:
         self._wake_syncer = threading.Event()
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
+        # Events as they were appended, for whoever takes them when they are committed.
+        self.notes: list[Any] | None = None
+        self.before_drop: Callable[[], None] = _nothing
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -122,6 +130,13 @@ class Journal:
             self._make_room(at + spare_bytes)
         self._pending.append(record)
         self._at = at
+        if self.notes is not None:
+            self.notes.append(event)
+
+    def note(self, change: Any) -> None:
+        """What the event appended last does not say is noted too, if notes are taken."""
+        if self.notes is not None:
+            self.notes.append(change)
 
     def body_home(self) -> int:
         """Where the first body of the record appended last will be; the next one's is one more."""
@@ -134,6 +149,7 @@ class Journal:
         """
         if self.failed:
             raise StoreUnavailable(self.failed)
+        self._read_at, self._read_record = -1, ()
         self.batch_bytes = 0
         if not self._pending:
             return
@@ -189,19 +205,25 @@ class Journal:
 
     def read(self, home: int) -> bytes:
         """The body at `home`. Raises JournalDamaged when the disk gives back something else."""
-        segment, offset = home >> 88 & 0xFF_FFFF_FFFF, home >> 48 & 0xFF_FFFF_FFFF
+        segment, offset = segment_of(home), home >> 48 & 0xFF_FFFF_FFFF
         try:
-            data = os.pread(self.files[segment], home >> 16 & 0xFFFF_FFFF, offset)
+            if self._read_at != where(home) >> 16:
+                data = os.pread(self.files[segment], home >> 16 & 0xFFFF_FFFF, offset)
+                self._read_record = msgpack.unpackb(data, use_list=False)
+                self._read_at = where(home) >> 16
         except OSError as exc:
             raise JournalDamaged(
                 f"a body in segment {segment} at byte {offset} cannot be read ({exc.strerror})"
             ) from exc
+        except (ValueError, msgpack.UnpackException):
+            self._read_at, self._read_record = -1, ()
         try:
-            body = body_of(msgpack.unpackb(data, use_list=False), home & 0xFFFF)
+            body = body_of(self._read_record, home & 0xFFFF)
             if check_home(home, body) == home:
                 return body
-        except (ValueError, LookupError, TypeError, msgpack.UnpackException):
+        except (LookupError, TypeError):
             pass
+        self._read_at, self._read_record = -1, ()
         raise JournalDamaged(
             f"a body in segment {segment} at byte {offset} does not match its checksum"
         )
@@ -212,6 +234,7 @@ class Journal:
 
     def drop(self, segment: int) -> None:
         """The segment is gone from the folder. Raises StoreUnavailable when it cannot be."""
+        self.before_drop()
         try:
             (self.folder / f"{segment:010d}{SUFFIX}").unlink()
             os.fsync(self._folder_file)
@@ -300,6 +323,10 @@ class Journal:
         raise StoreUnavailable(self.failed) from exc
 
 
+def _nothing() -> None:
+    """Nobody needs what is dropped."""
+
+
 def _failure(verb: str, exc: OSError) -> str:
     return (
         f"the journal could not be {verb} ({exc.strerror}): nothing more is accepted until the "
@@ -319,9 +346,15 @@ def write_all(file: int, data: bytes, at: int) -> None:
 
 
 def body_of(record: Any, index: int) -> bytes:
-    """The body number `index` of a Stored or Added record, or the one of a kept message."""
-    bodies = record[-1]
-    body: bytes = bodies if record[0] == KEPT or record[0] == WORK_KEPT else bodies[index]
+    """The body number `index` of a record that has many, or the one of another."""
+    last = record[-1]
+    body: bytes
+    if record[0] == STORED or record[0] == ADDED:
+        body = last[index]
+    elif record[0] == CLAIM_RETURNED:
+        body = last[index][1]
+    else:
+        body = last
     return body
 
 
@@ -336,6 +369,10 @@ _WHERE_BITS: Final = 128
 
 def pack_home(segment: int, offset: int, size_bytes: int) -> int:
     return (segment << 40 | offset) << 48 | size_bytes << 16
+
+
+def segment_of(home: int) -> int:
+    return home >> 88 & 0xFF_FFFF_FFFF
 
 
 def where(home: int) -> int:

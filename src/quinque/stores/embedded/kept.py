@@ -1,18 +1,25 @@
-"""Messages, groups and worklists as they are now, each as one event.
+"""Messages, groups, worklists, subscriptions and batches as they are now, each as one event.
 
 Called by   compact.py (writes them again), copy_out.py (hands them to another store).
 Calls       nothing.
 
 Not here: what these events do when they are read back (engine/feed/apply.py,
-engine/work/apply.py).
+engine/work/apply.py, engine/claims/apply.py, staged.py).
 """
 
 from __future__ import annotations
 
+from quinque.engine.claims.subscription import Chunk, Subscription
 from quinque.engine.feed.feed import Feed
 from quinque.engine.feed.groups import Group
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
+from quinque.model.claim_events import (
+    CHUNK_KEPT,
+    SUBSCRIPTION_KEPT,
+    ChunkKept,
+    SubscriptionKept,
+)
 from quinque.model.events import (
     GROUP_KEPT,
     KEPT,
@@ -25,6 +32,8 @@ from quinque.model.events import (
 )
 from quinque.model.limits import NEVER_MS
 from quinque.model.message import FeedMessage
+from quinque.model.stage_events import PUBLISHED_KEPT, STAGE_KEPT, PublishedKept, StageKept
+from quinque.stores.embedded.staged import Batch, PublishedMark, Run
 
 
 def group_kept(queue: Feed, group: Group) -> GroupKept:
@@ -84,6 +93,59 @@ def worklist_kept(queue: Worklist) -> WorklistKept:
         rate.span_ms if rate is not None else 0,
         rate.full_us if rate is not None else 0,
     )
+
+
+def subscription_kept(found: Subscription) -> SubscriptionKept:
+    return SubscriptionKept(
+        SUBSCRIPTION_KEPT,
+        found.queue,
+        found.family.code,
+        found.name,
+        found.group,
+        found.epoch,
+        found.lease_ms,
+        found.release_ms,
+        found.settled,
+        [
+            (
+                number,
+                claim.state,
+                claim.plays,
+                claim.began_ms,
+                claim.ended_ms,
+                [
+                    (id, it.outcome, it.delay_ms, it.reason)
+                    for id, it in sorted(claim.marks.items(), key=lambda row: row[0])
+                ],
+            )
+            for number, claim in sorted(found.claims.items())
+        ],
+    )
+
+
+def chunk_kept(found: Subscription, number: int, chunk: Chunk, rows: bytes) -> ChunkKept:
+    return ChunkKept(
+        CHUNK_KEPT, found.queue, found.family.code, found.name, number, chunk.place, rows
+    )
+
+
+def stage_kept(batch: Batch) -> StageKept:
+    queue, sink, run, number = batch.name
+    return StageKept(
+        STAGE_KEPT,
+        queue,
+        batch.family.code,
+        sink,
+        run,
+        number,
+        batch.began_ms,
+        batch.parts,
+        batch.done,
+    )
+
+
+def published_kept(run: Run, mark: PublishedMark) -> PublishedKept:
+    return PublishedKept(PUBLISHED_KEPT, *run, mark.number, mark.until_ms)
 
 
 def _past(queue: Feed, message: FeedMessage) -> list[bytes] | None:

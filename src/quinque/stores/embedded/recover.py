@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from quinque.engine.claims.subscription import Subscriptions
 from quinque.engine.feed.apply import APPLY as APPLY_TO_FEED
 from quinque.engine.feed.apply import APPLY_WITH_BODY as APPLY_TO_FEED_WITH_BODY
 from quinque.engine.feed.feed import Feed
@@ -49,11 +50,16 @@ from quinque.model.events import (
 )
 from quinque.model.families import BY_CODE, Family
 from quinque.model.message import Message
+from quinque.model.stage_events import AS_STAGE_EVENT
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.bodies import Bodies
-from quinque.stores.embedded.journal import SUFFIX, Journal, pack_home
+from quinque.stores.embedded.journal import SUFFIX, Journal, pack_home, segment_of
 from quinque.stores.embedded.node import Node
+from quinque.stores.embedded.record import Recorder
 from quinque.stores.embedded.records import VERSION, Batch, Damage, read_batches, read_records
+from quinque.stores.embedded.recover_claims import KINDS as CLAIM_KINDS
+from quinque.stores.embedded.recover_claims import finish_claims, replay_claim
+from quinque.stores.embedded.staged import Stages
 
 # Until a record says which it is.
 _UNKNOWN: Final = Family("unknown", 0, "")
@@ -69,6 +75,8 @@ class Recovered:
 
     queues: dict[bytes, Queue] = field(default_factory=dict)
     directory: Directory = field(default_factory=Directory)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    stages: Stages = field(default_factory=Stages)
     node: Node = field(default_factory=Node)
     stamp_us: int = 0
     now_ms: int = 0
@@ -77,6 +85,7 @@ class Recovered:
     cut_bytes: int = 0
     cut_where: str = ""
     previous_bytes: int = 0  # what the segment read last says of the one before it
+    record: Recorder | None = None  # is told what it does not have
 
 
 def segment_paths(folder: Path) -> list[tuple[int, Path]]:
@@ -90,12 +99,21 @@ def segment_paths(folder: Path) -> list[tuple[int, Path]]:
     return found
 
 
-def recover(journal: Journal, bodies: Bodies, clock: Clock) -> Recovered:
-    """The queues of the folder; the journal is ready to go on after the last record.
+def segments(folder: Path) -> range:
+    """Their numbers. Raises JournalDamaged when one is missing."""
+    numbers = [number for number, _ in segment_paths(folder)]
+    return range(numbers[0], numbers[-1] + 1) if numbers else range(0)
+
+
+def recover(
+    journal: Journal, bodies: Bodies, clock: Clock, record: Recorder | None = None
+) -> Recovered:
+    """The queues of the folder; the journal is ready to go on after the last record, and so is the
+    record of changes.
 
     Raises JournalDamaged.
     """
-    done = read_segments(journal, bodies, os.O_RDWR)
+    done = read_segments(journal, bodies, os.O_RDWR, record)
     clock.start_from(max(done.now_ms * 1000, done.stamp_us))
     newest = max(journal.files, default=0)
     if newest and journal.sizes[newest]:
@@ -104,12 +122,18 @@ def recover(journal: Journal, bodies: Bodies, clock: Clock) -> Recovered:
         if newest:  # a segment of which not even the first batch got to the disk
             journal.drop(newest)
         journal.open_segment(max(newest, 1), done.stamp_us, clock.now_us() // 1000)
+    if record is not None:
+        if record.is_ahead(journal):
+            _retell(journal.folder, record)
+        record.start(journal, done.queues)
     return done
 
 
-def read_segments(journal: Journal, bodies: Bodies, access: int) -> Recovered:
+def read_segments(
+    journal: Journal, bodies: Bodies, access: int, record: Recorder | None = None
+) -> Recovered:
     """The queues of the folder; its segments are open as `access` says. Raises JournalDamaged."""
-    done = Recovered()
+    done = Recovered(record=record)
     paths = segment_paths(journal.folder)
     end = 0
     for at, (number, path) in enumerate(paths):
@@ -124,8 +148,17 @@ def read_segments(journal: Journal, bodies: Bodies, access: int) -> Recovered:
             why = f"it ends here, and was {done.previous_bytes} bytes long"
             raise _damaged(paths[at - 1][1], previous_end, why)
         journal.sizes[number] = end
-    finish(done)
+    finish(done, bodies)
     return done
+
+
+def _retell(folder: Path, record: Recorder) -> None:
+    """The record is told what it does not have. Raises JournalDamaged."""
+    journal = Journal(folder, "no", 0)
+    try:
+        read_segments(journal, Bodies(journal, maxmemory=1), os.O_RDONLY, record)
+    finally:
+        journal.let_go()
 
 
 def replay(
@@ -167,6 +200,9 @@ def _replay_records(
     done: Recovered, bodies: Bodies, segment: int, batch: Batch, path: Path
 ) -> None:
     done.now_ms = max(done.now_ms, batch.now_ms)
+    news = done.record
+    if news is not None and not news.is_news(segment, batch.start, batch.now_ms, done.queues):
+        news = None
     for record_start, record_end, record in read_records(batch):
         kind = record[0]
         if kind == OPENED:
@@ -179,11 +215,24 @@ def _replay_records(
             if kind in _WITH_BODY:
                 home = pack_home(segment, record_start, record_end - record_start)
                 _replay_with_body(done, bodies, record, home)
+                if news is not None:
+                    news.tell(record, None, ())
+            elif kind in CLAIM_KINDS:
+                home = pack_home(segment, record_start, record_end - record_start)
+                _replay_claim(done, bodies, record, home, news)
+            elif kind in AS_STAGE_EVENT:
+                home = pack_home(segment, record_start, record_end - record_start)
+                _replay_stage(done, bodies, record, home)
+                if news is not None:
+                    news.tell(record, None, ())
             elif kind == NAMED:
                 done.node.id, done.node.is_leaving = record[1], record[2]
                 done.node.segment = segment
             else:
-                _replay_plain(done, bodies, record)
+                queue = done.queues.get(record[1])
+                gone = _replay_plain(done, bodies, record)
+                if news is not None:
+                    news.tell(record, queue, gone)
     bodies.committed()
 
 
@@ -209,8 +258,8 @@ def _replay_with_body(done: Recovered, bodies: Bodies, record: Any, home: int) -
         bodies.moved(known[record[3]], home, record[-1])
 
 
-def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> None:
-    """A record that is about messages that are there, or about a queue."""
+def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> Sequence[Message]:
+    """A record that is about messages that are there, or about a queue; the messages that went."""
     kind = record[0]
     queue = done.queues.get(record[1])
     event = AS_EVENT[kind](record)
@@ -218,7 +267,7 @@ def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> None:
         queue = _queue_of(done, bodies, record[1], record[2])
     elif queue is None:
         if kind != LEASED:
-            return
+            return ()
         # How far a group came stands in its Leased records too; a later one says whose queue.
         queue = _queue_of(done, bodies, record[1], _UNKNOWN.code)
     gone: Any = ()
@@ -230,10 +279,33 @@ def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> None:
             gone = APPLY_TO_FEED[kind](queue, event)
         elif kind == FORGOTTEN:  # a worklist that was only asked for, after the feed had ended
             gone = list(queue.messages.values())
-    if kind in _WITH_THE_GONE:
-        bodies.went(gone)
     if kind == FORGOTTEN:
         del done.queues[record[1]]
+    if kind not in _WITH_THE_GONE:
+        return ()
+    bodies.went(gone)
+    return cast(Sequence[Message], gone)
+
+
+def _replay_claim(
+    done: Recovered, bodies: Bodies, record: Any, home: int, news: Recorder | None
+) -> None:
+    place = replay_claim(
+        done.subscriptions,
+        lambda name, code: _queue_of(done, bodies, name, code),
+        bodies,
+        record,
+        home,
+        None if news is None else lambda change: news.tell(change, None, ()),
+    )
+    done.stamp_us = max(done.stamp_us, place)
+
+
+def _replay_stage(done: Recovered, bodies: Bodies, record: Any, home: int) -> None:
+    event = AS_STAGE_EVENT[record[0]](record)
+    changed = done.stages.apply(event, home, segment_of(home))
+    bodies.came(changed.came, [it.body for it in changed.came if it.body is not None])
+    bodies.went(changed.went)
 
 
 def _queue_of(done: Recovered, bodies: Bodies, name: bytes, code: int) -> Queue:
@@ -253,8 +325,9 @@ def _queue_of(done: Recovered, bodies: Bodies, name: bytes, code: int) -> Queue:
     return queue
 
 
-def finish(done: Recovered) -> None:
+def finish(done: Recovered, bodies: Bodies) -> None:
     """Messages are in order, and queues and groups that came to nothing are dropped."""
+    finish_claims(done.subscriptions, lambda name, code: _queue_of(done, bodies, name, code))
     for name in list(done.queues):
         queue = done.queues[name]
         if isinstance(queue, Worklist):

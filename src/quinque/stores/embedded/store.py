@@ -1,8 +1,10 @@
 """The embedded store: one process, one folder.
 
 Called by   server/ for every operation, cli/serve.py to open and close it.
-Calls       feed_operations.py, work_operations.py, work_taking.py and work_looks.py (what an
-            operation does), journal.py (durability), recover.py (opening), compact.py (upkeep).
+Calls       feed_operations.py, work_operations.py, work_taking.py, work_looks.py, claims.py,
+            claim_filling.py, stages.py and pages.py (what an operation does), journal.py
+            (durability), recover.py (opening), compact.py (upkeep), record.py (what happened to
+            every message).
 
 Not here: the promises (stores/base.py), the bytes (records.py).
 """
@@ -21,13 +23,18 @@ from quinque.model.ops import Op
 from quinque.stores.clock import Clock, SteadyClock
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.books import Books
+from quinque.stores.embedded.claim_filling import ClaimFilling
+from quinque.stores.embedded.claims import Claims
 from quinque.stores.embedded.compact import Compactor
 from quinque.stores.embedded.copy_mark import CopyMark
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.journal import Fsync, Journal
 from quinque.stores.embedded.lock import FolderLock
 from quinque.stores.embedded.names import Names
-from quinque.stores.embedded.recover import Recovered, recover
+from quinque.stores.embedded.pages import Pages
+from quinque.stores.embedded.record import Keeping, Recorder
+from quinque.stores.embedded.recover import Recovered, recover, segments
+from quinque.stores.embedded.stages import StageOperations
 from quinque.stores.embedded.work_looks import WorkLooks
 from quinque.stores.embedded.work_operations import WorkOperations
 from quinque.stores.embedded.work_taking import WorkTaking
@@ -47,6 +54,7 @@ class EmbeddedStore(Books):
         maxmemory: int = 0,
         clock: Clock | None = None,
         chance: Callable[[int], bytes] = os.urandom,
+        keeping: Keeping | None = None,
     ) -> None:
         """Open the folder, reading back all it holds.
 
@@ -57,32 +65,56 @@ class EmbeddedStore(Books):
         self._lock = FolderLock(Path(folder))
         try:
             CopyMark(Path(folder)).refuse()
+            numbers = segments(Path(folder))
+            self._record = Recorder(Path(folder), keeping or Keeping(), numbers, clock)
             journal = Journal(Path(folder), fsync, segment_bytes)
             bodies = Bodies(journal, maxmemory)
             try:
-                self.recovered: Recovered = recover(journal, bodies, clock)
+                self.recovered: Recovered = recover(journal, bodies, clock, self._record)
             except BaseException:
                 journal.let_go()
+                self._record.let_go()
                 raise
         except BaseException:
             self._lock.release()
             raise
         done = self.recovered
         super().__init__(
-            done.queues, done.directory, done.node, journal, bodies, clock, done.stamp_us, chance
+            done.queues,
+            done.directory,
+            done.subscriptions,
+            done.stages,
+            done.node,
+            journal,
+            bodies,
+            clock,
+            done.stamp_us,
+            chance,
         )
         self._feeds = FeedOperations(self)
         self._lists = Worklists(self)
+        self._claims = Claims(self._lists, self._feeds)
         names = Names(self)
-        self._runners = {
+        self._staging = StageOperations(self._lists, self._feeds, names)
+        self._runners = self._make_runners(names)
+        self._compactor = Compactor(
+            journal, bodies, done.queues, done.subscriptions, done.stages, done.node
+        )
+        if fsync == "everysec":
+            journal.start_syncer()
+
+    def _make_runners(self, names: Names) -> dict[type, Callable[[Any], Any]]:
+        return {
             **self._feeds.runners,
             **WorkOperations(self._lists, names).runners,
             **WorkTaking(self._lists, names).runners,
             **WorkLooks(self._lists).runners,
+            **self._claims.runners,
+            **ClaimFilling(self._claims).runners,
+            **self._staging.runners,
+            **Pages(self._lists, self._feeds).runners,
+            **self._record.runners,
         }
-        self._compactor = Compactor(journal, bodies, done.queues, done.node)
-        if fsync == "everysec":
-            journal.start_syncer()
 
     def run(self, op: Op) -> Any:
         """As stores/base.py says."""
@@ -90,12 +122,18 @@ class EmbeddedStore(Books):
 
     def commit(self) -> None:
         self.journal.commit(self.at_ms)
+        if self.journal.notes:
+            self._record.committed(self.journal, self.at_ms)
         self.bodies.committed()
         self.journal.rotate(self.stamp_us, self.at_ms)
         self._compactor.step()
 
     def tick(self) -> None:
         now_ms = self.now_ms()
+        if self.subscriptions.soonest_ms <= now_ms:
+            self._claims.settle_due(now_ms)
+        if self.stages.soonest_ms <= now_ms:
+            self._staging.settle_due(now_ms)
         for _ in range(_TICK_QUEUES):
             queue = self.alarms.take(now_ms)
             if queue is None:
@@ -109,7 +147,7 @@ class EmbeddedStore(Books):
                 return
 
     def next_due_ms(self) -> int:
-        due_ms = self.alarms.next_ms()
+        due_ms = min(self.alarms.next_ms(), self.subscriptions.soonest_ms, self.stages.soonest_ms)
         if self.journal.failed:
             return due_ms
         if self.journal.is_stuck or self._compactor.is_stuck:
@@ -125,7 +163,9 @@ class EmbeddedStore(Books):
         journal = self.journal
         return {
             "queues": len(self.queues),
-            "messages": self.bodies.count,
+            "messages": self.bodies.count
+            - self._claims.count_chunks()
+            - self.stages.count_chunks(),
             "jobs": len(self.directory.by_id),
             "job_queues": self.worklists.size,
             "body_bytes_in_memory": self.bodies.in_memory,
@@ -139,6 +179,9 @@ class EmbeddedStore(Books):
             "compacted_segments": self._compactor.dropped,
             "recovered_messages": self.recovered.messages,
             "recovered_cut_bytes": self.recovered.cut_bytes,
+            **self._claims.info(),
+            "stages": len(self.stages.batches),
+            **self._record.info(),
         }
 
     def configure(self, fsync: Fsync, maxmemory: int) -> None:
@@ -152,6 +195,9 @@ class EmbeddedStore(Books):
     def close(self) -> None:
         try:
             self.journal.commit(self.at_ms)
+            if self.journal.notes:
+                self._record.committed(self.journal, self.at_ms)
         finally:
+            self._record.close()
             self.journal.close()
             self._lock.release()

@@ -84,7 +84,7 @@ def survey(folder: Path) -> Survey:
         return done
     finally:
         journal.let_go()
-    finish(done.holds)
+    finish(done.holds, bodies)
     done.leases = sum(queue.count_leases() for queue in done.holds.queues.values())
     return done
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quinque.engine.work.decide import key_holder
+from quinque.engine.claims.views import is_claimed
+from quinque.engine.work.decide import holder_id
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.views import browse, message_view, queue_view
 from quinque.engine.work.worklist import DEAD
@@ -102,8 +103,7 @@ class WorkLooks:
     def _find_key(self, op: FindKey) -> bytes | None:
         now_ms = self._begin()
         queue = self._lists.settled(op.family, op.queue, now_ms, SETTLE_MOST_COUNTING)
-        holder = key_holder(queue, op.key, now_ms) if queue is not None else None
-        return None if holder is None else holder.id
+        return holder_id(queue, op.key, now_ms) if queue is not None else None
 
     def _find_queues(self, op: FindQueues) -> list[bytes | None]:
         return [
@@ -112,8 +112,10 @@ class WorkLooks:
 
     def _await_end(self, op: AwaitEnd) -> int | None:
         gone = 0
-        for message in self._living(op.message_ids):
+        for id, message in zip(op.message_ids, self._living(op.message_ids), strict=True):
             if message is None:
+                if is_claimed(self._books.subscriptions, id):
+                    return None
                 gone += 1
             elif message.state != DEAD:
                 return None

@@ -87,9 +87,9 @@ class WorkOperations:
         if queue is None:
             queue = Worklist(op.queue, op.family, self._lists.directory, now_ms)
         elif op.key is not None:
-            holder = decide.key_holder(queue, op.key, now_ms)
+            holder = decide.holder_id(queue, op.key, now_ms)
             if holder is not None:
-                return [holder.id]
+                return [holder]
         while op.max_length and queue.ready.size >= op.max_length:
             if queue.expiries.next_ms > now_ms:
                 break
@@ -113,10 +113,11 @@ class WorkOperations:
         found = self._lists.find_all(op.message_ids)
         if len(found) == 1:
             queue, messages = found[0]
-            self._lists.remove(queue, decide.finish(queue, [message.id for message in messages]))
+            ids = [message.id for message in messages]
+            self._lists.remove(queue, decide.finish(queue, ids, is_ack=op.is_ack))
         else:
             self._lists.run_all(
-                (queue, [decide.finish(queue, [message.id for message in messages])])
+                (queue, [decide.finish(queue, [job.id for job in messages], is_ack=op.is_ack)])
                 for queue, messages in found
             )
         return _results(op.message_ids, found)
@@ -221,6 +222,8 @@ class WorkOperations:
         self._lists.run_all([(queue, [Forgotten(FORGOTTEN, queue.name)]) for queue in queues])
         for queue in queues:
             self._books.drop(queue)
+            if queue.claimed:  # what is in claims is still of this worklist
+                self._lists.keep(Worklist(queue.name, op.family, self._lists.directory, now_ms))
         return living
 
     def _look_at_node(self, op: LookAtNode) -> NodeView:

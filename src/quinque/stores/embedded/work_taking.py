@@ -17,12 +17,7 @@ from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull, JournalDamaged, Leaving
 from quinque.model.families import Family
-from quinque.model.limits import (
-    RESERVE_MOST,
-    RESERVE_MOST_BYTES,
-    SETTLE_MOST_COUNTING,
-    SETTLE_MOST_FLOODED,
-)
+from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES
 from quinque.model.work_ops import Take, WorkDelivery
 from quinque.stores.embedded.names import Names
 from quinque.stores.embedded.worklists import Worklists
@@ -90,21 +85,7 @@ class WorkTaking:
                 queue.set_soonest()
                 self._books.set_alarm(queue)
             return []
-        if queue.dues.next_ms <= now_ms:
-            # More came back than was settled at once: as much as is taken now, in its order.
-            some = max(SETTLE_MOST_FLOODED, min(most, SETTLE_MOST_COUNTING))
-            self._lists.settle(queue, now_ms, some)
-        while True:
-            most = decide.room_to_take(queue, most, now_ms)
-            messages = queue.ready.first(most)
-            expired = decide.expired_first(queue, messages, now_ms)
-            if expired is None:
-                break
-            self._lists.remove(queue, expired)
-        rate = queue.rate
-        if not most and rate is not None and queue.ready.size:
-            rate.refused_until_ms = max(rate.next_ms(), now_ms + 1)
-            queue.set_soonest()
+        messages = self._lists.to_take(queue, most, now_ms)
         given: list[WorkDelivery] = []
         if messages:
             bodies = self._books.read(messages, room_bytes)

@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
+from quinque.engine.claims.apply import count_claimed
 from quinque.engine.queue import Queue
 from quinque.engine.work.apply import APPLY
-from quinque.engine.work.decide import is_over
+from quinque.engine.work.decide import expired_first, is_over, room_to_take
 from quinque.engine.work.due import come_back, is_due, is_idle, settle
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
 from quinque.model.events import (
     DIED,
+    FLUSHED,
     FORGOTTEN,
     REDRIVEN,
     REQUEUED,
@@ -31,7 +33,7 @@ from quinque.model.events import (
 )
 from quinque.model.families import Family
 from quinque.model.glob import compile_glob
-from quinque.model.limits import SETTLE_MOST
+from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING, SETTLE_MOST_FLOODED
 from quinque.stores.embedded.books import Books, removal_bytes
 
 _ALARMS_MOST: Final = 100  # worklists settled at once, most of them with little to do
@@ -158,6 +160,25 @@ class Worklists:
 
     # -- changing ----------------------------------------------------------------------------
 
+    def to_take(self, queue: Worklist, most: int, now_ms: int) -> list[WorkMessage]:
+        """The ready messages that may be handed out now, in their order, at most `most`."""
+        if queue.dues.next_ms <= now_ms:
+            # More came back than was settled at once: as much as is taken now, in its order.
+            some = max(SETTLE_MOST_FLOODED, min(most, SETTLE_MOST_COUNTING))
+            self.settle(queue, now_ms, some)
+        while True:
+            most = room_to_take(queue, most, now_ms)
+            messages = queue.ready.first(most)
+            expired = expired_first(queue, messages, now_ms)
+            if expired is None:
+                break
+            self.remove(queue, expired)
+        rate = queue.rate
+        if not most and rate is not None and queue.ready.size:
+            rate.refused_until_ms = max(rate.next_ms(), now_ms + 1)
+            queue.set_soonest()
+        return messages
+
     def run_all(self, work: Iterable[tuple[Worklist, Sequence[WorkEvent]]]) -> None:
         """Journal and apply events of several worklists, all of them or none."""
         rows = [(queue, event) for queue, events in work for event in events]
@@ -174,6 +195,8 @@ class Worklists:
     def apply(self, queue: Worklist, event: WorkEvent) -> None:
         gone = APPLY[event.kind](queue, event)
         if gone:
+            if event.kind == FLUSHED or event.kind == FORGOTTEN:
+                self.books.note_purged(queue, gone)
             self._went(queue, gone)
         elif event.kind == REDRIVEN or (event.kind == REQUEUED and not cast(Any, event).due_ms):
             self.has_work(queue)
@@ -182,10 +205,14 @@ class Worklists:
 
     def remove(self, queue: Worklist, event: Removed | Expired | Flushed) -> None:
         self.journal.append(event)
-        self._went(queue, APPLY[event.kind](queue, event))
+        self.apply(queue, event)
         self.books.set_alarm(queue)
 
     def keep(self, queue: Worklist) -> None:
+        """The worklist, which is new, can be found."""
+        for found in self.books.subscriptions.of(queue.name):
+            if found.family is queue.family:
+                count_claimed(found, queue)
         self.queues[queue.name] = queue
         self.books.worklists.add(queue.name, queue)
 

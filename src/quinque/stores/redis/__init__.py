@@ -5,6 +5,10 @@ An operation, as steps that ask for calls:
     worklists.py  that change worklists
     taking.py     that hand out what is in worklists
     looks.py      that look at worklists
+    claims.py     on claims
+    stages.py     that put many messages once
+    pages.py      that show a queue in the order of places
+    records.py    that look at what became of messages
     nodes.py      on the brokers that share the store: names, addresses, who lives
     ticks.py      what is done for no client: opening, what time made due
     slots.py      which slots are in use
@@ -29,7 +33,7 @@ What comes without being asked for:
     clock.py      the time itself, which is that of Redis
 
 Into another store:
-    copy_out.py, copy_in.py, copy_mark.py
+    copy_out.py, copy_in.py, copy_claims.py, copy_mark.py
 
     run(op) ──► steps(op, edge) ── calls ──► served ──► routes ──► courier ── EVALSHA ──► scripts/
                                 ◄─ results ─        ◄───────────────────── lib/answer.lua ──

@@ -3,16 +3,20 @@
 Called by   store.py.
 Calls       nothing.
 
-Every answer of a script says when something is next due in its slots, so that nobody has to ask.
+Every answer of a script says when something is next due in the queues of its slot, so that nobody
+has to ask; some say when a timer of the slot is.
 
-Not here: when each queue of a slot has something due (the key `alarms`).
+Not here: when each queue of a slot has something due (the keys `alarms` and `timers`).
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Final
 
 from quinque.model.limits import NEVER_MS
+
+_TIMER: Final = b"}"  # after a slot's key, which ends otherwise
 
 
 class SlotAlarms:
@@ -20,8 +24,10 @@ class SlotAlarms:
         self._next: dict[bytes, int] = {}  # by the slot's key
         self._heap: list[tuple[int, bytes]] = []  # some are of the past, and pass
 
-    def set(self, slot_key: bytes, due_ms: int) -> None:
+    def set(self, slot_key: bytes, due_ms: int, *, is_timer: bool = False) -> None:
         """Something is next due in the slot then; a negative one is never."""
+        if is_timer:
+            slot_key += _TIMER
         if due_ms < 0:
             self._next.pop(slot_key, None)
         elif self._next.get(slot_key) != due_ms:
@@ -39,7 +45,7 @@ class SlotAlarms:
             return None
         heappop(self._heap)
         del self._next[first[1]]
-        return first[1]
+        return first[1].removesuffix(_TIMER)
 
     def _first(self) -> tuple[int, bytes] | None:
         while self._heap:

@@ -28,9 +28,15 @@ _SAFE: Final = frozenset(
         *("open", "due", "settle", "settle_feeds", "info", "find_slots", "note_slots"),
         *("show", "browse", "look_at", "find_key", "find_queues", "scan_queues", "scan_messages"),
         *("count", "peek", "find_ready", "find_busy", "takeable", "look_at_node", "beat"),
+        *("find_record", "read_record", "trim_record"),
+        *("browse_places", "divide_places", "leased_places"),
         *("find_partitions", "set_node", "forget_node", "set_partitions"),
         *("copy_queues", "copy_out_worklist", "copy_out_work", "copy_out_groups"),
         *("copy_out_detached", "copy_out_feed", "copy_in_worklist", "copy_in_work"),
+        *("claim_look", "claim_read", "claim_renew", "claim_mark", "claim_due"),
+        *("copy_out_claims", "copy_out_chunk", "copy_out_published", "copy_in_subscription"),
+        *("copy_in_chunk", "copy_in_published"),
+        *("stage_add", "stage_find", "stage_due"),
         *("copy_in_groups", "copy_in_detached", "copy_in_feed", "copy_mark", "copy_unmark"),
     }
 )
@@ -41,7 +47,8 @@ class Call(NamedTuple):
 
     One that `makes` may make a queue where there was none. One that `may_fail` answers with its
     error, and the steps go on. With `replicas`, so many replicas are there and confirm what it did,
-    `within_ms` (0 = whenever), or it answers with NoReplicas.
+    `within_ms` (0 = whenever), or it answers with NoReplicas. What it changes goes on record if it
+    `is_recorded`.
     """
 
     script: str
@@ -51,6 +58,7 @@ class Call(NamedTuple):
     may_fail: bool = False
     replicas: int = 0
     within_ms: int = 0
+    is_recorded: bool = True
 
     @property
     def is_safe(self) -> bool:

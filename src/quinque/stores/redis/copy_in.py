@@ -15,8 +15,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar, cast
 
 from quinque.errors import CopyRefused, printable
+from quinque.model.claim_events import ChunkKept, SubscriptionKept
 from quinque.model.events import GroupKept, Kept, WorkKept, WorklistKept
 from quinque.model.limits import PARTITIONS_MOST
+from quinque.model.stage_events import PublishedKept
 from quinque.model.states import State
 from quinque.stores.portable import (
     CHUNK_MOST,
@@ -29,6 +31,7 @@ from quinque.stores.portable import (
 )
 from quinque.stores.redis import copy_mark
 from quinque.stores.redis.calls import Arg, Call, Steps
+from quinque.stores.redis.copy_claims import ClaimWriter
 from quinque.stores.redis.copy_out import RedisReader, connect, identity_of
 from quinque.stores.redis.keys import PARTITIONS, SLOTS, slot_key, slot_of, slot_of_id
 from quinque.stores.redis.spread import slot_of_partition
@@ -49,6 +52,7 @@ class RedisWriter:
         self._facts = Facts(0, 0, b"", False)
         self._head: WorklistKept | None = None  # of the worklist that is written
         self._known = 0  # its partitions that are there
+        self._claims = ClaimWriter()
 
     def begin(self, source: str, facts: Facts, queues: Sequence[bytes]) -> Progress | None:
         self._source, self._facts = source, facts
@@ -93,6 +97,10 @@ class RedisWriter:
             yield [Call("set_partitions", [PARTITIONS], [spread.queue, spread.written])]
         yield from self._take_groups(_those(GroupKept, items))
         yield from self._take_detached(_those(Detached, items))
+        claims = [
+            it for it in items if isinstance(it, SubscriptionKept | ChunkKept | PublishedKept)
+        ]
+        yield from self._claims.take(claims, self._facts, self._store.now_ms())
         yield from self._take_feed(_those(Kept, items))
         yield from self._take_work(_those(WorkKept, items))
 

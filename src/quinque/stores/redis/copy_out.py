@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from quinque import __version__
-from quinque.errors import CopyRefused
+from quinque.errors import CopyRefused, printable
+from quinque.model.claim_ops import ClaimState
 from quinque.model.events import (
     GROUP_KEPT,
     KEPT,
@@ -30,6 +32,7 @@ from quinque.model.events import (
 )
 from quinque.model.families import BY_CODE
 from quinque.model.limits import NODE_FORGOTTEN_MS
+from quinque.model.stage_ops import FindStages
 from quinque.model.states import State
 from quinque.stores.clock import ManualClock
 from quinque.stores.portable import (
@@ -43,13 +46,16 @@ from quinque.stores.portable import (
 )
 from quinque.stores.redis import copy_mark, ticks
 from quinque.stores.redis.calls import Arg, Call, Steps
+from quinque.stores.redis.copy_claims import read_claims
 from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.keys import BROKERS, slot_key
+from quinque.stores.redis.keys import BROKERS, slot_key, slot_of
 from quinque.stores.redis.slots import known_slots
 from quinque.stores.redis.store import RedisStore
 
 _TIMEOUT_S: Final = 5.0  # then it fails, and can be gone on with
 _HEARD_MS: Final = 5_000  # a broker that was heard of since is running
+_NO_QUEUE: Final = 0  # a name of which only claims or published batches are known
+_OPEN: Final = (ClaimState.FILLING, ClaimState.SEALED)
 _LOOKS_MOST: Final = 100_000  # by one call of a script: about 50 ms
 
 
@@ -115,20 +121,28 @@ class RedisReader:
         self._parts: dict[bytes, list[Part]] = {}
         for slot, rows in zip(slots, store.finish(_queues_of(slots)), strict=True):
             for name, code, messages in rows:
-                self._families[name] = int(code)
-                self._parts.setdefault(name, []).append(Part(slot, messages))
+                parts = self._parts.setdefault(name, [])
+                if int(code) != _NO_QUEUE:
+                    self._families[name] = int(code)
+                    parts.append(Part(slot, messages))
+        self._refuse_batches()
 
     def queues(self) -> dict[bytes, int]:
         parts = sorted(self._parts.items())
         return {name: sum(part.messages for part in some) for name, some in parts}
 
     def read(self, queue: bytes, after: int) -> Iterator[Chunk]:
-        if BY_CODE[self._families[queue]].is_worklist:
+        code = self._families.get(queue, _NO_QUEUE)
+        if code == _NO_QUEUE:
+            yield from self._claims(queue, after)
+        elif BY_CODE[code].is_worklist:
             yield self._worklist_head(queue, after)
+            yield from self._claims(queue, after)
             yield from self._worklist(queue, after)
         else:
             groups = self._ask("copy_out_groups", queue)
             yield from self._feed_heads(queue, groups, after)
+            yield from self._claims(queue, after)
             yield from self._feed(queue, len(groups), after)
 
     def close(self) -> None:
@@ -139,6 +153,24 @@ class RedisReader:
         """What the script answers for this queue, in that slot or the only one."""
         where = self._parts[queue][0].slot if slot is None else slot
         return self._store.finish(_one_call(Call(script, [slot_key(where)], [queue, *argv])))
+
+    def _claims(self, queue: bytes, after: int) -> Iterator[Chunk]:
+        """What is claimed of it. Raises CopyRefused for open claims of other partitions than the
+        first: another store has no place for them."""
+        home = slot_of(queue)
+        for slot in self._spread.read_slots(queue):
+            for row in self._ask("copy_out_claims", queue, slot=slot) if slot != home else ():
+                if any(ClaimState(claim[1]) in _OPEN for claim in row[-1]):
+                    raise CopyRefused(
+                        f"{printable(queue)} is spread and has open claims: settle or release them"
+                    )
+        for item in read_claims(partial(self._ask, slot=home), queue, self.facts.at_ms):
+            yield Chunk(queue, [item], after)
+
+    def _refuse_batches(self) -> None:
+        for view in self._store.run(FindStages()):
+            if view.is_decided:
+                raise CopyRefused(f"{self.identity}: a batch is half published; publish it first")
 
     # -- worklists -------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ class Errand:
         """The command as it is sent."""
         call = self.call
         script = SCRIPTS[call.script]
-        keys = [guarded for key in call.keys for guarded in guarded_keys(key)]
+        keys = [it for key in call.keys for it in guarded_keys(key, call.is_recorded)]
         if self.is_loaded:
             return pack("EVAL", script.text, len(keys), *keys, *call.argv)
         return pack("EVALSHA", script.sha, len(keys), *keys, *call.argv)

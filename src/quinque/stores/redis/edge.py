@@ -15,6 +15,7 @@ from quinque.stores.base import Fsync
 from quinque.stores.chance import Chance, id_tail
 from quinque.stores.clock import Clock
 from quinque.stores.id_slots import ID_RANDOM_BYTES, make_ids
+from quinque.stores.keeping import Keeping
 from quinque.stores.redis.spread import Spread
 
 
@@ -30,6 +31,7 @@ class Edge:
         self.spread = Spread()
         self.stamp_us = 0  # the newest this broker has given out
         self.fsync: Fsync = "always"  # as this broker was told; what Redis does is set there
+        self.keeping = Keeping()  # the record of what became of messages
         self.chance = Chance(chance)
 
     def now_us(self) -> int:

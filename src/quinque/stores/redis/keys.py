@@ -36,6 +36,7 @@ COPY_MARK: Final = b"quinque:copy"
 
 _SLOT: Final = b"}:slot"
 _NEVER: Final = b"}:never"
+_QUIET: Final = b"}:quiet"
 _DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -48,10 +49,11 @@ class Key(NamedTuple):
 
 
 KEYS: Final = (
-    Key("slot", "HASH", "of the slot: last_place (µs), last_number, at_ms, events (in feeds)"),
+    Key("slot", "HASH", "last_place (µs), last_number, last_epoch, at_ms, events (in feeds), rows"),
     Key("queues", "HASH", "queue -> code of its family; who is not here is not there"),
     Key("alarms", "ZSET", "queue by when time next makes something of it due (ms)"),
     Key("awaited", "STRING", "is there while somebody waits for a message of the slot to end"),
+    Key("record", "STREAM", "what became of messages: packed entries, by the number of a row"),
     Key("worklists", "ZSET", "worklist by its number in the slot, for scans"),
     Key("busy", "ZSET", "worklist that has something ready, or had, by when its turn comes (µs)"),
     Key("messages", "HASH", "id of a message in a worklist -> its place, its terms, a short body"),
@@ -59,7 +61,7 @@ KEYS: Final = (
     Key(
         "progress", "HASH", "id of such a message -> nacks, requeues, …, unless all is as at first"
     ),
-    Key("worklist:<queue>", "HASH", "since_ms, active_ms, came, went, and what is set for it"),
+    Key("worklist:<queue>", "HASH", "since_ms, active_ms, came, went, claimed, what is set for it"),
     Key("ready:<queue>", "ZSET", "id by place"),
     Key("delayed:<queue>", "ZSET", "id by place"),
     Key("dead:<queue>", "ZSET", "id by place"),
@@ -78,6 +80,40 @@ KEYS: Final = (
     Key("deliveries:<length>:<queue>:<group>", "ZSET", "id by deliveries, where they are not 1"),
     Key("detached:<length>:<queue>:<group>", "ZSET", "as held, of messages that were flushed"),
     Key("detached_expiries:<length>:<queue>:<group>", "ZSET", "when the lives of those end (ms)"),
+    Key("timers", "ZSET", "kind:names of a subscription or a batch, by when it is next due (ms)"),
+    Key("subscription:<length>:<queue>:<subscription>", "HASH", "epoch, which claims it has, …"),
+    Key("claim:<number>:<length>:<queue>:<subscription>", "HASH", "state, messages, plays, …"),
+    Key("claim_rows:<number>:<length>:<queue>:<subscription>", "LIST", "chunks of packed rows"),
+    Key("claim_ids:<number>:<length>:<queue>:<subscription>", "LIST", "packed ids of each chunk"),
+    Key(
+        "claim_keys:<number>:<length>:<queue>:<subscription>",
+        "HASH",
+        "key -> id of the claimed message that lives under it",
+    ),
+    Key(
+        "claim_marks:<number>:<length>:<queue>:<subscription>",
+        "HASH",
+        "id -> chunk, outcome, delay_ms, reason, of messages that are not to be acked",
+    ),
+    Key("published", "HASH", "length:queue:length:sink:run -> its last batch, until when (ms)"),
+    Key(
+        "stage:<length>:<queue>:<length>:<sink>:<number>:<run>", "HASH", "of a batch: is_decided, …"
+    ),
+    Key(
+        "stage_parts:<length>:<queue>:<length>:<sink>:<number>:<run>",
+        "HASH",
+        "part attempt chunk -> pieces, messages, body_bytes",
+    ),
+    Key(
+        "stage_rows:<length>:<queue>:<length>:<sink>:<number>:<run>",
+        "HASH",
+        "part attempt chunk piece -> packed messages",
+    ),
+    Key(
+        "stage_todo:<length>:<queue>:<length>:<sink>:<number>:<run>",
+        "LIST",
+        "pieces that have to move yet, of a batch that is decided",
+    ),
 )
 
 # Of the store as a whole: each of these stands alone, in a slot of its own.
@@ -100,15 +136,20 @@ def slot_key(slot: int) -> bytes:
     return b"quinque:{%b}:slot" % tags()[slot]
 
 
-def guarded_keys(key: bytes) -> Sequence[bytes]:
+def guarded_keys(key: bytes, is_recorded: bool = True) -> Sequence[bytes]:
     """The KEYS of a script that is about this key.
 
     A script uses more keys of its slot than it could name. While the slot moves to another server,
     some of them are here and some there, and a script that finds half of a queue must not begin. So
     it names one more, which never exists: of several keys of a moving slot one is then always
     missing, and Redis answers TRYAGAIN until the slot is wholly there.
+
+    There are two of that kind, and which of them is named tells the script whether what it changes
+    goes on record (scripts/lib/record.lua).
     """
-    return (key, key[: -len(_SLOT)] + _NEVER) if key.endswith(_SLOT) else (key,)
+    if not key.endswith(_SLOT):
+        return (key,)
+    return (key, key[: -len(_SLOT)] + (_NEVER if is_recorded else _QUIET))
 
 
 @lru_cache(maxsize=SLOTS)

@@ -29,8 +29,21 @@ from quinque.model.ops import Op
 from quinque.model.work_ops import LookAtNode
 from quinque.stores.base import Fsync
 from quinque.stores.clock import Clock
+from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
-from quinque.stores.redis import copy_mark, feeds, looks, nodes, taking, ticks, worklists
+from quinque.stores.redis import (
+    claims,
+    copy_mark,
+    feeds,
+    looks,
+    nodes,
+    pages,
+    records,
+    stages,
+    taking,
+    ticks,
+    worklists,
+)
 from quinque.stores.redis.alarms import SlotAlarms
 from quinque.stores.redis.calls import Call, Runner, Steps
 from quinque.stores.redis.clock import FollowingClock
@@ -49,12 +62,17 @@ RUNNERS: Final[dict[type[Op], Runner]] = {
     **worklists.RUNNERS,
     **looks.RUNNERS,
     **nodes.RUNNERS,
+    **claims.RUNNERS,
+    **stages.RUNNERS,
+    **pages.RUNNERS,
+    **records.RUNNERS,
 }
 
 _TICK_SLOTS: Final = 10  # looked at in one tick
 _ROUND_S: Final = 1.0  # how often a broker asks for what nobody told it
 _ROUND_LEAST: Final = 100  # queues that are looked at again in a round, if as many are waited on
 _ROUNDS: Final = 30  # after so many rounds all of them have been
+_TRIM_ROUNDS: Final = 10  # after so many, what is too old on record goes
 
 
 class _Running:
@@ -95,6 +113,7 @@ class ServedRedisStore:
         timeout_s: float = 5.0,
         replicas: int = 0,
         is_alone: bool = False,
+        keeping: Keeping | None = None,
     ) -> ServedRedisStore:
         """Connect, and go on from the latest time that is known there. One that `is_alone` does not
         listen for what others do, and asks for nothing by itself.
@@ -107,6 +126,7 @@ class ServedRedisStore:
         await routes.open()
         follows = None if clock is not None else FollowingClock()
         store = cls(routes, Edge(clock or follows or FollowingClock(), chance, node), follows)
+        store.edge.keeping = keeping or Keeping()
         try:
             await store._learn(is_alone)
         except QuinqueError:
@@ -246,6 +266,8 @@ class ServedRedisStore:
             # Together with what makes a queue there, so that nothing is done in another order than
             # it was asked for; and that is answered when both are done.
             calls = [*calls, note_call(sorted(unknown))]
+        if not self.edge.keeping.is_on:
+            calls = [call._replace(is_recorded=False) for call in calls]
         self._routes.post(calls, partial(self._came, running, calls, unknown))
 
     def _came(
@@ -283,8 +305,8 @@ class ServedRedisStore:
     def _note(self, call: Call, reply: Any) -> Any:
         """The result in what a script answered, or its error; what else it said is noted."""
         alarms, ready, ended, result = reply
-        for due_ms in alarms:
-            self._alarms.set(call.keys[0], due_ms)
+        for number, due_ms in enumerate(alarms):
+            self._alarms.set(call.keys[0], due_ms, is_timer=number > 0)
         if ready:
             self.ready.update(ready)
             for name in ready:
@@ -336,6 +358,8 @@ class ServedRedisStore:
             self.ready.update(islice(cycle(watched), first, first + min(count, len(watched))))
         self.on_doubt()
         self.on_ready()
+        if self._rounds % _TRIM_ROUNDS == 0:
+            self._start_unasked(records.trim(self.edge))
         self._rounds += 1
 
     def _some_slots(self) -> Sequence[int]:

@@ -16,8 +16,9 @@ from typing import Any
 from quinque.model.ops import Op
 from quinque.stores.base import Fsync
 from quinque.stores.clock import Clock
+from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
-from quinque.stores.redis import ticks
+from quinque.stores.redis import records, ticks
 from quinque.stores.redis.calls import Steps
 from quinque.stores.redis.served import ServedRedisStore
 
@@ -31,6 +32,7 @@ class RedisStore:
         clock: Clock | None = None,
         chance: Callable[[int], bytes] = os.urandom,
         timeout_s: float = 5.0,
+        keeping: Keeping | None = None,
     ) -> None:
         """Connect, and go on from the latest time that is known there.
 
@@ -38,7 +40,13 @@ class RedisStore:
         """
         self._loop = asyncio.new_event_loop()
         opening = ServedRedisStore.open(
-            url, node=node, clock=clock, chance=chance, timeout_s=timeout_s, is_alone=True
+            url,
+            node=node,
+            clock=clock,
+            chance=chance,
+            timeout_s=timeout_s,
+            is_alone=True,
+            keeping=keeping,
         )
         try:
             self._store = self._loop.run_until_complete(opening)
@@ -106,6 +114,10 @@ class RedisStore:
 
     def configure(self, fsync: Fsync, maxmemory: int) -> None:
         self._store.configure(fsync, maxmemory)
+
+    def trim_record(self) -> None:
+        """What is too old on record is gone, and what there is too much of."""
+        self.finish(records.trim(self._store.edge))
 
     def close(self) -> None:
         self._loop.run_until_complete(self._store.aclose())

@@ -1,7 +1,8 @@
 """What is done slot by slot and for no client: opening, what time made due, facts for INFO.
 
 Called by   store.py.
-Calls       feeds.py (settles feeds); the scripts open, due, settle and info.
+Calls       claims.py and feeds.py (settle those), records.py (facts); the scripts open, due, settle
+            and info.
 
 Not here: when a slot has something due (alarms.py).
 """
@@ -14,12 +15,17 @@ from typing import Final
 
 from quinque.model.families import BY_CODE
 from quinque.model.limits import SETTLE_MOST
-from quinque.stores.redis import feeds
+from quinque.stores.redis import claims, feeds, records, stages
 from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import PARTITIONS, slot_key
 from quinque.stores.redis.slots import known_slots
 
+# As info.lua counts them, after the queues, and without the events.
+_FACTS: Final = (
+    *("job_queues", "jobs", "claims_open", "claims_stalled", "claimed_messages", "stages"),
+)
+_TIMER: Final = 0  # what due.lua says in place of a family
 _QUEUES_MOST: Final = 100  # of a slot settled at once, most of them with little to do
 
 
@@ -48,8 +54,12 @@ def tick(slot: bytes, edge: Edge) -> Steps:
     now_ms = edge.now_ms()
     (due,) = yield [Call("due", [slot], [now_ms, _QUEUES_MOST])]
     names = {True: [], False: []}  # type: dict[bool, list[bytes]]
+    timer = b""
     for name, code in zip(due[::2], due[1::2], strict=True):
-        names[BY_CODE[int(code)].is_worklist].append(name)
+        if int(code) == _TIMER:
+            timer = name
+        else:
+            names[BY_CODE[int(code)].is_worklist].append(name)
     calls: list[Call] = []
     if names[True]:
         argv: list[Arg] = [now_ms, SETTLE_MOST]
@@ -60,16 +70,20 @@ def tick(slot: bytes, edge: Edge) -> Steps:
         calls.append(feeds.settle_call(slot, names[False], edge))
     if calls:
         yield calls
+    if timer == b"claim":
+        yield from claims.settle_claims(slot, edge)
+    elif timer:
+        yield from stages.settle_stages(slot, edge)
 
 
 def info(edge: Edge) -> Steps:
     """What stores/base.py calls facts, counted over all slots."""
-    facts: Counter[str] = Counter(queues=0, messages=0, jobs=0, job_queues=0)
+    facts: Counter[str] = Counter(dict.fromkeys(("queues", "messages", *_FACTS), 0))
     slots: list[int] = yield from known_slots(edge)
-    rows = yield [Call("info", [slot_key(slot)], []) for slot in slots]
-    for queues, worklists, jobs, events in rows:
-        facts["queues"] += queues
-        facts["messages"] += jobs + events
-        facts["jobs"] += jobs
-        facts["job_queues"] += worklists
-    return {**facts, "fsync": edge.fsync}
+    rows = yield [Call("info", [slot_key(slot)], [edge.now_ms()]) for slot in slots]
+    for queues, worklists, jobs, events, *more in rows:
+        counts = (worklists, jobs, *more)
+        facts.update(queues=queues, messages=jobs + events)
+        facts.update(dict(zip(_FACTS, counts, strict=True)))
+    of_record: dict[str, int | str] = yield from records.facts(edge)
+    return {**facts, **of_record, "fsync": edge.fsync}

@@ -88,7 +88,9 @@ def add(op: Add, edge: Edge) -> Steps:
         raise QueuePaused(op.queue) from paused
     except NoReplicas:
         # Best effort: somebody may have had it by now.
-        yield [Call("finish", [slot_key(slot)], [edge.now_ms(), SETTLE_MOST, *ids], may_fail=True)]
+        yield [
+            Call("finish", [slot_key(slot)], [edge.now_ms(), SETTLE_MOST, 0, *ids], may_fail=True)
+        ]
         raise
     if isinstance(reply, bytes):
         return [reply]
@@ -106,7 +108,8 @@ def _add_to(slot: int, op: Add, argv: Sequence[Arg]) -> Steps:
 
 
 def finish(op: Finish, edge: Edge) -> Steps:
-    return (yield from _for_each(op.message_ids, "finish", [edge.now_ms(), SETTLE_MOST]))
+    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, int(op.is_ack)]
+    return (yield from _for_each(op.message_ids, "finish", argv))
 
 
 def requeue(op: Requeue, edge: Edge) -> Steps:

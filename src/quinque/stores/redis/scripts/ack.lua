@@ -19,6 +19,7 @@
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
 -- include lib/feed_pick.lua
+-- include lib/feed_record.lua
 -- include lib/is_there.lua
 -- include lib/keep_time.lua
 
@@ -45,12 +46,19 @@ local results, picked = feed_pick(ids, function(at)
   return not held_only and is_single[at] == 1 and not has_expired and 'gone'
 end)
 if picked.done then
+  feed_record(feed, ACKED, NONE, group, picked.done)
   many('ZREM', keys.held, picked.done)
   if is_there(keys.deliveries) then
     many('ZREM', keys.deliveries, picked.done)
   end
 end
-feed_end_detached(feed, keys, group, picked.flushed or {})
-feed_remove(feed, picked.gone or {})
+if picked.flushed then
+  feed_record(feed, ACKED, NONE, group, picked.flushed)
+  feed_end_detached(feed, keys, group, picked.flushed)
+end
+if picked.gone then
+  feed_record(feed, ACKED, NONE, group, picked.gone)
+  feed_remove(feed, picked.gone, ACKED, NONE)
+end
 keep_time(feed.prefix, now_ms)
 return answer(results)

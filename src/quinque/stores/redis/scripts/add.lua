@@ -22,18 +22,17 @@
 --          PAUSED              the worklist takes nothing
 -- SAME AS  engine/work/decide.py:add
 
--- include lib/many.lua
 -- include lib/work_find.lua
 -- include lib/work_key_holder.lua
 -- include lib/work_make.lua
--- include lib/work_kept.lua
+-- include lib/work_put_in.lua
 -- include lib/work_answer.lua
 
 local SETTLE_MOST_COUNTING = 10000  -- model/limits.py:SETTLE_MOST_COUNTING
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, is_waited = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
-local place, ttl_ms, delay_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local from_us, ttl_ms, delay_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local retry_ms, max_deliveries, replicas = ARGV[8], ARGV[9], ARGV[10]
 local max_length, has_key, message_key = tonumber(ARGV[11]), ARGV[12] == '1', ARGV[13]
 local settle_most = ARGV[14]
@@ -64,45 +63,16 @@ else
   list = work_make(slot, queue, family, now_ms)
 end
 
-local count = (#ARGV - 14) / 2
-place = math.max(place, tonumber(redis.call('HGET', KEYS[1], 'last_place') or 0) + 1)
-keep_time(slot, now_ms, 'last_place', string.format('%d', place + count - 1))
-
--- All that is said to Redis is text: it takes long to write numbers of so many digits.
-local terms = work_terms_text(ttl_ms, delay_ms, retry_ms, max_deliveries, replicas,
-    has_key and message_key, queue)
-local kept, long, scored = {}, {}, {}
-for at = 1, count do
-  local id, body = ARGV[13 + 2 * at], ARGV[14 + 2 * at]
-  local text = string.format('%d', place + at - 1)
-  kept[2 * at - 1], kept[2 * at] = id, work_kept(text, terms, body)
-  scored[2 * at - 1], scored[2 * at] = text, id
-  if #body > BODY_MOST_BYTES then
-    long[#long + 1], long[#long + 2] = id, body
-  end
+local ids, bodies = {}, {}
+for at = 15, #ARGV, 2 do
+  ids[#ids + 1], bodies[#bodies + 1] = ARGV[at], ARGV[at + 1]
 end
-many('HSET', slot .. 'messages', kept)
-many('HSET', slot .. 'bodies', long)
-many('ZADD', slot .. (delay_ms > 0 and 'delayed:' or 'ready:') .. queue, scored)
-
-local function keep_moment(kind, at_ms)
-  local text = string.format('%d', at_ms)
-  for at = 1, count do
-    scored[2 * at - 1] = text
-  end
-  many('ZADD', slot .. kind .. ':' .. queue, scored)
-end
-
-keep_moment('expires', now_ms + ttl_ms)
-if delay_ms > 0 then
-  keep_moment('due', now_ms + delay_ms)
-else
-  list.came = list.came + count
-  work_wake(list)
-end
-if has_key then
-  redis.call('HSET', slot .. 'keys:' .. queue, message_key, ARGV[15])
-end
-list.active_ms = now_ms
-list.is_changed = true
-return work_answer(place)
+local terms = {
+  ttl_ms = ttl_ms,
+  delay_ms = delay_ms,
+  retry_ms = retry_ms,
+  max_deliveries = max_deliveries,
+  replicas = replicas,
+  key = has_key and message_key,
+}
+return work_answer(work_put_in(list, terms, ids, bodies, from_us, NONE))

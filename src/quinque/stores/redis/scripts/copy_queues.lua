@@ -1,16 +1,19 @@
--- copy_queues.lua: the queues of a slot, for a copy.
+-- copy_queues.lua: the queues of a slot, for a copy, and names of which only claims or published
+-- batches are known.
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     none
--- RETURNS  queue, code of its family, how many messages it has, of each
+-- RETURNS  queue, code of its family (0 = there is no such queue), how many messages it has, of each
 -- ERRORS   none
 -- SAME AS  stores/embedded/copy_out.py:FolderReader
 
 -- include lib/answer.lua
+-- include lib/claim_names.lua
+-- include lib/stage_names.lua
 
 local slot = slot_prefix(KEYS[1])
 
-local found = {}
+local found, known = {}, {}
 local owners = redis.call('HGETALL', slot .. 'queues')
 for at = 1, #owners, 2 do
   local name = owners[at]
@@ -19,5 +22,20 @@ for at = 1, #owners, 2 do
     count = count + redis.call('ZCARD', slot .. kind .. ':' .. name)
   end
   found[#found + 1] = {name, owners[at + 1], count}
+  known[name] = true
+end
+
+local function note(name)
+  if name and not known[name] then
+    found[#found + 1] = {name, '0', 0}
+    known[name] = true
+  end
+end
+
+for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
+  note((claim_names(timer)))
+end
+for _, run in ipairs(redis.call('HKEYS', slot .. 'published')) do
+  note((stage_run_names(run)))
 end
 return answer(found)

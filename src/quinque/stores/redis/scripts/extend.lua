@@ -14,6 +14,7 @@
 -- include lib/late_ms.lua
 -- include lib/work_find_messages.lua
 -- include lib/work_lease_end.lua
+-- include lib/work_record.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
@@ -33,5 +34,6 @@ end
 if retry_ms > 0 or message.state == 'ready' then
   work_leave(message)
   work_enter(message, 'leased', work_lease_end(retry_ms, now_ms, jitter_ms))
+  work_note(message, HELD, NONE)
 end
 return work_answer(retry_ms)

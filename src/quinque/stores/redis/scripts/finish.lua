@@ -3,7 +3,8 @@
 -- KEYS     1  slot       HASH  the messages' slot
 -- ARGV     1  now_ms           the broker's clock
 --          2  settle_most      settle so many of each kind first
---          3.. id              of each message, none twice
+--          3  is_ack           0 = they were not worked, and are not wanted any more
+--          4.. id              of each message, none twice
 -- RETURNS  for each id 1 if the message was there, else 0
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:finish
@@ -13,8 +14,8 @@
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
-local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
-local ids = argv_rest(3)
+local now_ms, settle_most, is_ack = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
+local ids = argv_rest(4)
 
 -- What is needed to remove the messages; nil if something is due in their worklists.
 local function find_briefly()
@@ -43,6 +44,6 @@ for at, message in ipairs(find_briefly() or work_find_messages(slot, ids, now_ms
   end
 end
 for list, gone in pairs(by_list) do
-  work_remove(list, gone)
+  work_remove(list, gone, is_ack and ACKED or REMOVED, is_ack and NONE or DELETED)
 end
 return work_answer(done)

@@ -12,7 +12,10 @@
 -- include lib/answer.lua
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
+-- include lib/feed_record.lua
 -- include lib/keep_time.lua
+
+local FLUSH_MOST = 1000  -- in one entry of the record
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -42,6 +45,11 @@ for _, group in ipairs(redis.call('HKEYS', feed.groups)) do
   keep_expiries(keys)
   redis.call('ZUNIONSTORE', keys.detached, 2, keys.detached, keys.held)
   redis.call('UNLINK', keys.held, keys.again, keys.deliveries)
+end
+local last = is_recording and redis.call('ZCARD', feed.order) - 1 or -1
+for from = 0, last, FLUSH_MOST do
+  feed_record(feed, REMOVED, PURGED, '',
+      redis.call('ZRANGE', feed.order, from, from + FLUSH_MOST - 1))
 end
 -- 0 - x, for Redis does not take the -0 that -x may be.
 redis.call('HINCRBY', feed.slot, 'events', 0 - redis.call('ZCARD', feed.order))

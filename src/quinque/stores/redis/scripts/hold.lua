@@ -14,6 +14,7 @@
 -- include lib/late_ms.lua
 -- include lib/work_find_messages.lua
 -- include lib/work_lease_end.lua
+-- include lib/work_record.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
@@ -27,6 +28,7 @@ for at, message in ipairs(work_find_messages(slot, argv_rest(5), now_ms, settle_
     done[at] = 1
     work_leave(message)
     work_enter(message, 'leased', work_lease_end(message.terms.retry_ms, now_ms, jitter_ms))
+    work_note(message, HELD, NONE)
   end
 end
 return work_answer(done)

@@ -1,17 +1,44 @@
 -- info.lua: how much there is in a slot.
 --
 -- KEYS     1  slot       HASH  the slot
--- ARGV     none
--- RETURNS  queues, worklists, messages in worklists, messages in feeds
+-- ARGV     1  now_ms           the broker's clock
+-- RETURNS  queues, worklists, messages in worklists, messages in feeds, open claims, those of them
+--          that are stalled, messages in open claims, batches that are staged
 -- ERRORS   none
 -- SAME AS  stores/embedded/store.py:info
 
 -- include lib/answer.lua
+-- include lib/claim_load.lua
+-- include lib/claim_names.lua
+-- include lib/claim_subscription.lua
 
-local slot = slot_prefix(KEYS[1])
+local slot, now_ms = slot_prefix(KEYS[1]), tonumber(ARGV[1])
+
+local open, stalled, claimed, stages = 0, 0, 0, 0
+for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
+  if string.sub(timer, 1, 6) == 'stage:' then
+    stages = stages + 1
+  end
+  local queue, name = claim_names(timer)
+  local subscription = queue and claim_subscription(slot, queue, name)
+  if subscription then
+    local count = subscription.last - subscription.settled
+    open = open + count
+    if subscription.renewed_ms + subscription.lease_ms <= now_ms then
+      stalled = stalled + count
+    end
+    for number = subscription.settled + 1, subscription.last do
+      claimed = claimed + claim_load(subscription, number).messages
+    end
+  end
+end
 return answer({
   redis.call('HLEN', slot .. 'queues'),
   redis.call('ZCARD', slot .. 'worklists'),
   redis.call('HLEN', slot .. 'messages'),
   tonumber(redis.call('HGET', KEYS[1], 'events') or 0),
+  open,
+  stalled,
+  claimed,
+  stages,
 })

@@ -8,5 +8,6 @@
 
 -- include lib/answer.lua
 
+tells_timers = true
 local known = redis.call('HMGET', KEYS[1], 'at_ms', 'last_place')
 return answer({tonumber(known[1] or 0), tonumber(known[2] or 0)})

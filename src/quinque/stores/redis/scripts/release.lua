@@ -18,6 +18,7 @@
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
 -- include lib/feed_pick.lua
+-- include lib/feed_record.lua
 -- include lib/keep_time.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
@@ -35,6 +36,8 @@ local results, picked = feed_pick(ids, function(at)
   return is_held[at] and 'back' or is_detached[at] and 'flushed'
 end)
 feed_give_back(feed, keys, picked.back or {})
+feed_record(feed, RETURNED, NACKED, group, picked.back)
+feed_record(feed, RETURNED, NACKED, group, picked.flushed)
 feed_end_detached(feed, keys, group, picked.flushed or {})
 if picked.back or picked.flushed then
   ready_names[feed.queue] = true

@@ -14,6 +14,7 @@
 
 -- include lib/argv_rest.lua
 -- include lib/work_find_messages.lua
+-- include lib/work_record.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
@@ -35,6 +36,7 @@ local function give_back(message)
     work_enter(message, 'ready', 0)
     work_wake(list)
   end
+  work_note(message, delay_ms > 0 and DELAYED or RETURNED, is_nack and NACKED or ASKED)
   list.active_ms = now_ms
 end
 
@@ -48,7 +50,7 @@ for at, message in ipairs(work_find_messages(slot, argv_rest(6), now_ms, settle_
     done[at] = 1
     if is_nack and work_is_spent(message) then
       message.nacks = message.nacks + 1
-      work_die(message, reason ~= '' and reason or 'nacked')
+      work_die(message, reason ~= '' and reason or 'nacked', NACKED)
     else
       give_back(message)
     end

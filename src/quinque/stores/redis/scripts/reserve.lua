@@ -16,8 +16,11 @@
 
 -- include lib/answer.lua
 -- include lib/feed_ahead.lua
+-- include lib/feed_count_deliveries.lua
 -- include lib/feed_keys.lua
+-- include lib/feed_move_on.lua
 -- include lib/feed_open.lua
+-- include lib/feed_record.lua
 -- include lib/is_there.lua
 -- include lib/late_ms.lua
 -- include lib/keep_time.lua
@@ -33,31 +36,6 @@ local given = {}
 
 if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
-end
-
--- How often each message was delivered by now; those that were more than once are on record.
-local function count_deliveries(ids)
-  local deliveries, several = {}, {}
-  for at, before in ipairs(many('ZMSCORE', keys.deliveries, ids)) do
-    deliveries[at] = (tonumber(before) or 1) + 1
-    if deliveries[at] > 1 then
-      several[#several + 1] = deliveries[at]
-      several[#several + 1] = ids[at]
-    end
-  end
-  many('ZREM', keys.again, ids)
-  many('ZREM', keys.deliveries, ids)
-  if lease_ms > 0 then
-    many('ZADD', keys.deliveries, several)
-  end
-  return deliveries
-end
-
-local function move_on(last_id)
-  local _, number = feed_cursor(redis.call('HGET', feed.groups, group))
-  number = number or redis.call('HINCRBY', feed.about, 'groups_ever', 1)
-  local place = tonumber(redis.call('ZSCORE', feed.order, last_id))
-  redis.call('HSET', feed.groups, group, string.format('%.0f %.0f', number, place))
 end
 
 local function hold(ids)
@@ -77,7 +55,7 @@ local function remove_singles(ids)
       gone[#gone + 1] = ids[at]
     end
   end
-  feed_remove(feed, gone)
+  feed_remove(feed, gone, ACKED, NO_ACK)
 end
 
 local function hand_out(ids, comes_again)
@@ -88,9 +66,9 @@ local function hand_out(ids, comes_again)
   end
   local deliveries = {}
   if comes_again then
-    deliveries = count_deliveries(ids)
+    deliveries = feed_count_deliveries(keys, ids, lease_ms > 0)
   else
-    move_on(ids[#ids])
+    feed_move_on(feed, group, ids[#ids])
   end
   -- One that is held since before a flush was another message with the same id.
   if is_there(keys.detached) and many('ZREM', keys.detached, ids) > 0 then
@@ -101,9 +79,11 @@ local function hand_out(ids, comes_again)
     given[#given + 1] = bodies[at]
     given[#given + 1] = deliveries[at] or 1
   end
+  feed_record(feed, DELIVERED, NONE, group, ids)
   if lease_ms > 0 then
     hold(ids)
   else
+    feed_record(feed, ACKED, NO_ACK, group, ids)
     remove_singles(ids)
   end
 end
@@ -117,7 +97,7 @@ while is_more and #given < 3 * count and room_bytes > 0 do
   if feed.is_flooded and #ids > 0 then
     local expired
     ids, expired = feed_part(feed, ids, now_ms)
-    feed_remove(feed, expired)
+    feed_remove(feed, expired, EXPIRED, NONE)
     for at = #ids, wanted + 1, -1 do
       ids[at] = nil
     end

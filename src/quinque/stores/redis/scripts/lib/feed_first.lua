@@ -12,7 +12,7 @@ local function feed_first(feed, now_ms, most, ahead)
   local ids = ahead(most)
   while #ids > 0 and feed_round(feed) do
     local living, expired = feed_part(feed, ids, now_ms)
-    feed_remove(feed, expired)
+    feed_remove(feed, expired, EXPIRED, NONE)
     if #living > 0 then
       return living[1]
     end

@@ -5,6 +5,7 @@
 -- include lib/answer.lua
 -- include lib/feed_give_back.lua
 -- include lib/feed_part.lua
+-- include lib/feed_record.lua
 -- include lib/feed_remove.lua
 -- include lib/feed_soonest.lua
 
@@ -13,8 +14,10 @@ local function feed_lapse(feed, group, now_ms, most)
   local late = redis.call('ZRANGEBYSCORE', keys.held, '-inf', now_ms, 'LIMIT', 0, most)
   local back, expired = feed_part(feed, late, now_ms)
   feed_give_back(feed, keys, back)
-  feed_remove(feed, expired)
+  feed_record(feed, RETURNED, LAPSED, group, back)
+  feed_remove(feed, expired, EXPIRED, NONE)
   local over = redis.call('ZRANGEBYSCORE', keys.detached, '-inf', now_ms, 'LIMIT', 0, most)
+  feed_record(feed, RETURNED, LAPSED, group, over)
   many('ZREM', keys.detached, over)
   many('ZREM', keys.detached_expiries, over)
   local soonest_ms = feed_soonest(keys.held, keys.detached)

@@ -1,11 +1,16 @@
--- feed_remove(feed, ids): the messages are gone for everyone. SAME AS engine/feed/feed.py:remove
+-- feed_remove(feed, ids, kind, reason): the messages are gone for everyone, and why goes on record if
+-- it is said. SAME AS engine/feed/feed.py:remove
 --
 -- include lib/feed_end.lua
+-- include lib/feed_record.lua
 -- include lib/many.lua
 
-local function feed_remove(feed, ids)
+local function feed_remove(feed, ids, kind, reason)
   if #ids == 0 then
     return
+  end
+  if kind then
+    feed_record(feed, kind, reason, '', ids)
   end
   local removed = many('ZREM', feed.order, ids)
   -- 0 - x, for Redis does not take the -0 that -x may be.

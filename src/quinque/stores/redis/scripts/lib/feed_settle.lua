@@ -10,7 +10,9 @@ local function feed_settle(feed, now_ms, most)
   if not due_ms or due_ms > now_ms then
     return
   end
-  feed_remove(feed, redis.call('ZRANGEBYSCORE', feed.expiries, '-inf', now_ms, 'LIMIT', 0, most))
+  feed.now_ms = now_ms
+  feed_remove(feed, redis.call('ZRANGEBYSCORE', feed.expiries, '-inf', now_ms, 'LIMIT', 0, most),
+      EXPIRED, NONE)
   local left = most
   local late = redis.call('ZRANGEBYSCORE', feed.deadlines, '-inf', now_ms, 'LIMIT', 0, most)
   for _, group in ipairs(late) do

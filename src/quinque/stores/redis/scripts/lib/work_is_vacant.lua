@@ -7,6 +7,6 @@ local function work_is_vacant(slot, name)
     return false
   end
   local set = redis.call('HMGET', slot .. 'worklist:' .. name,
-      'is_paused_in', 'is_paused_out', 'max_deliveries', 'rate_count')
-  return not (set[1] or set[2] or set[3] or set[4])
+      'is_paused_in', 'is_paused_out', 'max_deliveries', 'rate_count', 'claimed')
+  return not (set[1] or set[2] or set[3] or set[4] or tonumber(set[5] or 0) > 0)
 end

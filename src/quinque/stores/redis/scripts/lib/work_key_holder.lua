@@ -1,4 +1,5 @@
--- work_key_holder(list, key): the id of the message that lives under that key, or false.
+-- work_key_holder(list, key): the id of the message that lives under that key, or false. One that is
+-- in a claim lives, and does not expire.
 -- SAME AS engine/work/decide.py:key_holder
 local function work_key_holder(list, key)
   local id = redis.call('HGET', list.slot .. 'keys:' .. list.name, key)
@@ -6,5 +7,5 @@ local function work_key_holder(list, key)
     return false
   end
   local expires_ms = redis.call('ZSCORE', list.slot .. 'expires:' .. list.name, id)
-  return expires_ms and tonumber(expires_ms) > list.now_ms and id
+  return (not expires_ms or tonumber(expires_ms) > list.now_ms) and id
 end

@@ -11,11 +11,12 @@ local function work_open(slot, name, now_ms)
   end
   local fields = redis.call('HMGET', slot .. 'worklist:' .. name, 'active_ms', 'spared_ms', 'came',
       'went', 'rate_full_us', 'refused_until_ms', 'since_ms', 'is_paused_in', 'is_paused_out',
-      'max_deliveries', 'rate_count', 'rate_ms')
+      'max_deliveries', 'rate_count', 'rate_ms', 'family')
   list = {
     slot = slot,
     name = name,
     now_ms = now_ms,
+    family = fields[13],
     since_ms = tonumber(fields[7] or now_ms),
     is_paused_in = fields[8] == '1',
     is_paused_out = fields[9] == '1',

@@ -22,7 +22,7 @@ local function work_purge(list, state, most)
         skipped = skipped + 1
       end
     end
-    work_remove(list, gone)
+    work_remove(list, gone, REMOVED, PURGED)
     looked = looked + #gone
   end
   return living, looked

@@ -7,6 +7,7 @@
 -- include lib/work_enter.lua
 -- include lib/work_body.lua
 -- include lib/work_kept.lua
+-- include lib/work_record.lua
 -- include lib/work_wake.lua
 local function work_redrive(message)
   local list, terms = message.list, message.terms
@@ -27,6 +28,7 @@ local function work_redrive(message)
     end
   end
   work_enter(message, 'ready', 0)
+  work_note(message, RETURNED, REDRIVEN)
   list.active_ms = list.now_ms
   work_wake(list)
 end

@@ -1,18 +1,19 @@
--- work_remove(list, messages): these messages of the worklist are gone. Of each its id, its list and
--- its terms are enough.
+-- work_remove(list, messages, kind, reason): these messages of the worklist are gone, and why goes on
+-- record if it is said. Of each its id, its list and its terms are enough.
 -- SAME AS engine/work/worklist.py:remove
 --
 -- include lib/answer.lua
 -- include lib/is_there.lua
 -- include lib/many.lua
 -- include lib/work_free_key.lua
+-- include lib/work_record.lua
 
 -- How many were taken out of there. One or two are not worth a look whether it is there at all.
 local function work_drop(command, key, ids)
   return (#ids <= 2 or is_there(key)) and many(command, key, ids) or 0
 end
 
-local function work_remove(list, messages)
+local function work_remove(list, messages, kind, reason)
   if #messages == 0 then
     return
   end
@@ -38,4 +39,7 @@ local function work_remove(list, messages)
   work_drop('HDEL', slot .. 'bodies', ids)
   work_drop('HDEL', slot .. 'progress', ids)
   list.is_changed = true
+  if kind then
+    work_record(list, kind, reason, ids)
+  end
 end

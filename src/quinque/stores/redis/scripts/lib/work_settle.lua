@@ -13,7 +13,7 @@ local function work_settle(list, most)
       gone[#gone + 1] = message
     end
   end
-  work_remove(list, gone)
+  work_remove(list, gone, EXPIRED, NONE)
   gone = {}
   for _, message in ipairs(work_load(slot, redis.call('ZRANGEBYSCORE',
       slot .. 'due:' .. list.name, '-inf', now_ms, 'LIMIT', 0, most), now_ms)) do
@@ -23,7 +23,7 @@ local function work_settle(list, most)
       work_come_back(message)
     end
   end
-  work_remove(list, gone)
+  work_remove(list, gone, EXPIRED, NONE)
   if list.rate_count > 0 and redis.call('ZCARD', slot .. 'ready:' .. list.name) > 0 then
     work_wake(list)
   end

@@ -9,6 +9,7 @@
 -- include lib/work_is_over.lua
 -- include lib/work_remove.lua
 -- include lib/work_enter.lua
+-- include lib/work_record.lua
 -- include lib/work_lease_end.lua
 -- include lib/work_takeable.lua
 -- include lib/rate_take.lua
@@ -25,7 +26,7 @@ local function work_living(list, ids)
       living[#living + 1] = message.id
     end
   end
-  work_remove(list, gone)
+  work_remove(list, gone, EXPIRED, NONE)
   return living
 end
 
@@ -42,6 +43,7 @@ end
 -- each, ms, and the room.
 local function work_lease(list, ids, room_bytes, jitter_ms, given)
   local slot, spans_ms, held, ends = list.slot, {}, {}, {}
+  local leased, once = {}, {}
   local kept = many('HMGET', slot .. 'messages', ids)
   local progress = is_there(slot .. 'progress')
       and many('HMGET', slot .. 'progress', ids) or {}
@@ -58,6 +60,8 @@ local function work_lease(list, ids, room_bytes, jitter_ms, given)
       ends[retry_ms] = string.format('%d', due_ms > 0 and due_ms or NEVER_MS)
     end
     spans_ms[at] = retry_ms
+    local kind = retry_ms > 0 and leased or once
+    kind[#kind + 1] = id
     held[2 * at - 1], held[2 * at] = ends[retry_ms], id
     local nacks, requeues = 0, 0
     if progress[at] then
@@ -70,6 +74,12 @@ local function work_lease(list, ids, room_bytes, jitter_ms, given)
   if #spans_ms > 0 then
     -- They are the first ones there.
     redis.call('ZREMRANGEBYRANK', slot .. 'ready:' .. list.name, 0, #spans_ms - 1)
+    if #leased > 0 then
+      work_record(list, DELIVERED, NONE, leased)
+    end
+    if #once > 0 then
+      work_record(list, DELIVERED, NO_ACK, once)
+    end
   end
   many('ZADD', slot .. 'due:' .. list.name, held)
   return spans_ms, room_bytes

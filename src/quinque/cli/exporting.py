@@ -1,0 +1,91 @@
+"""The exporter of the record, kept running beside a broker.
+
+Called by   serve.py, when `lifecycle-export` is set.
+Calls       spark/export.py, as a process: it takes no time from the broker's loop.
+
+It is told where the broker listens, and the password through its environment. When it ends though
+it should not, it is started again after a while. When the broker is killed, it ends by itself.
+
+Not here: what it does (spark/export.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from quinque.errors import BadSetting
+from quinque.server.address import is_every_host, parse_address
+from quinque.server.config import Config
+
+_AGAIN_S: Final = 5.0
+_STOP_S: Final = 10.0  # for its last file; a broker that is to stop does not wait for ever
+
+log = logging.getLogger("quinque")
+
+
+class Exporting:
+    def __init__(self, config: Config, address: str, facts: dict[str, int | str]) -> None:
+        """`address` is where the broker listens; `facts` has how far behind it is, from time to
+        time. Raises BadSetting when a package is missing."""
+        self._facts = facts
+        for package in ("pyarrow", "numpy", "redis"):
+            if find_spec(package) is None:
+                raise BadSetting(
+                    f"lifecycle-export: the package {package} is missing:"
+                    " pip install 'quinque[spark]'"
+                )
+        self._words = (
+            *(sys.executable, "-m", "quinque.spark.export", "--beside", str(os.getpid())),
+            *("--url", broker_url(address), "--folder", str(Path(config.lifecycle_export))),
+        )
+        self._variables = {**os.environ, "QUINQUE_PASSWORD": config.requirepass}
+        self._process: asyncio.subprocess.Process | None = None
+        self._task = asyncio.get_running_loop().create_task(self._keep_running())
+
+    async def stop(self) -> None:
+        """It has written what there is, and has ended."""
+        self._task.cancel()
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _keep_running(self) -> None:
+        while True:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._words,
+                env=self._variables,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+            )
+            assert self._process.stdout is not None
+            async for line in self._process.stdout:
+                word, _, number = line.partition(b" ")
+                if word == b"lag":
+                    self._facts["lifecycle_lag"] = int(number)
+            code = await self._process.wait()
+            log.error("the exporter ended with %d; it is started again in %g s", code, _AGAIN_S)
+            await asyncio.sleep(_AGAIN_S)
+
+
+def broker_url(address: str) -> str:
+    """How a client on this machine names the address that a broker listens on."""
+    parts = parse_address(address)
+    if parts.is_unix:
+        return f"unix://{Path(parts.path).resolve()}"
+    host = parts.host
+    if is_every_host(host):
+        host = "::1" if ":" in host else "127.0.0.1"
+    return f"redis://[{host}]:{parts.port}" if ":" in host else f"redis://{host}:{parts.port}"

@@ -1,0 +1,85 @@
+"""Where brokers are: what a URL says.
+
+Called by   broker.py.
+Calls       nothing.
+
+    redis://user:password@host:4777            one broker; rediss:// is the same over TLS
+    redis://host:4777,host2:4777,[::1]:4777    several that share a store: any of them will do
+    unix:///path/to/socket                     one on this machine
+
+Not here: URLs of a store (stores/redis/urls.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from quinque.errors import BadSetting
+
+SCHEMES: Final = ("redis", "rediss", "unix")
+_PORT: Final = 4777
+
+
+class Address(NamedTuple):
+    """A broker: a host and a port, or the path of a unix socket and port 0."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" if self.port else self.host
+
+
+class BrokerUrl(NamedTuple):
+    """What a URL says. Nothing of `username` and `password` may be shown."""
+
+    scheme: str
+    addresses: tuple[Address, ...]
+    username: str
+    password: str
+
+    @property
+    def shown(self) -> str:
+        """The URL without who asks."""
+        return f"{self.scheme}://{','.join(map(str, self.addresses))}"
+
+
+def parse_broker_url(url: str) -> BrokerUrl:
+    """What the URL says. Raises BadSetting, without the URL: it may hold a password."""
+    try:
+        return _parse(urlsplit(url))
+    except ValueError as error:
+        # No `from`: the texts of urlsplit's own errors quote what they did not like.
+        why = str(error) if isinstance(error, _BadUrl) else "its host or port makes no sense"
+        raise BadSetting(f"url: this is not the URL of a broker: {why}") from None
+
+
+class _BadUrl(ValueError):
+    """Its text says what is wrong, and quotes nothing."""
+
+
+def _parse(parts: SplitResult) -> BrokerUrl:
+    if parts.scheme not in SCHEMES:
+        raise _BadUrl("it begins with redis://, rediss:// or unix://")
+    if parts.query or parts.fragment:
+        raise _BadUrl("it has no options after ? or #")
+    who, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = who.partition(":")
+    if parts.scheme == "unix":
+        if hosts or not parts.path.strip("/"):
+            raise _BadUrl("unix:// is followed by the path of a socket, which begins with /")
+        addresses = [Address(unquote(parts.path), 0)]
+    else:
+        if parts.path not in ("", "/", "/0"):
+            raise _BadUrl("a broker has no databases but 0")
+        addresses = [_address(text) for text in hosts.split(",")]
+    return BrokerUrl(parts.scheme, tuple(addresses), unquote(username), unquote(password))
+
+
+def _address(text: str) -> Address:
+    parts = urlsplit(f"//{text}")
+    if not parts.hostname:
+        raise _BadUrl("a host is missing")
+    return Address(parts.hostname, _PORT if parts.port is None else parts.port)

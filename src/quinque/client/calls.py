@@ -1,0 +1,307 @@
+"""Each operation on claims, stages, pages and the record as a request, and what its reply means.
+
+Called by   broker.py, through CALLS; work_calls.py, whose rows are like these.
+Calls       nothing.
+
+A repeat of an operation that took effect does no harm if `is_safe`; only those are sent again when
+a connection is lost. Why each of these is safe stands beside it.
+
+Not here: what a command takes (dialects/claims.py, stages.py, messages.py, lifecycle.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from quinque.client.link import Word
+from quinque.model.claim_ops import (
+    ClaimState,
+    ClaimView,
+    DropClaims,
+    FillClaim,
+    FindClaims,
+    LookAtClaims,
+    MarkClaim,
+    OpenClaims,
+    PlayClaim,
+    PurgeClaims,
+    ReadClaim,
+    ReleaseClaims,
+    RenewClaims,
+    SettleClaims,
+    SubscriptionView,
+)
+from quinque.model.families import BY_NAME
+from quinque.model.look_ops import (
+    BrowsePlaces,
+    DividePlaces,
+    FindRecords,
+    Page,
+    Places,
+    ReadRecord,
+    Record,
+)
+from quinque.model.ops import Op
+from quinque.model.stage_ops import (
+    DropStage,
+    FindStages,
+    Publish,
+    Published,
+    Stage,
+    Staged,
+    StageView,
+)
+from quinque.model.states import State
+
+Request = Sequence[Word]
+
+
+class Call(NamedTuple):
+    """`requests` of the operation, sent together; `result` of the replies to them, in order."""
+
+    requests: Callable[[Any], list[Request]]
+    result: Callable[[Any, list[Any]], Any]
+    is_safe: bool
+
+
+def as_map(reply: Any) -> dict[bytes, Any]:
+    """A map as RESP2 has it: names and values in turn."""
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def asks(request: Callable[[Any], Request], result: Callable[[Any], Any], *, is_safe: bool) -> Call:
+    """The row of an operation that is one request, and whose result is in the reply alone."""
+    return Call(lambda op: [request(op)], lambda op, replies: result(replies[0]), is_safe)
+
+
+def fill_waiting(op: FillClaim, wait_ms: int) -> Request:
+    """CLAIM.FILL, with a time to wait if there is one."""
+    words = [*_held("CLAIM.FILL", op), "COUNT", op.count, "UNTIL", op.until_place]
+    words += ["SEAL"] if op.seals else []
+    words += ["TIMEOUT", wait_ms] if wait_ms else []
+    return [*words, *_shard(op)]
+
+
+def _open(op: OpenClaims) -> Request:
+    group: list[Word] = [] if op.family.is_worklist else ["GROUP", op.group]
+    return [
+        *("CLAIM.OPEN", op.queue, op.subscription, "FAMILY", op.family.name, *group),
+        *("LEASE", op.lease_ms, "RELEASE", op.release_ms, *_shard(op)),
+    ]
+
+
+def _fill(op: FillClaim) -> Request:
+    return fill_waiting(op, 0)
+
+
+def _read(op: ReadClaim) -> Request:
+    words = ("CLAIM.READ", op.queue, op.subscription, op.number, "CHUNK", op.chunk)
+    return [*words, "CHUNKS", op.count, "PACKED", *_shard(op)]
+
+
+def _play(op: PlayClaim) -> Request:
+    return [*_held("CLAIM.PLAY", op), "KEEP", op.keep, *_shard(op)]
+
+
+def _mark(op: MarkClaim) -> Request:
+    delay: list[Word] = ["DELAY", op.delay_ms] if op.delay_ms else []
+    reason: list[Word] = ["REASON", op.reason] if op.reason else []
+    words = ("CLAIM.MARK", op.queue, op.subscription, op.number, op.outcome.name)
+    return [*words, *delay, *reason, *_shard(op), "IDS", *op.message_ids]
+
+
+def _settle(op: SettleClaims) -> Request:
+    return [*_held("CLAIM.SETTLE", op), *_shard(op)]
+
+
+def _release(op: ReleaseClaims) -> Request:
+    return [*_held("CLAIM.RELEASE", op), *_shard(op)]
+
+
+def _renew(op: RenewClaims) -> Request:
+    return ["CLAIM.RENEW", op.queue, op.subscription, op.epoch, *_shard(op)]
+
+
+def _purge(op: PurgeClaims) -> Request:
+    return ["CLAIM.PURGE", op.queue, op.subscription, op.number, *_shard(op)]
+
+
+def _drop(op: DropClaims) -> Request:
+    return ["CLAIM.DROP", op.queue, op.subscription, *_shard(op)]
+
+
+def _look_at(op: LookAtClaims) -> Request:
+    return ["CLAIM.INFO", op.queue, op.subscription, *_shard(op)]
+
+
+def _find_claims(op: FindClaims) -> Request:
+    return ["CLAIM.LIST"] if op.queue is None else ["CLAIM.LIST", op.queue]
+
+
+def _held(command: str, op: FillClaim | PlayClaim | SettleClaims | ReleaseClaims) -> list[Word]:
+    return [command, op.queue, op.subscription, op.epoch, op.number]
+
+
+def _shard(op: Any) -> list[Word]:
+    return ["SHARD", op.shard] if op.shard else []
+
+
+def _subscription(reply: Any) -> SubscriptionView | None:
+    if reply is None:
+        return None
+    told = as_map(reply)
+    return SubscriptionView(
+        family=BY_NAME[told[b"family"].decode()],
+        queue=told[b"queue"],
+        subscription=told[b"subscription"],
+        group=told[b"group"],
+        shard=told[b"shard"],
+        shards=told[b"shards"],
+        epoch=told[b"epoch"],
+        settled=told[b"settled"],
+        lease_ms=told[b"lease-ms"],
+        release_ms=told[b"release-ms"],
+        unrenewed_ms=told[b"unrenewed-ms"],
+        is_stalled=bool(told[b"stalled"]),
+        backlog=told[b"backlog"],
+        oldest_ms=told[b"oldest-ms"],
+        stamp_us=told[b"stamp-us"],
+        claims=[_told_claim(each) for each in told[b"claims"]],
+    )
+
+
+def _subscriptions(reply: Any) -> list[SubscriptionView | None]:
+    return [_subscription(each) for each in reply]
+
+
+def _claim(reply: Any) -> ClaimView | None:
+    return None if reply is None else _told_claim(reply)
+
+
+def _told_claim(reply: Any) -> ClaimView:
+    told = as_map(reply)
+    return ClaimView(
+        number=told[b"number"],
+        state=ClaimState[told[b"state"].decode().upper()],
+        messages=told[b"messages"],
+        body_bytes=told[b"body-bytes"],
+        chunks=told[b"chunks"],
+        plays=told[b"plays"],
+        age_ms=told[b"age-ms"],
+    )
+
+
+def _stage(op: Stage) -> Request:
+    batch = (op.family.name, op.queue, op.sink, op.run, op.number)
+    return ["STAGE.ADD", *batch, op.part, op.attempt, op.chunk, op.rows]
+
+
+def _publish(op: Publish) -> Request:
+    batch = (op.family.name, op.queue, op.sink, op.run, op.number)
+    parts = (number for part in op.parts for number in part)
+    return ["STAGE.PUBLISH", *batch, "COUNT", op.count, "KEEP", op.keep_ms, "PARTS", *parts]
+
+
+def _drop_stage(op: DropStage) -> Request:
+    return ["STAGE.DROP", op.queue, op.sink, op.run, op.number]
+
+
+def _find_stages(op: FindStages) -> Request:
+    return ["STAGE.LIST"]
+
+
+def _staged(reply: Any) -> Staged:
+    return Staged(bool(reply[0]), reply[1])
+
+
+def _published(reply: Any) -> Published:
+    return Published(*reply)
+
+
+def _stages(reply: Any) -> list[StageView]:
+    return [
+        StageView(
+            queue=told[b"queue"],
+            sink=told[b"sink"],
+            run=told[b"run"],
+            number=told[b"number"],
+            is_decided=bool(told[b"decided"]),
+            chunks=told[b"chunks"],
+            body_bytes=told[b"body-bytes"],
+            age_ms=told[b"age-ms"],
+        )
+        for told in map(as_map, reply)
+    ]
+
+
+def _browse(op: BrowsePlaces) -> Request:
+    words = ("MESSAGES.PAGE", op.family.name, op.queue, op.after, op.until, "COUNT", op.count)
+    return [*words, "STATES", _states(op.states), *_shard(op)]
+
+
+def _divide(op: DividePlaces) -> Request:
+    words = ("MESSAGES.DIVIDE", op.family.name, op.queue, op.parts)
+    return [*words, "STATES", _states(op.states), *_shard(op)]
+
+
+def _states(states: Sequence[State]) -> str:
+    return ",".join(state.name.lower() for state in states)
+
+
+def _page(reply: Any) -> Page:
+    count, place, is_last, rows = reply
+    return Page(rows, count, place, bool(is_last))
+
+
+def _places(reply: Any) -> Places:
+    return Places(*reply)
+
+
+def _find_records(op: FindRecords) -> Request:
+    return ["LIFECYCLE.SHARDS"]
+
+
+def _read_record(op: ReadRecord) -> Request:
+    return ["LIFECYCLE.READ", op.shard, op.start, "COUNT", op.count]
+
+
+def _records(reply: Any) -> list[Record]:
+    return [Record(*each) for each in reply]
+
+
+def _as_it_is(reply: Any) -> Any:
+    return reply
+
+
+CALLS: Final[dict[type[Op], Call]] = {
+    # The second time gives a newer epoch, and that is the one the caller gets.
+    OpenClaims: asks(_open, _subscription, is_safe=True),
+    # What the first time moved is in the claim and is told of; a sealed one takes no more.
+    FillClaim: asks(_fill, _claim, is_safe=True),
+    # One reading more is counted than there was. What a claim was cut to, it is cut to again.
+    PlayClaim: asks(_play, _claim, is_safe=True),
+    # Marks take the place of the same marks.
+    MarkClaim: asks(_mark, _as_it_is, is_safe=True),
+    # What is settled, forfeited, purged or dropped already is left alone, and counted as none.
+    SettleClaims: asks(_settle, _as_it_is, is_safe=True),
+    ReleaseClaims: asks(_release, _as_it_is, is_safe=True),
+    PurgeClaims: asks(_purge, _as_it_is, is_safe=True),
+    DropClaims: asks(_drop, _as_it_is, is_safe=True),
+    DropStage: asks(_drop_stage, _as_it_is, is_safe=True),
+    # The lease begins anew once more.
+    RenewClaims: asks(_renew, _as_it_is, is_safe=True),
+    # A chunk takes the place of the chunk of its number.
+    Stage: asks(_stage, _staged, is_safe=True),
+    # The first call decided; this one goes on where that one ended.
+    Publish: asks(_publish, _published, is_safe=True),
+    # The rest changes nothing.
+    ReadClaim: asks(_read, _as_it_is, is_safe=True),
+    LookAtClaims: asks(_look_at, _subscription, is_safe=True),
+    FindClaims: asks(_find_claims, _subscriptions, is_safe=True),
+    FindStages: asks(_find_stages, _stages, is_safe=True),
+    BrowsePlaces: asks(_browse, _page, is_safe=True),
+    DividePlaces: asks(_divide, _places, is_safe=True),
+    FindRecords: asks(_find_records, _records, is_safe=True),
+    ReadRecord: asks(_read_record, _as_it_is, is_safe=True),
+}

@@ -1,0 +1,120 @@
+"""What `run` gives for which operation, for those who check types.
+
+Called by   broker.py, whose Broker is one of these.
+Calls       nothing.
+
+The calls are those of a store (stores/base.py), so that code which is handed something to run
+operations on may be handed either.
+
+Not here: what an operation does (model/claim_ops.py and its neighbours).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, overload
+
+from quinque.model.claim_ops import (
+    ClaimView,
+    DropClaims,
+    FillClaim,
+    FindClaims,
+    LookAtClaims,
+    MarkClaim,
+    OpenClaims,
+    PlayClaim,
+    PurgeClaims,
+    ReadClaim,
+    ReleaseClaims,
+    RenewClaims,
+    SettleClaims,
+    SubscriptionView,
+)
+from quinque.model.look_ops import (
+    BrowsePlaces,
+    DividePlaces,
+    FindRecords,
+    Page,
+    Places,
+    ReadRecord,
+    Record,
+)
+from quinque.model.ops import Ack, Count, Delivery, Op, Put, QueueCount, Reserve
+from quinque.model.stage_ops import (
+    DropStage,
+    FindStages,
+    Publish,
+    Published,
+    Stage,
+    Staged,
+    StageView,
+)
+from quinque.model.work_ops import (
+    Add,
+    Finish,
+    LookAt,
+    QueueView,
+    Redrive,
+    ScanQueues,
+    Take,
+    WorkDelivery,
+)
+
+
+class TypedRun(ABC):
+    @overload
+    def run(self, op: OpenClaims) -> SubscriptionView: ...
+    @overload
+    def run(self, op: LookAtClaims) -> SubscriptionView | None: ...
+    @overload
+    def run(self, op: FindClaims) -> list[SubscriptionView]: ...
+    @overload
+    def run(self, op: FillClaim, wait_ms: int = 0) -> ClaimView | None: ...
+    @overload
+    def run(self, op: PlayClaim) -> ClaimView: ...
+    @overload
+    def run(self, op: ReadClaim | ReadRecord) -> list[bytes]: ...
+    @overload
+    def run(
+        self, op: MarkClaim | SettleClaims | PurgeClaims | ReleaseClaims | RenewClaims | DropStage
+    ) -> int: ...
+    @overload
+    def run(self, op: DropClaims) -> int | None: ...
+    @overload
+    def run(self, op: Stage) -> Staged: ...
+    @overload
+    def run(self, op: Publish) -> Published: ...
+    @overload
+    def run(self, op: FindStages) -> list[StageView]: ...
+    @overload
+    def run(self, op: BrowsePlaces) -> Page: ...
+    @overload
+    def run(self, op: DividePlaces) -> Places: ...
+    @overload
+    def run(self, op: FindRecords) -> list[Record]: ...
+    @overload
+    def run(self, op: Add | Put) -> list[bytes]: ...
+    @overload
+    def run(self, op: Take) -> list[WorkDelivery]: ...
+    @overload
+    def run(self, op: Reserve) -> list[Delivery]: ...
+    @overload
+    def run(self, op: Finish | Ack) -> list[bool]: ...
+    @overload
+    def run(self, op: Redrive) -> int: ...
+    @overload
+    def run(self, op: LookAt) -> QueueView | None: ...
+    @overload
+    def run(self, op: ScanQueues) -> tuple[int, list[bytes]]: ...
+    @overload
+    def run(self, op: Count) -> list[QueueCount]: ...
+    def run(self, op: Op, wait_ms: int = 0) -> Any:
+        """The result of the operation, or its error is raised.
+
+        `wait_ms` is how long to wait for messages where there are none.
+        """
+        return self._carry_out(op, wait_ms)
+
+    @abstractmethod
+    def _carry_out(self, op: Op, wait_ms: int) -> Any:
+        """As `run` says."""

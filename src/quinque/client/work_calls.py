@@ -1,0 +1,215 @@
+"""Operations that put, take, finish and look at messages, as requests in the words of their family.
+
+Called by   broker.py, through CALLS.
+Calls       calls.py for the shape of a row.
+
+The families' words are older than ours, and cannot say all that an operation can: what they cannot
+say is refused here.
+
+Not here: claims, stages, pages, the record (calls.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quinque.client.calls import Call, Request, as_map, asks
+from quinque.errors import BadArgument
+from quinque.model.families import EVENTS, JOBS, Family
+from quinque.model.limits import NEVER_MS
+from quinque.model.ops import Ack, Count, Delivery, GroupCount, Op, Put, QueueCount, Reserve
+from quinque.model.work_ops import (
+    Add,
+    Finish,
+    LookAt,
+    QueueView,
+    Redrive,
+    ScanQueues,
+    Take,
+    WorkDelivery,
+)
+
+# A group that nobody has: QSTATUS tells of each group how many messages its queue has, so that of
+# this one it tells it also where there is no other.
+_NOBODY: Final = b"\0"
+
+
+def _add(op: Add) -> list[Request]:
+    _is_of(op, op.family, JOBS)
+    terms = op.terms
+    words: list[bytes | str | int] = ["TTL", _whole_s("ttl_ms", terms.ttl_ms)]
+    words += ["RETRY", _whole_s("retry_ms", terms.retry_ms)]
+    words += ["REPLICATE", terms.replicas]
+    if terms.delay_ms:
+        words += ["DELAY", _whole_s("delay_ms", terms.delay_ms)]
+    if terms.max_deliveries:
+        words += ["MAXDELIVERIES", terms.max_deliveries]
+    if op.max_length:
+        words += ["MAXLEN", op.max_length]
+    if op.key is not None:
+        words += ["ID", op.key]
+    if op.confirm_ms is None:
+        words += ["ASYNC"]
+    timeout_ms = 0 if op.confirm_ms is None or op.confirm_ms == NEVER_MS else op.confirm_ms
+    return [["ADDJOB", op.queue, body, timeout_ms, *words] for body in op.bodies]
+
+
+def _take(op: Take) -> Request:
+    _is_of(op, op.family, JOBS)
+    whence: Request = ["MATCH", *op.patterns] if op.patterns else ["FROM", *op.queues]
+    return ["GETJOB", "NOHANG", "COUNT", op.count, "WITHCOUNTERS", *whence]
+
+
+def _taken(reply: Any) -> list[WorkDelivery]:
+    return [
+        WorkDelivery(queue, id, body, nacks, requeues)
+        for queue, id, body, _, nacks, _, requeues in reply or ()
+    ]
+
+
+def _finish(op: Finish) -> list[Request]:
+    _is_of(op, op.family, JOBS)
+    return [["ACKJOB" if op.is_ack else "DELJOB", id] for id in op.message_ids]
+
+
+def _put(op: Put) -> list[Request]:
+    _is_of(op, op.family, EVENTS)
+    if op.message_id is not None or op.to_front or op.is_single or not op.ttl_ms:
+        raise BadArgument("QADD chooses the id, puts at the back, and needs a time to live")
+    return [["QADD", op.queue, _seconds(op.ttl_ms), body] for body in op.bodies]
+
+
+def _reserve(op: Reserve) -> list[Request]:
+    _is_of(op, op.family, EVENTS)
+    return [["QGET", op.queue, op.group, "EX", _seconds(op.lease_ms)]] * op.count
+
+
+def _reserved(op: Reserve, replies: list[Any]) -> list[Delivery]:
+    """QGET does not tell how often an event was delivered: 0 stands for that."""
+    return [Delivery(op.queue, id, body, 0) for id, body in filter(None, replies)]
+
+
+def _ack(op: Ack) -> list[Request]:
+    _is_of(op, op.family, EVENTS)
+    if not op.held_only:
+        raise BadArgument("QACK finishes what the group holds")
+    return [["QACK", op.queue, op.group, id] for id in op.message_ids]
+
+
+def _look_at(op: LookAt) -> Request:
+    _is_of(op, op.family, JOBS)
+    return ["QSTAT", op.queue, "DETAILS"]
+
+
+def _queue_view(reply: Any) -> QueueView | None:
+    if reply is None:
+        return None
+    told = as_map(reply)
+    return QueueView(
+        queue=told[b"name"],
+        ready=told[b"len"],
+        delayed=told[b"delayed"],
+        leased=told[b"active"],
+        dead=told[b"dead"],
+        age_ms=told[b"age"] * 1000,
+        idle_ms=told[b"idle"] * 1000,
+        came=told[b"jobs-in"],
+        went=told[b"jobs-out"],
+        is_paused_in=told[b"pause"] in (b"in", b"all"),
+        is_paused_out=told[b"pause"] in (b"out", b"all"),
+        max_deliveries=told[b"max-deliveries"],
+        rate_count=told[b"rate-count"],
+        rate_ms=told[b"rate-seconds"] * 1000,
+        partitions=told.get(b"partitions", 1),
+    )
+
+
+def _scan(op: ScanQueues) -> Request:
+    _is_of(op, op.family, JOBS)
+    return ["QSCAN", op.cursor, "COUNT", op.count, "MINLEN", op.least, "MAXLEN", op.most]
+
+
+def _scanned(reply: Any) -> tuple[int, list[bytes]]:
+    return int(reply[0]), reply[1]
+
+
+def _count(op: Count) -> list[Request]:
+    _is_of(op, op.family, EVENTS)
+    totals: Request = ["QSTATUS", *op.queues, "GROUPS", _NOBODY]
+    groups: Request = ["QSTATUS", *op.queues]
+    return [totals, groups if op.groups is None else [*groups, "GROUPS", *op.groups]]
+
+
+def _counted(op: Count, replies: list[Any]) -> list[QueueCount]:
+    totals = {queue: as_map(as_map(groups)[_NOBODY])[b"total"] for queue, groups in replies[0]}
+    return [
+        QueueCount(
+            queue,
+            totals.get(queue, 0),
+            [_group(name, as_map(told)) for name, told in as_map(groups).items()],
+        )
+        for queue, groups in replies[1]
+    ]
+
+
+def _group(name: bytes, told: dict[bytes, int]) -> GroupCount:
+    return GroupCount(
+        name,
+        told[b"total"],
+        leased=told[b"inprogress"],
+        redo=told[b"redo"],
+        done=told[b"done"],
+        available=told[b"available"],
+    )
+
+
+def _redrive(op: Redrive) -> Request:
+    _is_of(op, op.family, JOBS)
+    if op.queue is None:
+        return ["REDRIVE", *op.message_ids]
+    return ["QREDRIVE", op.queue, *(("COUNT", op.count) if op.count else ())]
+
+
+def _as_it_is(reply: Any) -> Any:
+    return reply
+
+
+def _each(op: Op, replies: list[Any]) -> list[Any]:
+    return replies
+
+
+def _each_whether(op: Op, replies: list[Any]) -> list[bool]:
+    return [bool(reply) for reply in replies]
+
+
+def _is_of(op: Op, family: Family, only: Family) -> None:
+    if family is not only:
+        raise BadArgument(f"{type(op).__name__} has no words for the family {family.name}")
+
+
+def _whole_s(what: str, span_ms: int) -> int:
+    if span_ms % 1000:
+        raise BadArgument(f"{what} {span_ms} is not a whole number of seconds, as ADDJOB takes")
+    return span_ms // 1000
+
+
+def _seconds(span_ms: int) -> str:
+    return f"{span_ms // 1000}.{span_ms % 1000:03}"
+
+
+CALLS: Final[dict[type[Op], Call]] = {
+    # Sent again, these would put, or hand out, more than was asked for.
+    Add: Call(_add, _each, is_safe=False),
+    Put: Call(_put, _each, is_safe=False),
+    Take: asks(_take, _taken, is_safe=False),
+    Reserve: Call(_reserve, _reserved, is_safe=False),
+    # What is finished already is left alone, and said not to be there.
+    Finish: Call(_finish, _each_whether, is_safe=True),
+    Ack: Call(_ack, _each_whether, is_safe=True),
+    # By now somebody may have it again, and it is dead again: that would not have been asked for.
+    Redrive: asks(_redrive, _as_it_is, is_safe=False),
+    # These change nothing.
+    LookAt: asks(_look_at, _queue_view, is_safe=True),
+    ScanQueues: asks(_scan, _scanned, is_safe=True),
+    Count: Call(_count, _counted, is_safe=True),
+}

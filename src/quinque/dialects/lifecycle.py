@@ -1,0 +1,73 @@
+"""What is on record of every message, in words of our own: LIFECYCLE.SHARDS LIFECYCLE.READ.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       options.py.
+
+Not here: what an entry looks like (model/lifecycle.py), how entries are kept (stores/).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quinque.dialects.args import read_int
+from quinque.dialects.command import Command, Session, no_queues
+from quinque.dialects.options import SLOTS_MOST, Options, read_number
+from quinque.errors import NoPermission
+from quinque.model.look_ops import FindRecords, ReadRecord, Record
+from quinque.wire.resp import Value
+
+GROUP: Final = "lifecycle"
+_COUNT: Final = 10_000  # rows; some hundred kB of entries
+
+
+def parse_shards(argv: list[bytes]) -> FindRecords:
+    """LIFECYCLE.SHARDS
+
+    What is on record, shard by shard: the number of the first row, the number that the next will
+    have, and when the first was written (ms since 1970).
+    """
+    return FindRecords()
+
+
+def reply_shards(records: list[Record]) -> Value:
+    """[[shard, first, next, milliseconds], …]"""
+    return [[record.shard, record.first, record.next, record.first_ms] for record in records]
+
+
+def parse_read(argv: list[bytes], session: Session) -> ReadRecord:
+    """LIFECYCLE.READ shard start [COUNT n]
+
+    Entries of the record from the row start on, about COUNT rows (10000), each packed; none at its
+    end. For users who may see every queue.
+    """
+    if not session.sees_all():
+        raise NoPermission("LIFECYCLE.READ is for users who may see every queue")
+    shard = read_int("shard", argv[1], least=0, most=SLOTS_MOST)
+    read = ReadRecord(shard, read_number("start", argv[2]), _COUNT)
+    options = Options("LIFECYCLE.READ", argv, 3)
+    for word in options:
+        if word != b"COUNT":
+            raise options.refused()
+        read.count = options.number(least=1)
+    return read
+
+
+def reply_read(asked: ReadRecord, entries: list[bytes], session: Session) -> Value:
+    """The entries."""
+    return list(entries)
+
+
+COMMANDS: Final = [
+    Command("LIFECYCLE.SHARDS", GROUP, "read", 1, parse_shards, reply_shards, queues=no_queues),
+    Command(
+        "LIFECYCLE.READ",
+        GROUP,
+        "read",
+        -3,
+        parse_read,
+        reply_read,
+        queues=no_queues,
+        with_session=True,
+    ),
+]

@@ -1,0 +1,108 @@
+"""Readers of what the commands of our own have in common: options, whole numbers, families, states.
+
+Called by   claims.py, stages.py, messages.py, lifecycle.py, while they parse.
+Calls       args.py.
+
+    CLAIM.FILL queue subscription 3 17 COUNT 5000 SEAL
+               fixed arguments         options, in any order
+
+Not here: readers that other dialects use too (args.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from quinque.dialects.args import read_int, read_name, refuse_option
+from quinque.errors import BadArgument, printable
+from quinque.model.families import BY_NAME, EVENTS, Family
+from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS
+from quinque.model.states import State
+
+# Lua and JavaScript keep integers in doubles, which are exact up to here.
+EXACT_MOST: Final = (1 << 53) - 1
+SLOTS_MOST: Final = 16_383  # a shard is the number of a slot, or less
+
+STATES: Final = {state.name.lower().encode(): state for state in State}
+
+
+class Options:
+    """The words after the fixed arguments, one option after the other; its value is asked for."""
+
+    def __init__(self, command: str, argv: list[bytes], at: int) -> None:
+        self._command = command
+        self._argv = argv
+        self._at = at
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Each option in upper case. Whoever is given one takes its value before the next."""
+        while self._at < len(self._argv):
+            self._at += 1
+            yield self._argv[self._at - 1].upper()
+
+    def value(self) -> bytes:
+        """The word after the option."""
+        if self._at == len(self._argv):
+            option = printable(self._argv[-1][:64])
+            raise BadArgument(f"{self._command} has nothing after '{option}'")
+        self._at += 1
+        return self._argv[self._at - 1]
+
+    def number(self, least: int = 0, most: int = EXACT_MOST) -> int:
+        """The word after the option, as a whole number."""
+        what = self._argv[self._at - 1].upper().decode("ascii", "replace")
+        return read_int(what, self.value(), least=least, most=most)
+
+    def span_ms(self, least: int = 0) -> int:
+        """The word after the option, as milliseconds."""
+        return self.number(least, SPAN_MOST_MS)
+
+    def shard(self) -> int:
+        """The word after SHARD."""
+        return self.number(0, SLOTS_MOST)
+
+    def rest(self) -> list[bytes]:
+        """All words after the option."""
+        words = self._argv[self._at :]
+        self._at = len(self._argv)
+        return words
+
+    def refused(self) -> BadArgument:
+        """The error for an option that the command does not have."""
+        return refuse_option(self._command, self._argv[self._at - 1])
+
+
+def read_number(what: str, text: bytes, least: int = 0) -> int:
+    """A whole number that every store keeps exactly."""
+    return read_int(what, text, least=least, most=EXACT_MOST)
+
+
+def read_family(text: bytes) -> Family:
+    """A family by its name."""
+    family = BY_NAME.get(text.lower().decode("latin-1"))
+    if family is None:
+        listed = ", ".join(BY_NAME)
+        raise BadArgument(f"family '{printable(text[:64])}' is not one of {listed}")
+    return family
+
+
+def read_queue_of(family: Family, text: bytes) -> bytes:
+    """The name of a queue of that family."""
+    return read_name("queue", text) if family is EVENTS else read_any_queue(text)
+
+
+def read_any_queue(text: bytes) -> bytes:
+    """The name of a queue; that of a worklist may be empty."""
+    return read_name("queue", text) if len(text) > NAME_MOST_BYTES else text
+
+
+def read_states(text: bytes) -> Sequence[State]:
+    """States by their names, with commas between them."""
+    states = []
+    for word in text.lower().split(b","):
+        if word not in STATES:
+            listed = ", ".join(state.decode() for state in STATES)
+            raise BadArgument(f"state '{printable(word[:64])}' is not one of {listed}")
+        states.append(STATES[word])
+    return list(dict.fromkeys(states))

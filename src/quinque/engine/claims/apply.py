@@ -1,0 +1,326 @@
+"""Carry out events on subscriptions, claims and the queues they are on. The only writer of claims.
+
+Called by   stores/embedded/claims.py after journaling, and recover_claims.py for each record.
+Calls       apply_to_queue.py, engine/feed/apply.py, Worklist, Subscription.
+
+Each returns what came and what went, chunks and messages: the store counts their bodies.
+
+While a journal is read back (`in_order` of the queue is False) what a worklist knows of its claims
+is left alone; count_claimed() tells it in the end.
+
+Not here: whether an event is right (decide.py, returning.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quinque.engine.claims.apply_to_queue import (
+    NOTHING,
+    Changed,
+    apply_acked,
+    apply_released,
+    apply_returned,
+)
+from quinque.engine.claims.rows import make_chunk, unpack
+from quinque.engine.claims.subscription import (
+    FILLING,
+    FORFEITED,
+    SEALED,
+    SETTLED,
+    Claim,
+    Mark,
+    Subscription,
+    Subscriptions,
+)
+from quinque.engine.feed.apply import apply_leased
+from quinque.engine.feed.feed import Feed
+from quinque.engine.work.worklist import Worklist
+from quinque.model.claim_events import (
+    ChunkKept,
+    ClaimAcked,
+    Claimed,
+    ClaimEvent,
+    ClaimForfeited,
+    ClaimMarked,
+    ClaimPlayed,
+    ClaimReleased,
+    ClaimReturned,
+    ClaimSealed,
+    ClaimSettled,
+    ClaimShrunk,
+    ClaimsPurged,
+    Subscribed,
+    SubscriptionKept,
+    Unsubscribed,
+)
+from quinque.model.claim_ops import Outcome
+from quinque.model.events import LEASED, Leased
+from quinque.model.families import BY_CODE
+from quinque.model.limits import NEVER_MS
+from quinque.model.message import Message
+
+
+def apply_subscribed(subscriptions: Subscriptions, event: Subscribed, now_ms: int) -> Subscription:
+    """The subscription has a new epoch; it is made if it is not there."""
+    found = _known(subscriptions, event.queue, event.subscription, event.family, event.group)
+    if event.is_new:
+        found.is_known = True
+    found.epoch = event.epoch
+    found.family, found.group = BY_CODE[event.family], event.group
+    found.lease_ms, found.release_ms = event.lease_ms, event.release_ms
+    found.renewed_ms = now_ms
+    subscriptions.remind(found)
+    return found
+
+
+def apply_claimed(
+    subscriptions: Subscriptions,
+    queue: Worklist | Feed,
+    event: Claimed,
+    home: int,
+    rows: Sequence[Sequence[Any]],
+) -> Changed:
+    """The messages are in the claim. `home` is where the store keeps the chunk."""
+    found = _known(subscriptions, event.queue, event.subscription, event.family, event.group)
+    claim = _claim(found, event.number, event.at_ms)
+    chunk = make_chunk(event.chunk, rows, event.rows, home)
+    ids = [row[0] for row in rows]
+    gone: Sequence[Message] = ()
+    if isinstance(queue, Worklist):
+        gone = queue.take_away(ids)
+        queue.went += len(ids)
+        queue.active_ms = event.at_ms
+        if queue.rate is not None:
+            queue.rate.take(len(ids), event.at_ms)
+        if queue.in_order:
+            queue.claimed += len(ids)
+            queue.claimed_keys.update(chunk.keys)
+    else:
+        apply_leased(queue, Leased(LEASED, queue.name, event.group, NEVER_MS, event.cursor, ids))
+    old = claim.take_out(event.chunk)  # only when records were damaged
+    claim.add(chunk)
+    subscriptions.remind(found)
+    return Changed([chunk], gone if old is None else [*gone, old])
+
+
+def apply_sealed(found: Subscription, event: ClaimSealed) -> None:
+    """The claim is complete."""
+    claim = found.claims.get(event.number)
+    if claim is not None and claim.state == FILLING:
+        claim.state = SEALED
+
+
+def apply_played(found: Subscription, event: ClaimPlayed) -> None:
+    """It is counted that somebody set out to read the claim."""
+    claim = found.claims.get(event.number)
+    if claim is not None:
+        claim.plays += 1
+
+
+def apply_marked(found: Subscription, event: ClaimMarked) -> None:
+    """It is known what becomes of the messages."""
+    claim = found.claims.get(event.number)
+    if claim is None:
+        return
+    for id in event.ids:
+        if event.outcome == Outcome.ACK:
+            claim.marks.pop(id, None)
+        else:
+            claim.marks[id] = Mark(event.outcome, event.delay_ms, event.reason)
+
+
+def apply_settled(
+    subscriptions: Subscriptions,
+    found: Subscription,
+    queue: Worklist | None,
+    event: ClaimSettled,
+) -> Changed:
+    """The claim's messages are finished, and no earlier claim can be read any more."""
+    went: list[Message] = []
+    found.settled = max(found.settled, event.number)
+    for number in list(found.claims):
+        if number < event.number and not found.claims[number].is_open:
+            went += found.claims.pop(number).chunks.values()
+    claim = found.claims.get(event.number)
+    if claim is not None:
+        _end(claim, queue, SETTLED, event.at_ms)
+        subscriptions.remind(found)
+    return Changed((), went)
+
+
+def apply_forfeited(
+    subscriptions: Subscriptions,
+    found: Subscription,
+    queue: Worklist | None,
+    event: ClaimForfeited,
+) -> Changed:
+    """The claim holds nothing any more."""
+    found.settled = max(found.settled, event.number)
+    claim = found.claims.get(event.number)
+    if claim is None:
+        return NOTHING
+    _end(claim, queue, FORFEITED, event.at_ms)
+    subscriptions.remind(found)
+    return Changed((), _empty(claim))
+
+
+def apply_shrunk(subscriptions: Subscriptions, event: ClaimShrunk, home: int) -> Changed:
+    """The claim ends with this chunk."""
+    found = _known(subscriptions, event.queue, event.subscription, event.family, b"")
+    claim = _claim(found, event.number, 0)
+    went = _empty(claim, event.chunk)
+    chunk = make_chunk(event.chunk, unpack(event.rows), event.rows, home)
+    claim.add(chunk)
+    if claim.marks:
+        left = claim.where(unpack)
+        claim.marks = {id: mark for id, mark in claim.marks.items() if id in left}
+    return Changed([chunk], went)
+
+
+def apply_purged(found: Subscription, event: ClaimsPurged) -> Changed:
+    """Finished claims up to that number are gone."""
+    went: list[Message] = []
+    for number in list(found.claims):
+        if number <= event.number and not found.claims[number].is_open:
+            went += found.claims.pop(number).chunks.values()
+    return Changed((), went)
+
+
+def apply_unsubscribed(
+    subscriptions: Subscriptions,
+    found: Subscription | None,
+    queue: Worklist | None,
+    event: Unsubscribed,
+) -> Changed:
+    """The subscription is gone."""
+    subscriptions.last_epoch = max(subscriptions.last_epoch, event.epoch)
+    if found is None:
+        return NOTHING
+    went: list[Message] = []
+    for claim in found.claims.values():
+        if claim.is_open:
+            _end(claim, queue, FORFEITED, 0)
+        went += claim.chunks.values()
+    subscriptions.remove(found)
+    return Changed((), went)
+
+
+def apply_subscription_kept(subscriptions: Subscriptions, event: SubscriptionKept) -> Changed:
+    """The subscription is as the record says; of its chunks those are left that it names."""
+    found = _known(subscriptions, event.queue, event.subscription, event.family, event.group)
+    found.is_known = True
+    found.family, found.group = BY_CODE[event.family], event.group
+    found.epoch, found.settled = event.epoch, event.settled
+    found.lease_ms, found.release_ms = event.lease_ms, event.release_ms
+    had, found.claims = found.claims, {}
+    for number, state, plays, began_ms, ended_ms, marks in event.claims:
+        claim = had.pop(number, None) or Claim(number, began_ms)
+        claim.state, claim.plays = state, plays
+        claim.began_ms, claim.ended_ms = began_ms, ended_ms
+        claim.marks = {id: Mark(outcome, ms, reason) for id, outcome, ms, reason in marks}
+        found.claims[number] = claim
+    return Changed((), [chunk for claim in had.values() for chunk in claim.chunks.values()])
+
+
+def apply_chunk_kept(subscriptions: Subscriptions, event: ChunkKept, home: int) -> Changed:
+    """The chunk is in its claim; nothing came if it was there."""
+    found = _known(subscriptions, event.queue, event.subscription, event.family, b"")
+    claim = _claim(found, event.number, 0)
+    if event.chunk in claim.chunks:
+        return NOTHING
+    chunk = make_chunk(event.chunk, unpack(event.rows), event.rows, home)
+    claim.add(chunk)
+    return Changed([chunk], ())
+
+
+def apply(
+    subscriptions: Subscriptions,
+    found: Subscription | None,
+    queue: Worklist | Feed | None,
+    event: ClaimEvent,
+    home: int,
+) -> Changed:
+    """Carry out any event but Subscribed and Claimed. `found` is its subscription, `queue` its
+    queue, if that is there and of the subscription's family."""
+    worklist = queue if isinstance(queue, Worklist) else None
+    changed = NOTHING
+    if isinstance(event, Unsubscribed):
+        changed = apply_unsubscribed(subscriptions, found, worklist, event)
+    elif isinstance(event, SubscriptionKept):
+        changed = apply_subscription_kept(subscriptions, event)
+    elif isinstance(event, ClaimShrunk):
+        changed = apply_shrunk(subscriptions, event, home)
+    elif isinstance(event, ChunkKept):
+        changed = apply_chunk_kept(subscriptions, event, home)
+    elif isinstance(event, ClaimReturned):
+        if worklist is not None:
+            changed = apply_returned(found, worklist, event, home)
+    elif isinstance(event, ClaimAcked):
+        if isinstance(queue, Feed):
+            changed = apply_acked(queue, event)
+    elif isinstance(event, ClaimReleased):
+        if isinstance(queue, Feed):
+            apply_released(queue, event)
+    elif found is not None:
+        if isinstance(event, ClaimSettled):
+            changed = apply_settled(subscriptions, found, worklist, event)
+        elif isinstance(event, ClaimForfeited):
+            changed = apply_forfeited(subscriptions, found, worklist, event)
+        elif isinstance(event, ClaimsPurged):
+            changed = apply_purged(found, event)
+        elif isinstance(event, ClaimSealed):
+            apply_sealed(found, event)
+        elif isinstance(event, ClaimPlayed):
+            apply_played(found, event)
+        elif isinstance(event, ClaimMarked):
+            apply_marked(found, event)
+    return changed
+
+
+def count_claimed(found: Subscription, queue: Worklist) -> None:
+    """The worklist, just read back, knows what of it is in claims of this subscription."""
+    for claim in found.open_claims():
+        queue.claimed += claim.messages
+        for chunk in claim.chunks.values():
+            queue.claimed_keys.update(chunk.keys)
+
+
+def _known(
+    subscriptions: Subscriptions, queue: bytes, name: bytes, code: int, group: bytes
+) -> Subscription:
+    found = subscriptions.find(queue, name)
+    if found is None:
+        found = Subscription(queue, name, BY_CODE[code], group)
+        found.is_known = False
+        subscriptions.add(found)
+    return found
+
+
+def _claim(found: Subscription, number: int, began_ms: int) -> Claim:
+    claim = found.claims.get(number)
+    if claim is None:
+        claim = found.claims[number] = Claim(number, began_ms)
+    return claim
+
+
+def _empty(claim: Claim, first: int = 0) -> list[Message]:
+    """The claim has no chunk from this one on; those that it had."""
+    numbers = [number for number in claim.chunks if number >= first]
+    return [chunk for number in numbers if (chunk := claim.take_out(number)) is not None]
+
+
+def _end(claim: Claim, queue: Worklist | None, state: int, at_ms: int) -> None:
+    """The claim is open no more, and its worklist knows it."""
+    if queue is not None and queue.in_order and claim.is_open:
+        queue.claimed -= claim.messages - claim.returned
+        for chunk in claim.chunks.values():
+            for key, id in chunk.keys.items():
+                if queue.claimed_keys.get(key) == id:
+                    del queue.claimed_keys[key]
+        if not queue.size:
+            queue.set_soonest()
+    claim.state = state
+    claim.ended_ms = at_ms
+    claim.marks = {}

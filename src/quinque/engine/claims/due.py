@@ -1,0 +1,37 @@
+"""What time alone makes true of subscriptions: claims that nobody renews, claims kept too long.
+
+Called by   stores/embedded/claims.py, when the clock reaches `Subscriptions.soonest_ms` and before
+            an operation on a subscription.
+Calls       nothing.
+
+Not here: how claimed messages go back (returning.py).
+"""
+
+from __future__ import annotations
+
+from quinque.engine.claims.subscription import Claim, Subscription
+from quinque.model.limits import CLAIM_KEPT_MS
+
+
+def lapsed_claims(found: Subscription, now_ms: int) -> list[Claim]:
+    """The open claims that are to be forfeited: nobody renewed the subscription for too long."""
+    if not found.release_ms or found.renewed_ms + found.release_ms > now_ms:
+        return []
+    return found.open_claims()
+
+
+def stale_number(found: Subscription, now_ms: int) -> int:
+    """Finished claims up to this number have been kept for long enough; 0 = there are none."""
+    return max(
+        (
+            number
+            for number, claim in found.claims.items()
+            if not claim.is_open and claim.ended_ms + CLAIM_KEPT_MS <= now_ms
+        ),
+        default=0,
+    )
+
+
+def is_stalled(found: Subscription, now_ms: int) -> bool:
+    """Whether it has open claims, and was not renewed for as long as its lease runs."""
+    return found.renewed_ms + found.lease_ms <= now_ms and bool(found.open_claims())

@@ -1,0 +1,227 @@
+"""Subscriptions, their claims, and the chunks these consist of.
+
+Called by   apply.py (writes), decide.py, due.py and views.py (read), stores.
+Calls       nothing.
+
+    subscription ── claim 4 SETTLED ── chunks     readable until the next one is settled
+                 ── claim 5 SEALED  ── chunks
+                 ── claim 6 FILLING ── chunks     only the newest is being filled
+
+To a store a chunk is a message whose body is its rows: it can leave memory and is written again by
+compaction like any other.
+
+Not here: the rules (decide.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quinque.model.claim_ops import ClaimState
+from quinque.model.families import Family
+from quinque.model.limits import CLAIM_KEPT_MS, NEVER_MS
+from quinque.model.message import Message
+
+FILLING = int(ClaimState.FILLING)
+SEALED = int(ClaimState.SEALED)
+SETTLED = int(ClaimState.SETTLED)
+FORFEITED = int(ClaimState.FORFEITED)
+
+Unpack = Callable[[bytes], Sequence[bytes]]
+
+
+class Chunk(Message):
+    """Some rows of a claim; `place` is its number in it, `body` the packed rows.
+
+    ids     packed: a list of as many ids as there are rows, in their order
+    keys    of the messages that have one, its key: id by key
+    """
+
+    __slots__ = ("body_bytes", "ids", "keys", "least_place", "messages", "most_place")
+
+    def __init__(
+        self,
+        number: int,
+        rows: bytes,
+        home: int,
+        ids: bytes,
+        messages: int,
+        body_bytes: int,
+        least_place: int,
+        most_place: int,
+        keys: dict[bytes, bytes],
+    ) -> None:
+        super().__init__(b"", number, 0, rows, home)
+        self.ids = ids
+        self.messages = messages
+        self.body_bytes = body_bytes
+        self.least_place = least_place
+        self.most_place = most_place
+        self.keys = keys
+
+
+class Mark:
+    """What becomes of one message when its claim is settled."""
+
+    __slots__ = ("delay_ms", "outcome", "reason")
+
+    def __init__(self, outcome: int, delay_ms: int, reason: bytes) -> None:
+        self.outcome = outcome
+        self.delay_ms = delay_ms
+        self.reason = reason
+
+
+class Claim:
+    """`returned` counts messages that went back to a worklist, by an event of their own."""
+
+    __slots__ = (
+        "_where",
+        "began_ms",
+        "body_bytes",
+        "chunks",
+        "ended_ms",
+        "marks",
+        "messages",
+        "number",
+        "plays",
+        "returned",
+        "state",
+    )
+
+    def __init__(self, number: int, began_ms: int) -> None:
+        self.number = number
+        self.state = FILLING
+        self.plays = 0
+        self.began_ms = began_ms
+        self.ended_ms = 0
+        self.chunks: dict[int, Chunk] = {}
+        self.messages = 0
+        self.body_bytes = 0
+        self.marks: dict[bytes, Mark] = {}
+        self.returned = 0
+        self._where: dict[bytes, int] | None = None  # chunks by id, once somebody asked
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == FILLING or self.state == SEALED
+
+    def add(self, chunk: Chunk) -> None:
+        self.chunks[chunk.place] = chunk
+        self.messages += chunk.messages
+        self.body_bytes += chunk.body_bytes
+        self._where = None
+
+    def take_out(self, number: int) -> Chunk | None:
+        """The chunk is not in the claim any more; it, if it was."""
+        chunk = self.chunks.pop(number, None)
+        if chunk is not None:
+            self.messages -= chunk.messages
+            self.body_bytes -= chunk.body_bytes
+            self._where = None
+        return chunk
+
+    def in_order(self) -> list[Chunk]:
+        return [self.chunks[number] for number in sorted(self.chunks)]
+
+    def where(self, unpack: Unpack) -> dict[bytes, int]:
+        """The number of its chunk for each id."""
+        if self._where is None:
+            self._where = {}
+            for number, chunk in self.chunks.items():
+                self._where.update(dict.fromkeys(unpack(chunk.ids), number))
+        return self._where
+
+
+class Subscription:
+    """`renewed_ms` is not on record: after a restart a lease begins anew."""
+
+    __slots__ = (
+        "claims",
+        "epoch",
+        "family",
+        "group",
+        "is_known",
+        "lease_ms",
+        "name",
+        "queue",
+        "release_ms",
+        "renewed_ms",
+        "segment",
+        "settled",
+    )
+
+    def __init__(self, queue: bytes, name: bytes, family: Family, group: bytes) -> None:
+        self.queue = queue
+        self.name = name
+        self.family = family
+        self.group = group
+        self.epoch = 0
+        self.settled = 0
+        self.lease_ms = 0
+        self.release_ms = 0
+        self.renewed_ms = 0
+        self.claims: dict[int, Claim] = {}  # by number, the oldest first
+        self.segment = 0  # the journal segment that last recorded all of it
+        # False only while a journal is read: its first record is gone, and one that says all of it
+        # again comes later.
+        self.is_known = True
+
+    @property
+    def newest(self) -> int:
+        """The number of the last claim that was begun."""
+        return max(self.settled, *self.claims) if self.claims else self.settled
+
+    def open_claims(self) -> list[Claim]:
+        return [claim for claim in self.claims.values() if claim.is_open]
+
+    def due_ms(self) -> int:
+        """When time next changes something of it."""
+        due_ms = NEVER_MS
+        for claim in self.claims.values():
+            if not claim.is_open:
+                due_ms = min(due_ms, claim.ended_ms + CLAIM_KEPT_MS)
+            elif self.release_ms:
+                due_ms = min(due_ms, self.renewed_ms + self.release_ms)
+        return due_ms
+
+
+class Subscriptions:
+    """All of a store, by queue and name. Nothing is due in any of them before `soonest_ms`."""
+
+    __slots__ = ("_by_queue", "last_epoch", "segment", "soonest_ms")
+
+    def __init__(self) -> None:
+        self._by_queue: dict[bytes, dict[bytes, Subscription]] = {}
+        self.soonest_ms = NEVER_MS
+        self.last_epoch = 0  # of those that are gone, the newest
+        self.segment = 0  # the journal segment that last recorded it
+
+    def find(self, queue: bytes, name: bytes) -> Subscription | None:
+        return self._by_queue.get(queue, {}).get(name)
+
+    def add(self, subscription: Subscription) -> None:
+        self._by_queue.setdefault(subscription.queue, {})[subscription.name] = subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        of_queue = self._by_queue[subscription.queue]
+        del of_queue[subscription.name]
+        if not of_queue:
+            del self._by_queue[subscription.queue]
+
+    def of(self, queue: bytes) -> list[Subscription]:
+        """Those on one queue, in the order of their names."""
+        of_queue = self._by_queue.get(queue, {})
+        return [of_queue[name] for name in sorted(of_queue)]
+
+    def all(self) -> list[Subscription]:
+        return [each for queue in sorted(self._by_queue) for each in self.of(queue)]
+
+    def remind(self, subscription: Subscription) -> None:
+        """Time may change something of this one."""
+        self.soonest_ms = min(self.soonest_ms, subscription.due_ms())
+
+    def set_soonest(self) -> None:
+        self.soonest_ms = min(
+            (each.due_ms() for some in self._by_queue.values() for each in some.values()),
+            default=NEVER_MS,
+        )

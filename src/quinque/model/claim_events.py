@@ -1,0 +1,266 @@
+"""What the journal holds of subscriptions and their claims: one event per fact.
+
+Called by   engine/claims/ (makes them, carries them out), the journal.
+Calls       nothing.
+
+As in model/events.py, an event is also its record: kinds and the order of fields never change.
+
+`rows` are those of a chunk (model/rows.py), packed; only ClaimReturned has them as they are,
+because each of them is a message again.
+
+Not here: events of queues (model/events.py), of what is staged (model/stage_events.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+SUBSCRIBED: Final = 23
+CLAIMED: Final = 24
+CLAIM_SEALED: Final = 25
+CLAIM_PLAYED: Final = 26
+CLAIM_MARKED: Final = 27
+CLAIM_SETTLED: Final = 28
+CLAIM_ACKED: Final = 29
+CLAIM_RETURNED: Final = 30
+CLAIM_RELEASED: Final = 31
+CLAIM_FORFEITED: Final = 32
+CLAIM_SHRUNK: Final = 33
+CLAIMS_PURGED: Final = 34
+UNSUBSCRIBED: Final = 35
+SUBSCRIPTION_KEPT: Final = 36
+CHUNK_KEPT: Final = 37
+
+
+class Why(IntEnum):
+    """Why claimed messages went back. The journal keeps these numbers."""
+
+    RELEASED = 0  # somebody asked for it
+    FORFEITED = 1  # nobody renewed the subscription
+    SHRUNK = 2  # the claim holds fewer
+    NACKED = 3  # its claim was settled, and they were marked
+    DEAD = 4  # likewise; they are dead
+
+
+class Subscribed(NamedTuple):
+    """Somebody opened the subscription, and has this epoch; `is_new` when it was not there."""
+
+    kind: int
+    queue: bytes
+    family: int
+    subscription: bytes
+    group: bytes
+    epoch: int
+    lease_ms: int
+    release_ms: int
+    is_new: bool
+
+
+class Claimed(NamedTuple):
+    """Messages are in a claim, as its next chunk. They have left their worklist; of a feed, the
+    group has come as far as `cursor` and holds them with no deadline."""
+
+    kind: int
+    queue: bytes
+    family: int
+    subscription: bytes
+    group: bytes
+    number: int
+    chunk: int
+    at_ms: int
+    cursor: int
+    rows: bytes
+
+
+class ClaimSealed(NamedTuple):
+    """The claim is complete."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    number: int
+
+
+class ClaimPlayed(NamedTuple):
+    """Somebody set out to read the claim once more."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    number: int
+
+
+class ClaimMarked(NamedTuple):
+    """What becomes of these when their claim is settled (model/claim_ops.py:Outcome)."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    number: int
+    outcome: int
+    delay_ms: int
+    reason: bytes
+    ids: Sequence[bytes]
+
+
+class ClaimSettled(NamedTuple):
+    """The claim's messages are finished, those apart that an event before this one put back. Of a
+    worklist only this says so."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    number: int
+    at_ms: int
+
+
+class ClaimAcked(NamedTuple):
+    """Because of a settled claim, the group of a feed finished messages it held; one that is worked
+    by one group is gone for everyone."""
+
+    kind: int
+    queue: bytes
+    family: int
+    group: bytes
+    subscription: bytes
+    number: int
+    ids: Sequence[bytes]
+
+
+class ClaimReturned(NamedTuple):
+    """Claimed messages are in their worklist again, each as its row says."""
+
+    kind: int
+    queue: bytes
+    family: int
+    subscription: bytes
+    number: int
+    at_ms: int
+    why: int
+    rows: Sequence[Sequence[Any]]
+
+
+class ClaimReleased(NamedTuple):
+    """The group of a feed may have claimed messages again; those of a claim that shrank are
+    counted one delivery less."""
+
+    kind: int
+    queue: bytes
+    family: int
+    group: bytes
+    subscription: bytes
+    number: int
+    why: int
+    ids: Sequence[bytes]
+
+
+class ClaimForfeited(NamedTuple):
+    """The claim's messages have gone back, by the events before this one."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    number: int
+    at_ms: int
+
+
+class ClaimShrunk(NamedTuple):
+    """The claim ends with this chunk, which has these rows; the other messages have gone back."""
+
+    kind: int
+    queue: bytes
+    family: int
+    subscription: bytes
+    number: int
+    chunk: int
+    rows: bytes
+
+
+class ClaimsPurged(NamedTuple):
+    """Finished claims up to this number are gone."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    number: int
+
+
+class Unsubscribed(NamedTuple):
+    """The subscription is gone, with its claims; none made later has an epoch up to this one.
+    Compaction writes it again, without names."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    epoch: int
+
+
+class SubscriptionKept(NamedTuple):
+    """Compaction wrote again all that is known of a subscription, but its chunks.
+
+    Each claim is a row (number, state, plays, began_ms, ended_ms, marks), a mark is a row
+    (id, outcome, delay_ms, reason).
+    """
+
+    kind: int
+    queue: bytes
+    family: int
+    subscription: bytes
+    group: bytes
+    epoch: int
+    lease_ms: int
+    release_ms: int
+    settled: int
+    claims: Sequence[tuple[int, int, int, int, int, Sequence[tuple[bytes, int, int, bytes]]]]
+
+
+class ChunkKept(NamedTuple):
+    """Compaction wrote a chunk of a claim again."""
+
+    kind: int
+    queue: bytes
+    family: int
+    subscription: bytes
+    number: int
+    chunk: int
+    rows: bytes
+
+
+ClaimEvent = (
+    Subscribed
+    | Claimed
+    | ClaimSealed
+    | ClaimPlayed
+    | ClaimMarked
+    | ClaimSettled
+    | ClaimAcked
+    | ClaimReturned
+    | ClaimReleased
+    | ClaimForfeited
+    | ClaimShrunk
+    | ClaimsPurged
+    | Unsubscribed
+    | SubscriptionKept
+    | ChunkKept
+)
+
+# A record read back, as the event it is.
+AS_CLAIM_EVENT: Final[dict[int, Callable[[Any], ClaimEvent]]] = {
+    SUBSCRIBED: Subscribed._make,
+    CLAIMED: Claimed._make,
+    CLAIM_SEALED: ClaimSealed._make,
+    CLAIM_PLAYED: ClaimPlayed._make,
+    CLAIM_MARKED: ClaimMarked._make,
+    CLAIM_SETTLED: ClaimSettled._make,
+    CLAIM_ACKED: ClaimAcked._make,
+    CLAIM_RETURNED: ClaimReturned._make,
+    CLAIM_RELEASED: ClaimReleased._make,
+    CLAIM_FORFEITED: ClaimForfeited._make,
+    CLAIM_SHRUNK: ClaimShrunk._make,
+    CLAIMS_PURGED: ClaimsPurged._make,
+    UNSUBSCRIBED: Unsubscribed._make,
+    SUBSCRIPTION_KEPT: SubscriptionKept._make,
+    CHUNK_KEPT: ChunkKept._make,
+}

@@ -1,0 +1,257 @@
+"""The operations on claims, and the result of each.
+
+Called by   dialects (make operations, read results), stores (carry them out).
+Calls       nothing.
+
+A subscription reads one queue in claims, numbered from 1. A claim is filled, sealed, and holds the
+same messages from then on, whatever fails, until it is settled: then they are finished. Whoever
+opened the subscription last has its epoch; nobody with an earlier one changes anything any more.
+
+Claimed messages have left a worklist, and do not expire; in a feed the group holds them, and the
+claim has what it needs should they expire there. They lie in the claim as rows
+(model/rows.py), some hundreds to a chunk, so that reading them again costs little.
+
+A queue that is spread over several slots is claimed slot by slot: `shard` says which.
+
+Not here: what an operation does (engine/claims/), messages that are put (model/stage_ops.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from quinque.model.families import Family
+from quinque.model.ops import Op
+
+
+class ClaimState(IntEnum):
+    """The journal keeps these numbers."""
+
+    FILLING = 0
+    SEALED = 1
+    SETTLED = 2  # its messages are finished; it can be read until it is purged
+    FORFEITED = 3  # its messages went back to the queue; it cannot be read
+
+
+class Outcome(IntEnum):
+    """What becomes of a claimed message when its claim is settled. The journal keeps these."""
+
+    ACK = 0
+    NACK = 1  # back to the queue, after a delay if one is given
+    DEAD = 2  # kept among the dead, in a family that has dead ones; else finished
+
+
+@dataclass
+class ClaimView:
+    """A claim as it is now. `plays` counts how often somebody set out to read it."""
+
+    number: int
+    state: ClaimState
+    messages: int
+    body_bytes: int
+    chunks: int
+    plays: int
+    age_ms: int
+
+
+@dataclass
+class SubscriptionView:
+    """A subscription as it is now: its claims that are not purged, the oldest first.
+
+    `settled` is the number of the last claim that was settled or forfeited, with all before it.
+    `backlog` is what could be claimed now, `oldest_ms` how long the first of that has been there.
+    `stamp_us` is the newest place that was given out: what comes later has a larger one. It is
+    stalled when it has open claims and was not renewed for as long as its lease runs.
+    """
+
+    family: Family
+    queue: bytes
+    subscription: bytes
+    group: bytes
+    shard: int
+    shards: int
+    epoch: int
+    settled: int
+    lease_ms: int
+    release_ms: int
+    unrenewed_ms: int
+    is_stalled: bool
+    backlog: int
+    oldest_ms: int
+    stamp_us: int
+    claims: list[ClaimView] = field(default_factory=list)
+
+
+@dataclass
+class OpenClaims(Op):
+    """The caller reads the queue for the subscription from here on, and nobody else does; the
+    result is the SubscriptionView, with a new epoch.
+
+    A subscription that is not renewed for `lease_ms` is stalled; for `release_ms` (0 = never), and
+    its open claims are forfeited. `group` is that of a feed.
+    """
+
+    family: Family
+    queue: bytes
+    subscription: bytes
+    group: bytes
+    lease_ms: int
+    release_ms: int = 0
+    shard: int = 0
+
+
+@dataclass
+class FillClaim(Op):
+    """Move up to `count` messages into the claim; the result is its ClaimView, or None when it is
+    not there and there is nothing to put in it.
+
+    A sealed claim takes no more, and is answered as it is. Only the claim after the last one can be
+    begun, and only when that one is sealed; else BadClaim is raised. Messages of a later place than
+    `until_place` (0 = any) are left. `seals`: the claim is sealed if there is anything in it.
+    Fewer come than asked for when there are no more, or when they are large or very many.
+
+    Raises Superseded, NoSubscription.
+    """
+
+    queue: bytes
+    subscription: bytes
+    epoch: int
+    number: int
+    count: int
+    until_place: int = 0
+    seals: bool = False
+    shard: int = 0
+
+
+@dataclass
+class ReadClaim(Op):
+    """Rows of a claim that is sealed or settled: its chunks from `chunk` on, each packed, as many
+    as fit in a reply and at most `count`. Changes nothing.
+
+    Raises NoClaim when it is not there any more, or forfeited.
+    """
+
+    queue: bytes
+    subscription: bytes
+    number: int
+    chunk: int
+    count: int
+    shard: int = 0
+
+
+@dataclass
+class PlayClaim(Op):
+    """One more play of a sealed or settled claim is counted; the result is its ClaimView.
+
+    With `keep` (0 = all), only so many of its first messages stay in it, and the others go back to
+    the queue uncounted. Raises Superseded, NoSubscription, NoClaim.
+    """
+
+    queue: bytes
+    subscription: bytes
+    epoch: int
+    number: int
+    keep: int = 0
+    shard: int = 0
+
+
+@dataclass
+class MarkClaim(Op):
+    """When the claim is settled, this becomes of these messages of it, in place of ACK; the result
+    is how many of them it has. A later mark takes the place of an earlier one. A nack too many
+    makes a message dead; in a feed there is no delay, and DEAD is ACK.
+
+    Raises NoClaim when the claim is not open.
+    """
+
+    queue: bytes
+    subscription: bytes
+    number: int
+    outcome: Outcome
+    message_ids: Sequence[bytes]
+    delay_ms: int = 0
+    reason: bytes = b""
+    shard: int = 0
+
+
+@dataclass
+class SettleClaims(Op):
+    """All claims up to `number` are settled; the result is how many messages that finished: not
+    those that are marked and go back or are dead, nor in a feed what had ended by itself. What was
+    settled before is left as it is.
+
+    The last one settled can still be read until the next is, or for CLAIM_KEPT_MS. Raises
+    Superseded, NoSubscription.
+    """
+
+    queue: bytes
+    subscription: bytes
+    epoch: int
+    number: int
+    shard: int = 0
+
+
+@dataclass
+class PurgeClaims(Op):
+    """Settled and forfeited claims up to `number` are gone; the result is how many."""
+
+    queue: bytes
+    subscription: bytes
+    number: int
+    shard: int = 0
+
+
+@dataclass
+class ReleaseClaims(Op):
+    """All open claims up to `number` are forfeited: their messages are where they were before, and
+    their deliveries stay counted. The result is how many messages went back.
+
+    Raises Superseded, NoSubscription, WrongType.
+    """
+
+    queue: bytes
+    subscription: bytes
+    epoch: int
+    number: int
+    shard: int = 0
+
+
+@dataclass
+class RenewClaims(Op):
+    """The lease of the subscription begins anew; the result is how many of its claims are open.
+
+    Raises Superseded, NoSubscription.
+    """
+
+    queue: bytes
+    subscription: bytes
+    epoch: int
+    shard: int = 0
+
+
+@dataclass
+class LookAtClaims(Op):
+    """The SubscriptionView, or None."""
+
+    queue: bytes
+    subscription: bytes
+    shard: int = 0
+
+
+@dataclass
+class FindClaims(Op):
+    """The SubscriptionViews of all subscriptions, or of those on one queue."""
+
+    queue: bytes | None = None
+
+
+@dataclass
+class DropClaims(Op):
+    """The subscription is gone; open claims are released first. The result is how many messages
+    went back, or None when there is no such subscription."""
+
+    queue: bytes
+    subscription: bytes
+    shard: int = 0

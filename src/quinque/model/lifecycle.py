@@ -1,0 +1,68 @@
+"""What is recorded of every change of every message's state.
+
+Called by   stores (record), spark/ and the exporter (read).
+Calls       nothing.
+
+One entry per change, for all the messages it was made to at once; each of those is a row, and rows
+are numbered without a gap, per shard. An entry is a list packed with msgpack; the order of its
+fields and all numbers never change.
+
+Kinds and reasons are small integers because readers aggregate hundreds of millions of them.
+
+Not here: how entries are kept (stores/), what is made of them (spark/tables/).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Kind(IntEnum):
+    ADDED = 1  # it came; `sizes` has the bytes of each body
+    DELIVERED = 2  # somebody has it
+    ACKED = 3  # it is finished; in a feed, for that group
+    RETURNED = 4  # it can be had again
+    DELAYED = 5  # it will be ready later
+    EXPIRED = 6  # its life ended
+    DEAD = 7  # it is kept, and is not delivered any more
+    REMOVED = 8  # it is gone, unfinished
+    HELD = 9  # it is leased to nobody, or its lease goes on
+
+
+class Reason(IntEnum):
+    """Why it changed so."""
+
+    NONE = 0
+    LAPSED = 1  # a lease ended
+    NACKED = 2
+    ASKED = 3  # somebody asked for just that
+    DELAY_OVER = 4
+    REDRIVEN = 5  # it was dead
+    CLAIM_SETTLED = 6
+    CLAIM_RELEASED = 7
+    CLAIM_FORFEITED = 8  # nobody renewed it
+    CLAIM_SHRUNK = 9
+    DELETED = 10
+    PURGED = 11  # with all of its state, or its queue
+    NO_ACK = 12  # delivered, and that was all
+    CLAIMED = 13  # delivered to a claim
+    STAGED = 14  # it came with a batch that was published
+
+
+class Entry(NamedTuple):
+    """`number` is that of its first row; `ids` is a packed list of ids, `sizes` one of integers.
+
+    group is that of a feed, or the subscription of a claim; claim is its number, else 0.
+    """
+
+    number: int
+    at_ms: int
+    kind: int
+    reason: int
+    family: int
+    queue: bytes
+    group: bytes
+    claim: int
+    ids: bytes
+    sizes: bytes | None

@@ -1,0 +1,117 @@
+"""What the journal holds of staged batches: one event per fact.
+
+Called by   stores/embedded/stages.py (makes them), stores/embedded/staged.py (carries them out),
+            the journal.
+Calls       nothing.
+
+As in model/events.py, an event is also its record: kinds and the order of fields never change.
+A batch is known by its queue, sink, run and number.
+
+Not here: events of queues (model/events.py), of claims (model/claim_events.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+STAGED: Final = 38
+STAGE_DECIDED: Final = 39
+STAGE_MOVED: Final = 40
+STAGE_DROPPED: Final = 41
+STAGE_KEPT: Final = 42
+PUBLISHED_KEPT: Final = 43
+
+
+class Staged(NamedTuple):
+    """A chunk of a part of a batch lies ready; it takes the place of an earlier one of its number.
+    Compaction writes it again as it is."""
+
+    kind: int
+    queue: bytes
+    family: int
+    sink: bytes
+    run: bytes
+    number: int
+    part: int
+    attempt: int
+    chunk: int
+    at_ms: int
+    rows: bytes
+
+
+class StageDecided(NamedTuple):
+    """The batch consists of these parts, (part, attempt, chunks) each, and of nothing else."""
+
+    kind: int
+    queue: bytes
+    family: int
+    sink: bytes
+    run: bytes
+    number: int
+    at_ms: int
+    parts: Sequence[tuple[int, int, int]]
+
+
+class StageMoved(NamedTuple):
+    """The first `done` chunks of the batch are in the queue; those that this brought there are in
+    the `records` Added or Stored ones that come next. When nothing is left, the batch is
+    published, which is remembered until `until_ms` (0 = for ever)."""
+
+    kind: int
+    queue: bytes
+    sink: bytes
+    run: bytes
+    number: int
+    done: int
+    records: int
+    is_last: bool
+    until_ms: int
+
+
+class StageDropped(NamedTuple):
+    """What was staged for the batch is gone."""
+
+    kind: int
+    queue: bytes
+    sink: bytes
+    run: bytes
+    number: int
+
+
+class StageKept(NamedTuple):
+    """Compaction wrote again what was decided of a batch and how far it is."""
+
+    kind: int
+    queue: bytes
+    family: int
+    sink: bytes
+    run: bytes
+    number: int
+    began_ms: int
+    parts: Sequence[tuple[int, int, int]]
+    done: int
+
+
+class PublishedKept(NamedTuple):
+    """Compaction wrote again that the batch was published."""
+
+    kind: int
+    queue: bytes
+    sink: bytes
+    run: bytes
+    number: int
+    until_ms: int
+
+
+StageEvent = Staged | StageDecided | StageMoved | StageDropped | StageKept | PublishedKept
+
+# A record read back, as the event it is.
+AS_STAGE_EVENT: Final[dict[int, Callable[[Any], StageEvent]]] = {
+    STAGED: Staged._make,
+    STAGE_DECIDED: StageDecided._make,
+    STAGE_MOVED: StageMoved._make,
+    STAGE_DROPPED: StageDropped._make,
+    STAGE_KEPT: StageKept._make,
+    PUBLISHED_KEPT: PublishedKept._make,
+}

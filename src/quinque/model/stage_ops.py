@@ -1,0 +1,121 @@
+"""The operations by which many messages are put once, and the result of each.
+
+Called by   dialects (make operations, read results), stores (carry them out).
+Calls       nothing.
+
+Many writers stage the rows of one batch, each its own part, in chunks; then one of them publishes
+the batch. A batch is known by its sink, its run and its number; numbers of a run grow. What was
+published once is not published again, however often it is staged.
+
+A chunk is packed (msgpack): a list of runs of messages that are alike,
+
+    [ttl_ms, delay_ms, retry_ms, max_deliveries, name, bodies]
+
+`name` is None; or for one body the id it is to have in a feed, or its key in a worklist: when that
+is there already, the message is left out. ttl_ms 0 and retry_ms -1 are the family's defaults. A
+chunk has at most PUBLISH_MOST messages.
+
+Not here: what is put without staging (model/ops.py, model/work_ops.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from quinque.model.families import Family
+from quinque.model.ops import Op
+
+
+class Part(NamedTuple):
+    """What one attempt of one writer staged: so many chunks, numbered from 0."""
+
+    part: int
+    attempt: int
+    chunks: int
+
+
+class Staged(NamedTuple):
+    """`is_decided`: the batch is published or being published, and takes no more."""
+
+    is_decided: bool
+    messages: int  # staged by this attempt of this part so far
+
+
+class Published(NamedTuple):
+    """How many messages this call put into the queue, and how many are left to put."""
+
+    messages: int
+    left: int
+
+
+@dataclass
+class Stage(Op):
+    """The chunk lies ready to be published, for STAGE_KEPT_MS at most; the result is Staged.
+
+    A chunk that is staged again under its number takes the place of the earlier one. Raises
+    BadArgument when the chunk is not as above, WrongType.
+    """
+
+    family: Family
+    queue: bytes
+    sink: bytes
+    run: bytes
+    number: int
+    part: int
+    attempt: int
+    chunk: int
+    rows: bytes
+
+
+@dataclass
+class Publish(Op):
+    """The batch consists of these parts, and some more of it is in the queue: about `count`
+    messages. The result is Published; it is called until nothing is left.
+
+    The first call decides for good what the batch consists of; the parts of later ones are not
+    looked at. When the batch, or one of a larger number of its run, has been published, nothing
+    happens. That it was is remembered for `keep_ms` (0 = for ever).
+
+    Raises NoStage when a part is not there as a whole, QueuePaused, NoReplicas.
+    """
+
+    family: Family
+    queue: bytes
+    sink: bytes
+    run: bytes
+    number: int
+    parts: Sequence[Part]
+    count: int
+    keep_ms: int = 0
+
+
+@dataclass
+class DropStage(Op):
+    """What was staged for the batch is gone, unless it is decided; the result is how many chunks
+    that were."""
+
+    queue: bytes
+    sink: bytes
+    run: bytes
+    number: int
+
+
+@dataclass
+class StageView:
+    """A batch that is staged, or half published."""
+
+    queue: bytes
+    sink: bytes
+    run: bytes
+    number: int
+    is_decided: bool
+    chunks: int
+    body_bytes: int
+    age_ms: int
+
+
+@dataclass
+class FindStages(Op):
+    """The StageViews of all batches that are not wholly published."""

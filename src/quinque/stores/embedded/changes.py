@@ -1,0 +1,275 @@
+"""What an event of the journal says of messages' states, as entries of the record.
+
+Called by   record.py: for each event that was committed, and at the start for those that the
+            record does not have yet.
+Calls       nothing.
+
+Events name the ids they are about. Those that do not (a flush, a claim that is settled) are
+followed by a Change that does.
+
+Not here: where entries are kept (record_files.py), what they mean (model/lifecycle.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgpack
+
+from quinque.engine.queue import Queue
+from quinque.model import events
+from quinque.model.lifecycle import Kind, Reason
+from quinque.model.stage_events import STAGE_MOVED
+from quinque.model.states import State
+
+ROWS_MOST: Final = 1_000  # of one entry
+
+# As plain integers: a member of an enum is looked up more slowly.
+_ADDED: Final = int(Kind.ADDED)
+_DELIVERED: Final = int(Kind.DELIVERED)
+_ACKED: Final = int(Kind.ACKED)
+_RETURNED: Final = int(Kind.RETURNED)
+_DELAYED: Final = int(Kind.DELAYED)
+_EXPIRED: Final = int(Kind.EXPIRED)
+_DEAD: Final = int(Kind.DEAD)
+_REMOVED: Final = int(Kind.REMOVED)
+_HELD: Final = int(Kind.HELD)
+_LAPSED: Final = int(Reason.LAPSED)
+_NACKED: Final = int(Reason.NACKED)
+_REDRIVEN: Final = int(Reason.REDRIVEN)
+_PURGED: Final = int(Reason.PURGED)
+_NO_ACK: Final = int(Reason.NO_ACK)
+_STAGED: Final = int(Reason.STAGED)
+
+_WHY_REQUEUED: Final = {
+    events.LAPSE: _LAPSED,
+    events.NACK: _NACKED,
+    events.ENQUEUE: int(Reason.ASKED),
+    events.DELAY_OVER: int(Reason.DELAY_OVER),
+}
+_WHY_REMOVED: Final = {
+    events.FINISHED: (_ACKED, 0),
+    events.DELETED: (_REMOVED, int(Reason.DELETED)),
+    events.PURGED: (_REMOVED, _PURGED),
+    events.NO_ACK: (_ACKED, _NO_ACK),
+}
+
+CHANGE: Final = -1  # among the kinds of events
+
+
+class Change(NamedTuple):
+    """What became of messages that the event before it does not name. `mark` is CHANGE; `ids` is a
+    list, or one that is packed already and has no more than ROWS_MOST."""
+
+    mark: int
+    kind: int
+    reason: int
+    family: int
+    queue: bytes
+    group: bytes
+    claim: int
+    ids: Sequence[bytes] | bytes
+    sizes: Sequence[int] | None
+
+
+def purged(queue: Queue, ids: Sequence[bytes]) -> Change:
+    """All that was in the queue is gone."""
+    return Change(CHANGE, _REMOVED, _PURGED, queue.family.code, queue.name, b"", 0, ids, None)
+
+
+class Changes:
+    """Entries, packed, of the events that were told; rows are numbered on from `number`."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number  # of the next row
+        self.at_ms = 0  # when the events that are told now were committed
+        self.skipped = 0  # so many of the next rows are on record already
+        self.entries: list[bytes] = []
+        self.size_bytes = 0  # of the entries
+        self.families: dict[bytes, int] = {}
+        self._staged = 0  # so many of the next events bring messages of a staged batch
+        self._pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True).pack
+        self._tellers: dict[int, Callable[[Any], None]] = {
+            CHANGE: self._change,
+            events.STORED: self._stored,
+            events.LEASED: self._leased,
+            events.ACKED: self._acked,
+            events.RELEASED: self._released,
+            events.LAPSED: self._lapsed,
+            events.EXPIRED: self._expired,
+            events.REMOVED: self._removed,
+            events.ADDED: self._added,
+            events.TAKEN: self._taken,
+            events.REQUEUED: self._requeued,
+            events.HELD: self._held,
+            events.DIED: self._died,
+            events.REDRIVEN: self._redriven,
+            STAGE_MOVED: self._stage_moved,
+        }
+
+    def know(self, queues: Mapping[bytes, Queue]) -> None:
+        """Which family each queue is of: most events do not say."""
+        self.families = {name: queue.family.code for name, queue in queues.items()}
+
+    def tell(self, event: Any) -> None:
+        """What the event, or the record that was read back, says is among the entries."""
+        self._tellers.get(event[0], _tell_nothing)(event)
+
+    def put(
+        self,
+        kind: int,
+        reason: int,
+        family: int,
+        queue: bytes,
+        group: bytes,
+        claim: int,
+        ids: Sequence[bytes],
+        sizes: Sequence[int] | None,
+    ) -> None:
+        """One more change, of these messages."""
+        count = len(ids)
+        if count > ROWS_MOST or self.skipped:
+            self._put_some(kind, reason, family, queue, group, claim, ids, sizes)
+        elif count:
+            pack, number, at_ms = self._pack, self.number, self.at_ms
+            packed = None if sizes is None else pack(sizes)
+            entry = pack(
+                (number, at_ms, kind, reason, family, queue, group, claim, pack(ids), packed)
+            )
+            self.entries.append(entry)
+            self.size_bytes += len(entry)
+            self.number = number + count
+
+    def take(self) -> list[bytes]:
+        """The entries, which are then the caller's."""
+        entries = self.entries
+        self.entries = []
+        self.size_bytes = 0
+        return entries
+
+    def _put_some(
+        self,
+        kind: int,
+        reason: int,
+        family: int,
+        queue: bytes,
+        group: bytes,
+        claim: int,
+        ids: Sequence[bytes],
+        sizes: Sequence[int] | None,
+    ) -> None:
+        """The rows that are not on record yet, in several entries if they are many."""
+        at = min(self.skipped, len(ids))
+        self.skipped -= at
+        while at < len(ids):
+            end = at + ROWS_MOST
+            some = None if sizes is None else sizes[at:end]
+            self.put(kind, reason, family, queue, group, claim, ids[at:end], some)
+            at = end
+
+    # -- one method per kind of event ------------------------------------------------------------
+
+    def _change(self, event: Change) -> None:
+        _, kind, reason, family, queue, group, claim, ids, sizes = event
+        if isinstance(ids, bytes):
+            if not self.skipped:
+                packed = None if sizes is None else self._pack(sizes)
+                entry = self._pack((self.number, self.at_ms, *event[1:7], ids, packed))
+                self.entries.append(entry)
+                self.size_bytes += len(entry)
+                self.number += _length(ids)
+                return
+            ids = msgpack.unpackb(ids, raw=True)
+        self.put(kind, reason, family, queue, group, claim, ids, sizes)
+
+    def _stage_moved(self, event: Any) -> None:
+        self._staged = event[6]
+
+    def _reason(self) -> int:
+        """Why messages come that were staged."""
+        self._staged -= 1
+        return _STAGED
+
+    def _stored(self, event: Any) -> None:
+        _, queue, family, place, _, _, _, ids, bodies = event
+        self.families[queue] = family
+        if ids is None:
+            ids = [b"%d" % number for number in range(place, place + len(bodies))]
+        reason = self._reason() if self._staged else 0
+        self.put(_ADDED, reason, family, queue, b"", 0, ids, list(map(len, bodies)))
+
+    def _leased(self, event: Any) -> None:
+        _, queue, group, deadline_ms, _, ids = event
+        family = self.families.get(queue, 0)
+        self.put(_DELIVERED, 0, family, queue, group, 0, ids, None)
+        if not deadline_ms:
+            self.put(_ACKED, _NO_ACK, family, queue, group, 0, ids, None)
+
+    def _acked(self, event: Any) -> None:
+        _, queue, group, ids = event
+        self.put(_ACKED, 0, self.families.get(queue, 0), queue, group, 0, ids, None)
+
+    def _released(self, event: Any) -> None:
+        _, queue, group, ids = event
+        self.put(_RETURNED, _NACKED, self.families.get(queue, 0), queue, group, 0, ids, None)
+
+    def _lapsed(self, event: Any) -> None:
+        _, queue, group, ids = event
+        self.put(_RETURNED, _LAPSED, self.families.get(queue, 0), queue, group, 0, ids, None)
+
+    def _expired(self, event: Any) -> None:
+        _, queue, ids = event
+        self.put(_EXPIRED, 0, self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+    def _removed(self, event: Any) -> None:
+        queue, ids = event[1], event[2]
+        why, group = events.FINISHED, b""  # as in a journal of before, where neither is there
+        if len(event) > 3:
+            why, group = event[3], event[4]
+        kind, reason = _WHY_REMOVED[why]
+        family = self.families.get(queue, 0)
+        if group:  # which finished it, and with that it is over for everyone
+            self.put(kind, reason, family, queue, group, 0, ids, None)
+        self.put(kind, reason, family, queue, b"", 0, ids, None)
+
+    def _added(self, event: Any) -> None:
+        _, queue, family, _, _, terms, _, ids, bodies = event
+        self.families[queue] = family
+        reason = self._reason() if self._staged else 0
+        self.put(_ADDED, reason, family, queue, b"", 0, ids, list(map(len, bodies)))
+        if terms[1]:
+            self.put(_DELAYED, 0, family, queue, b"", 0, ids, None)
+
+    def _taken(self, event: Any) -> None:
+        _, queue, _, due_ms, ids = event
+        reason = 0 if due_ms else _NO_ACK
+        self.put(_DELIVERED, reason, self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+    def _requeued(self, event: Any) -> None:
+        _, queue, _, why, due_ms, _, ids = event
+        kind = _DELAYED if due_ms else _RETURNED
+        self.put(kind, _WHY_REQUEUED[why], self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+    def _held(self, event: Any) -> None:
+        _, queue, state, _, ids = event
+        kind = _DELAYED if state == int(State.DELAYED) else _HELD
+        self.put(kind, 0, self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+    def _died(self, event: Any) -> None:
+        _, queue, _, is_nack, _, ids = event
+        reason = _NACKED if is_nack else _LAPSED
+        self.put(_DEAD, reason, self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+    def _redriven(self, event: Any) -> None:
+        _, queue, _, _, ids = event
+        self.put(_RETURNED, _REDRIVEN, self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+
+def _tell_nothing(event: Any) -> None:
+    """It is not about a change of a message's state."""
+
+
+def _length(packed: bytes) -> int:
+    """Of a packed list of up to 65,535 items: in its first byte, or in the two after it."""
+    return packed[0] & 0x0F if packed[0] < 0xA0 else packed[1] << 8 | packed[2]

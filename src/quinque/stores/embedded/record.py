@@ -1,0 +1,302 @@
+"""The record of what happened to every message: made of what the journal wrote, kept beside it.
+
+Called by   store.py (after each commit, and to read), recover.py (what the journal has and the
+            record has not).
+Calls       changes.py (what events say), record_files.py (where entries are kept).
+
+Events that were committed wait, as they are, until there are some hundred or somebody wants to read
+them; then they are written as entries. A frame says how far in the journal it has come, so that
+nothing is missing and nothing is there twice, whenever the process ends: recovery tells the rest.
+
+The record never holds up the broker, and leaves the last SPARE_BYTES of the disk to the journal.
+When there is no more room its oldest file goes; when there is only one, the newest rows wait in
+memory, and past BACKLOG_BYTES they are lost: their numbers are missing.
+
+Not here: what an entry says (model/lifecycle.py), the bytes (record_frames.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from quinque.engine.queue import Queue
+from quinque.errors import BadArgument
+from quinque.model.events import FLUSHED, FORGOTTEN
+from quinque.model.look_ops import FindRecords, ReadRecord, Record
+from quinque.stores.clock import Clock
+from quinque.stores.embedded.changes import Changes, purged
+from quinque.stores.embedded.journal import Journal
+from quinque.stores.embedded.record_files import RecordFiles
+from quinque.stores.embedded.record_frames import Frame, Position, frame_bytes
+from quinque.stores.keeping import Keeping as Keeping
+
+FOLDER: Final = "lifecycle"
+FRAME_BYTES: Final = 64 << 10
+FILE_BYTES: Final = 16 << 20
+BACKLOG_BYTES: Final = 8 << 20
+# Some hundred events are half a millisecond's work; and they hold on to bodies until then. Half of
+# the notes are events where a turn has only one.
+_NOTES_MOST: Final = 500
+_JOURNAL_BYTES_MOST: Final = 256 << 10
+_RETIRE_MS: Final = 10_000
+_READ_ROWS_MOST: Final = 100_000
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+log = logging.getLogger("quinque.lifecycle")
+
+
+class Recorder:
+    def __init__(self, folder: Path, keeping: Keeping, segments: range, clock: Clock) -> None:
+        """The record of the folder, whose journal has these segments. Raises OSError."""
+        self._keeping = keeping
+        self._clock = clock
+        self._files = files = RecordFiles(folder / FOLDER)
+        self._journal_bytes = 0
+        self._unwritten: list[tuple[bytes, int, int, int]] = []  # frame, first row, rows, at_ms
+        self._retired_ms = 0
+        self.lost_rows = 0
+        self.failure = ""
+        self._begin_from(files.last, segments)
+        # Events; after those of a turn that was committed, its at_ms.
+        self._notes: list[Any] = []
+        self._journal: Journal | None = None
+        self._queues: Mapping[bytes, Queue] = {}
+        self._knows = False
+        self.runners: dict[type, Callable[[Any], Any]] = {
+            FindRecords: self._find_records,
+            ReadRecord: self._read_record,
+        }
+
+    def _begin_from(self, last: Frame | None, segments: range) -> None:
+        """What the journal, which has these segments, holds beyond that frame is to be told."""
+        number = self._files.next
+        self._position = (0, 0)
+        self._is_telling = False
+        skipped = 0
+        if last is not None and not last.is_end and last.position.segment in segments:
+            segment, offset, skipped = last.position
+            self._position = (segment, offset)
+            self._is_telling = True
+        elif self._files.were_any and (last is None or not last.is_end):
+            log.warning("what came after row %d is not on record, and not known", number - 1)
+            number += 1
+        self._changes = Changes(number)
+        self._changes.skipped = skipped
+        self._position_row = number - skipped  # the first row after that position
+        self._framed = number  # the first row that is in no frame
+
+    # -- while the journal is read back ------------------------------------------------------
+
+    def is_news(self, segment: int, start: int, at_ms: int, queues: Mapping[bytes, Queue]) -> bool:
+        """Whether the batch there is not on record yet. If so, it is told from here on."""
+        if not self._is_telling or (segment, start) < self._position:
+            return False
+        if not self._knows:
+            self._changes.know(queues)
+            self._knows = True
+        self._changes.at_ms = at_ms
+        return True
+
+    def tell(self, record: Any, queue: Queue | None, gone: Any) -> None:
+        """The record is told; `gone` is what it took away from the queue."""
+        self._changes.tell(record)
+        if (record[0] == FLUSHED or record[0] == FORGOTTEN) and queue is not None and gone:
+            self._changes.tell(purged(queue, [message.id for message in gone]))
+        if self._changes.size_bytes >= FRAME_BYTES:
+            self._end_frame()
+
+    def is_ahead(self, journal: Journal) -> bool:
+        """Whether the record had more than the journal, as when the power went before the journal
+        was synced; that is cut off, and all after what is left is to be told anew."""
+        segment = max(journal.sizes)
+        if not self._is_telling or not self._files.cut_beyond(segment, journal.sizes[segment]):
+            return False
+        self._unwritten = []
+        self._knows = False
+        self._begin_from(self._files.last, range(segment + 1))
+        return True
+
+    def start(self, journal: Journal, queues: Mapping[bytes, Queue]) -> None:
+        """What the journal holds is on record; if recording is on, all that it is given is."""
+        self._files.is_open()
+        self._journal = journal
+        self._queues = queues
+        changes = self._changes
+        changes.skipped = 0
+        if changes.entries:
+            self._end_frame()
+        changes.at_ms = self._clock.now_us() // 1000
+        last = self._files.last
+        self._position = (journal.segment, journal.sizes[journal.segment])
+        self._position_row = changes.number
+        if self._keeping.is_on:
+            changes.know(queues)
+            self._end_frame()
+            self._notes = []
+            journal.notes = self._notes
+            journal.before_drop = self.settle
+        elif self._files.were_any and (last is None or not last.is_end):
+            self._end_frame(is_end=True)
+        self._flush()
+        self._sync()  # from here on there is a position to go on from
+        self._retire()
+
+    # -- while the broker works --------------------------------------------------------------
+
+    def committed(self, journal: Journal, at_ms: int) -> None:
+        """What was appended is in the journal, and is to be recorded."""
+        notes = self._notes
+        if not notes or isinstance(notes[-1], int):  # nothing was
+            return
+        notes.append(at_ms)
+        self._journal_bytes += journal.batch_bytes
+        if len(notes) >= _NOTES_MOST or self._journal_bytes >= _JOURNAL_BYTES_MOST:
+            self.write()
+
+    def write(self) -> None:
+        """What was committed is in the file, or waits for room."""
+        changes, notes, journal = self._changes, self._notes, self._journal
+        tell = changes.tell
+        done = 0
+        for at, note in enumerate(notes):
+            if isinstance(note, int):
+                changes.at_ms = note
+                for event in notes[done:at]:
+                    tell(event)
+                    if changes.size_bytes >= FRAME_BYTES:
+                        self._end_frame()
+                done = at + 1
+        if done and journal is not None:
+            del notes[:done]
+            self._journal_bytes = 0
+            self._position = (journal.segment, journal.sizes[journal.segment])
+            self._position_row = changes.number
+        if changes.entries:
+            self._end_frame()
+        if self._unwritten:
+            self._flush()
+        if self._changes.at_ms - self._retired_ms >= _RETIRE_MS:
+            self._retire()
+
+    def settle(self) -> None:
+        """What was committed is on the disk, if it has room: the journal of it may go."""
+        self.write()
+        self._end_frame()
+        self._flush()
+        self._sync()
+
+    def info(self) -> dict[str, int | str]:
+        self.write()
+        files = self._files
+        status = "ok" if self._keeping.is_on else "off"
+        return {
+            "lifecycle_status": "failing" if self.failure else status,
+            "lifecycle_rows": files.next - files.files[0].first if files.files else 0,
+            "lifecycle_next_row": files.next,
+            "lifecycle_bytes": files.total_bytes,
+            "lifecycle_lost_rows": self.lost_rows,
+        }
+
+    def close(self) -> None:
+        """What was committed is on the disk, if it has room, and the files are closed."""
+        self.write()
+        try:
+            self._files.close()
+        except OSError as exc:
+            self._fail(exc)
+
+    def let_go(self) -> None:
+        """The files are closed as they are."""
+        self._files.let_go()
+
+    # -- looking -----------------------------------------------------------------------------
+
+    def _find_records(self, op: FindRecords) -> list[Record]:
+        self.write()
+        self._retire()
+        files = self._files.files
+        if not files:
+            return []
+        return [Record(0, files[0].first, self._files.next, files[0].first_ms)]
+
+    def _read_record(self, op: ReadRecord) -> list[bytes]:
+        if op.shard:
+            raise BadArgument(f"there is no shard {op.shard}")
+        if self._notes and op.start + op.count > self._files.next:
+            self.write()
+        if op.start >= self._files.next:
+            return []
+        try:
+            return self._files.read(max(1, op.start), min(max(1, op.count), _READ_ROWS_MOST))
+        except OSError as exc:
+            log.error("the record could not be read: %s", exc.strerror)
+            return []
+
+    # -- shared steps ------------------------------------------------------------------------
+
+    def _end_frame(self, *, is_end: bool = False) -> None:
+        """The entries there are, and how far the journal was told, are a frame to be written."""
+        changes = self._changes
+        first, rows = self._framed, changes.number - self._framed
+        position = Position(*self._position, changes.number - self._position_row)
+        entries = changes.take()
+        data = frame_bytes(first, rows, entries, changes.at_ms, position, is_end=is_end)
+        self._unwritten.append((data, first, rows, changes.at_ms))
+        self._framed = changes.number
+
+    def _flush(self) -> None:
+        """Frames are written, as far as there is room."""
+        most_bytes = self._keeping.max_bytes
+        file_bytes = min(FILE_BYTES, most_bytes // 8) if most_bytes else FILE_BYTES
+        done = 0
+        while done < len(self._unwritten):
+            try:
+                self._files.append(*self._unwritten[done], file_bytes)
+            except OSError as exc:
+                if exc.errno in _NO_ROOM and len(self._files.files) > 1:
+                    self._files.drop_oldest()
+                    continue
+                self._fail(exc)
+                break
+            self.failure = ""
+            done += 1
+        del self._unwritten[:done]
+        self._limit_backlog()
+
+    def _sync(self) -> None:
+        try:
+            self._files.sync()
+        except OSError as exc:
+            self._fail(exc)
+
+    def _limit_backlog(self) -> None:
+        size_bytes = sum(len(frame[0]) for frame in self._unwritten)
+        while size_bytes > BACKLOG_BYTES:
+            data, _, rows, _ = self._unwritten.pop(0)
+            size_bytes -= len(data)
+            self.lost_rows += rows
+
+    def _fail(self, exc: OSError) -> None:
+        if not self.failure:
+            log.error("the record could not be written: %s", exc.strerror)
+        self.failure = exc.strerror or str(exc)
+
+    def _retire(self) -> None:
+        """Files that are too old, or too much, are gone; and names of queues that are."""
+        self._retired_ms = now_ms = self._clock.now_us() // 1000
+        files, keeping = self._files, self._keeping
+        while len(files.files) > 1 and (
+            0 < keeping.max_bytes < files.total_bytes
+            or (keeping.max_age_ms and files.files[1].first_ms < now_ms - keeping.max_age_ms)
+        ):
+            try:
+                files.drop_oldest()
+            except OSError as exc:
+                self._fail(exc)
+                return
+        if not self._notes and len(self._changes.families) > 2 * len(self._queues) + 1_000:
+            self._changes.know(self._queues)

@@ -1,0 +1,366 @@
+"""Operations on staged batches: decide, append, apply.
+
+Called by   store.py.
+Calls       staged.py (state), stores/staged_rows.py (chunks), engine/ (what is put into queues).
+
+Some chunks move into the queue at a time. One record says how far the batch then is, and the
+records after it have the messages; they are written together, so a message is put once.
+
+Not here: what a queue does with messages (engine/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from quinque.engine.claims.rows import chunk_sizes
+from quinque.engine.feed import decide as feed_rules
+from quinque.engine.feed.apply import apply_stored
+from quinque.engine.feed.feed import Feed
+from quinque.engine.work import decide as work_rules
+from quinque.engine.work.apply import apply_added
+from quinque.engine.work.worklist import Worklist
+from quinque.errors import NoReplicas, NoStage, QueuePaused
+from quinque.model.events import Added, Event, Stored
+from quinque.model.families import Family
+from quinque.model.limits import PUBLISH_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
+from quinque.model.ops import Put
+from quinque.model.stage_events import (
+    STAGE_DECIDED,
+    STAGE_DROPPED,
+    STAGE_MOVED,
+    STAGED,
+    StageDecided,
+    StageDropped,
+    StageEvent,
+    StageMoved,
+)
+from quinque.model.stage_events import Staged as StagedEvent
+from quinque.model.stage_ops import (
+    DropStage,
+    FindStages,
+    Publish,
+    Published,
+    Stage,
+    Staged,
+    StageView,
+)
+from quinque.model.work_ops import Add, Terms
+from quinque.stores.embedded.feed_operations import FeedOperations
+from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.names import Names
+from quinque.stores.embedded.staged import Batch, Name, StagedChunk
+from quinque.stores.embedded.worklists import Worklists
+from quinque.stores.staged_rows import Run, staged_runs
+
+_RECORD_BYTES: Final = 160  # what a record of messages takes beside bodies and names
+
+
+class StageOperations:
+    def __init__(self, lists: Worklists, feeds: FeedOperations, names: Names) -> None:
+        self._books = lists.books
+        self._lists = lists
+        self._feeds = feeds
+        self._names = names
+        self._stages = lists.books.stages
+        self.runners: dict[type, Callable[[Any], Any]] = {
+            Stage: self._stage,
+            Publish: self._publish,
+            DropStage: self._drop,
+            FindStages: self._find,
+        }
+
+    # -- one method per operation -------------------------------------------------------------
+
+    def _stage(self, op: Stage) -> Staged:
+        now_ms = self._begin()
+        staged_runs(op.family, op.rows)
+        self._check_family(op.family, op.queue)
+        name = (op.queue, op.sink, op.run, op.number)
+        batch = self._stages.batches.get(name)
+        if self._stages.is_published(name, now_ms) or (batch is not None and batch.is_decided):
+            return Staged(True, 0)
+        event = StagedEvent(
+            STAGED,
+            op.queue,
+            op.family.code,
+            op.sink,
+            op.run,
+            op.number,
+            op.part,
+            op.attempt,
+            op.chunk,
+            self._books.at_ms,
+            op.rows,
+        )
+        self._carry(event, SPARE_BYTES)
+        chunks = self._stages.batches[name].chunks
+        return Staged(
+            False,
+            sum(
+                chunk.messages
+                for place, chunk in chunks.items()
+                if place[0] == op.part and place[1] == op.attempt
+            ),
+        )
+
+    def _publish(self, op: Publish) -> Published:
+        now_ms = self._begin()
+        name = (op.queue, op.sink, op.run, op.number)
+        if self._stages.is_published(name, now_ms):
+            return Published(0, 0)
+        batch = self._stages.batches.get(name)
+        if batch is None or not batch.is_decided:
+            self._check_whole(op, batch)
+        self._check_room(op)
+        if batch is None or not batch.is_decided:
+            batch = self._decide(op, name, batch)
+        left = batch.left()
+        some = _first_chunks(left, min(op.count, PUBLISH_MOST))
+        until_ms = now_ms + op.keep_ms if op.keep_ms else 0
+        is_last = len(some) == len(left)
+        put = self._move(batch, some, is_last=is_last, until_ms=until_ms)
+        if is_last:
+            self._drop_older(name)
+        return Published(put, sum(chunk.messages for chunk in left[len(some) :]))
+
+    def _drop(self, op: DropStage) -> int:
+        self._begin()
+        batch = self._stages.batches.get((op.queue, op.sink, op.run, op.number))
+        if batch is None or batch.is_decided:
+            return 0
+        count = len(batch.chunks)
+        self._carry(StageDropped(STAGE_DROPPED, *batch.name))
+        return count
+
+    def _find(self, op: FindStages) -> list[StageView]:
+        now_ms = self._begin()
+        return [
+            StageView(
+                *batch.name,
+                batch.is_decided,
+                len(batch.chunks),
+                sum(chunk.body_bytes for chunk in batch.chunks.values()),
+                max(0, now_ms - batch.began_ms),
+            )
+            for _, batch in sorted(self._stages.batches.items())
+        ]
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def settle_due(self, now_ms: int) -> None:
+        """A batch that nobody published for long is gone, and so is what was remembered for long
+        enough: the first of them. Without a record of it, recovery finds the same."""
+        batch, run = self._stages.take_due(now_ms)
+        self._books.at_ms = now_ms
+        if batch is not None:
+            event = StageDropped(STAGE_DROPPED, *batch.name)
+            self._books.try_append(event)
+            self._apply(event)
+        elif run is not None:
+            del self._stages.published[run]
+
+    # -- shared steps -------------------------------------------------------------------------
+
+    def _check_whole(self, op: Publish, batch: Batch | None) -> None:
+        """Raises NoStage when a part is not there as a whole."""
+        chunks = batch.chunks if batch is not None else {}
+        for part, attempt, count in op.parts:
+            if any((part, attempt, number) not in chunks for number in range(count)):
+                raise NoStage(op.sink, op.number, part, attempt)
+
+    def _decide(self, op: Publish, name: Name, batch: Batch | None) -> Batch:
+        """The batch consists of these parts, and there is room to move the first of it."""
+        parts = [(part, attempt, chunks) for part, attempt, chunks in op.parts]
+        chunks = list(batch.chunks.values()) if batch is not None else []
+        size_bytes = sum(
+            2 * self._books.bodies.size_of(chunk) + _RECORD_BYTES
+            for chunk in _first_chunks(chunks, op.count)
+        )
+        event = StageDecided(
+            STAGE_DECIDED,
+            op.queue,
+            op.family.code,
+            op.sink,
+            op.run,
+            op.number,
+            self._books.at_ms,
+            parts,
+        )
+        self._carry(event, SPARE_BYTES + size_bytes)
+        return self._stages.batches[name]
+
+    def _check_room(self, op: Publish) -> None:
+        """Raises WrongType, QueuePaused, NoReplicas when the queue takes nothing."""
+        self._check_family(op.family, op.queue)
+        if op.family.is_worklist:
+            if self._names.known_node().is_leaving:
+                raise NoReplicas(
+                    "this node is leaving and keeps no new job; there is no other node"
+                )
+            queue = self._lists.settled(op.family, op.queue, self._books.at_ms)
+            if queue is not None and queue.is_paused_in:
+                raise QueuePaused(op.queue)
+
+    def _move(
+        self, batch: Batch, chunks: Sequence[StagedChunk], *, is_last: bool, until_ms: int
+    ) -> int:
+        """The chunks are in the queue; how many messages that put there."""
+        runs = [
+            run
+            for chunk in chunks
+            for run in staged_runs(batch.family, self._books.bodies.of(chunk))
+        ]
+        queue: Worklist | Feed
+        events: Sequence[Added | Stored]
+        is_new = batch.name[0] not in self._books.queues
+        if batch.family.is_worklist:
+            queue = self._worklist(batch)
+            events = self._added(queue, runs)
+        else:
+            queue = self._feed(batch)
+            events = self._stored(queue, runs)
+        size_bytes = sum(map(_record_bytes, events))
+        done = batch.done + len(chunks)
+        moved = StageMoved(STAGE_MOVED, *batch.name, done, len(events), is_last, until_ms)
+        self._carry(moved, SPARE_BYTES + size_bytes)
+        if events and is_new:
+            if isinstance(queue, Worklist):
+                self._lists.keep(queue)
+            else:
+                self._books.queues[queue.name] = queue
+        for event in events:
+            self._put(queue, event)
+        return sum(len(event.bodies) for event in events)
+
+    def _worklist(self, batch: Batch) -> Worklist:
+        now_ms = self._books.at_ms
+        queue = self._lists.settled(batch.family, batch.name[0], now_ms)
+        return queue or Worklist(batch.name[0], batch.family, self._books.directory, now_ms)
+
+    def _feed(self, batch: Batch) -> Feed:
+        queue = self._feeds.find(batch.family, batch.name[0])
+        return queue or Feed(batch.name[0], batch.family)
+
+    def _added(self, queue: Worklist, runs: Sequence[Run]) -> list[Added]:
+        """The runs as events; one whose key is there, or comes twice, is left out."""
+        node = self._names.known_node()
+        now_ms = self._books.at_ms
+        place = self._new_place()
+        keys: set[bytes] = set()
+        events: list[Added] = []
+        for ttl_ms, delay_ms, retry_ms, max_deliveries, key, bodies in runs:
+            if key is not None:
+                if key in keys or work_rules.holder_id(queue, key, now_ms) is not None:
+                    continue
+                keys.add(key)
+            terms = Terms(ttl_ms, delay_ms, retry_ms, max_deliveries)
+            for some in _lots(bodies):
+                ids = self._names.new_ids(queue.name, len(some), terms, node.id)
+                op = Add(queue.family, queue.name, some, terms, key)
+                events.append(work_rules.add(queue, op, now_ms, place, ids))
+                place += len(some)
+        return events
+
+    def _stored(self, queue: Feed, runs: Sequence[Run]) -> list[Stored]:
+        """The runs as events; one whose id is there, or comes twice, is left out."""
+        now_ms = self._books.at_ms
+        place = self._new_place()
+        ids: set[bytes] = set()
+        events: list[Stored] = []
+        for ttl_ms, _, _, _, id, bodies in runs:
+            if id is not None:
+                if id in ids or id in queue.messages:
+                    continue
+                ids.add(id)
+            for some in _lots(bodies):
+                op = Put(queue.family, queue.name, some, ttl_ms, id)
+                if id is None and (queue.has_chosen_ids or ids):
+                    place = feed_rules.free_stamp(queue, op, place)
+                    while any(b"%d" % (place + at) in ids for at in range(len(some))):
+                        place = feed_rules.free_stamp(queue, op, place + 1)
+                events.append(feed_rules.put(queue, op, now_ms, place))
+                place += len(some)
+        return events
+
+    def _put(self, queue: Worklist | Feed, event: Added | Stored) -> None:
+        """The messages of the event, for which there is room, are in the queue."""
+        books = self._books
+        books.journal.append(event)
+        home = books.journal.body_home()
+        if isinstance(queue, Worklist):
+            assert isinstance(event, Added)
+            books.bodies.came(apply_added(queue, event, home), event.bodies)
+            if not event.terms[1]:
+                self._lists.has_work(queue)
+        else:
+            assert isinstance(event, Stored)
+            books.bodies.came(apply_stored(queue, event, home), event.bodies)
+            books.ready.add(queue.name)
+        books.stamp_us = event.place + len(event.bodies) - 1
+        books.set_alarm(queue)
+
+    def _drop_older(self, name: Name) -> None:
+        """What was staged for earlier batches of the run will never be published."""
+        for other in list(self._stages.batches):
+            if other[:3] == name[:3] and other[3] < name[3]:
+                event = StageDropped(STAGE_DROPPED, *other)
+                self._books.try_append(event)
+                self._apply(event)
+
+    def _check_family(self, family: Family, queue: bytes) -> None:
+        """Raises WrongType when another family has the name."""
+        if family.is_worklist:
+            self._lists.check_family(family, queue)
+        else:
+            self._feeds.find(family, queue)
+
+    def _new_place(self) -> int:
+        return max(self._books.clock.now_us(), self._books.stamp_us + 1)
+
+    def _carry(self, event: StageEvent, spare_bytes: int = 0) -> None:
+        self._books.journal.append(event, spare_bytes)
+        self._apply(event)
+
+    def _apply(self, event: StageEvent) -> None:
+        journal, bodies = self._books.journal, self._books.bodies
+        changed = self._stages.apply(event, journal.body_home(), journal.segment)
+        bodies.came(changed.came, [it.body for it in changed.came if it.body is not None])
+        bodies.went(changed.went)
+
+    def _begin(self) -> int:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        return now_ms
+
+
+def _first_chunks(chunks: Sequence[StagedChunk], count: int) -> list[StagedChunk]:
+    """The first ones, about `count` messages: one at least, if there is one."""
+    some: list[StagedChunk] = []
+    messages = 0
+    for chunk in chunks:
+        if some and messages + chunk.messages > count:
+            break
+        some.append(chunk)
+        messages += chunk.messages
+    return some
+
+
+def _lots(bodies: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """The bodies, some to a record, so that one can be read back alone."""
+    lots: list[Sequence[bytes]] = []
+    at = 0
+    for size in chunk_sizes(bodies, TOGETHER_MOST, TOGETHER_MOST_BYTES):
+        lots.append(bodies[at : at + size])
+        at += size
+    return lots
+
+
+def _record_bytes(event: Event) -> int:
+    """Room that is enough for the record of the messages."""
+    assert isinstance(event, Added | Stored)
+    key = event.key if isinstance(event, Added) else None
+    size_bytes = _RECORD_BYTES + len(event.queue) + len(key or b"")
+    ids = event.ids or ()
+    size_bytes += sum(map(len, event.bodies)) + sum(map(len, ids))
+    return size_bytes + 10 * len(event.bodies)

@@ -1,0 +1,40 @@
+-- claim_keep_subscription(subscription, now_ms): what the script changed in it is kept, and so is when
+-- time next does something to its claims.
+--
+-- include lib/answer.lua
+-- include lib/keep_time.lua
+
+local CLAIM_KEPT_MS = 3600000  -- model/limits.py:CLAIM_KEPT_MS
+local CLAIM_NEVER_MS = 2 ^ 62  -- model/limits.py:NEVER_MS
+-- Whoever closes claims goes on at once. Should it be gone, another does after this long.
+local CLAIM_GOES_ON_MS = 1000
+
+local function claim_soonest(subscription, now_ms)
+  local soonest_ms = CLAIM_NEVER_MS
+  if subscription.closing <= subscription.settled then
+    soonest_ms = now_ms + CLAIM_GOES_ON_MS
+  end
+  if subscription.release_ms > 0 and subscription.settled < subscription.last then
+    soonest_ms = math.min(soonest_ms, subscription.renewed_ms + subscription.release_ms)
+  end
+  if subscription.first <= subscription.settled then
+    soonest_ms = math.min(soonest_ms, subscription.ended_ms + CLAIM_KEPT_MS)
+  end
+  return soonest_ms
+end
+
+local function claim_keep_subscription(subscription, now_ms)
+  local slot = subscription.slot
+  local fields = {}
+  for _, name in ipairs({'epoch', 'first', 'closing', 'settled', 'last', 'lease_ms', 'release_ms',
+      'renewed_ms', 'ended_ms'}) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = string.format('%d', subscription[name])
+  end
+  redis.call('HSET', subscription.key, 'family', subscription.family, 'is_worklist',
+      subscription.is_worklist and 1 or 0, 'group', subscription.group, unpack(fields))
+  redis.call('ZADD', slot .. 'timers', string.format('%d', claim_soonest(subscription, now_ms)),
+      'claim:' .. subscription.names)
+  tells_timers = true
+  keep_time(slot, now_ms)
+end

@@ -1,0 +1,55 @@
+-- stage_batch(slot, queue, sink, run, number, now_ms): what is known of a batch.
+--
+--   is_there       something is staged for it, or it is decided
+--   is_decided     it takes no more
+--   is_published   it was wholly published, or one of a larger number of its run was
+--   about, parts   keys: what is counted; "part attempt chunk" -> pieces messages body_bytes
+--   rows, todo     keys: "part attempt chunk piece" -> packed messages; those that have to move
+--
+-- stage_forget(batch): nothing is staged for it.
+--
+-- include lib/answer.lua
+local STAGE_KEPT_MS = 86400000  -- model/limits.py:STAGE_KEPT_MS
+
+local function stage_forget(batch)
+  redis.call('UNLINK', batch.about, batch.parts, batch.rows, batch.todo)
+  redis.call('ZREM', batch.slot .. 'timers', batch.timer)
+  batch.is_there, batch.chunks, batch.body_bytes = false, 0, 0
+end
+
+local function stage_is_published(batch, now_ms)
+  local published = redis.call('HGET', batch.slot .. 'published', batch.run)
+  if not published then
+    return false
+  end
+  local number, until_ms = string.match(published, '^(%d+) (%d+)$')
+  return batch.number <= tonumber(number) and (until_ms == '0' or now_ms < tonumber(until_ms))
+end
+
+local function stage_batch(slot, queue, sink, run, number, now_ms)
+  local of_sink = #queue .. ':' .. queue .. ':' .. #sink .. ':' .. sink .. ':'
+  local names = of_sink .. number .. ':' .. run
+  local batch = {
+    slot = slot,
+    timer = 'stage:' .. names,
+    run = of_sink .. run,
+    number = tonumber(number),
+    about = slot .. 'stage:' .. names,
+    parts = slot .. 'stage_parts:' .. names,
+    rows = slot .. 'stage_rows:' .. names,
+    todo = slot .. 'stage_todo:' .. names,
+  }
+  local kept = redis.call('HMGET', batch.about, 'began_ms', 'is_decided', 'chunks', 'body_bytes',
+      'left')
+  tells_timers = true  -- whoever asks for a batch may set one
+  batch.is_there = kept[1] and true
+  batch.began_ms = tonumber(kept[1] or 0)
+  batch.is_decided = kept[2] == '1'
+  batch.chunks, batch.body_bytes = tonumber(kept[3] or 0), tonumber(kept[4] or 0)
+  batch.left = tonumber(kept[5] or 0)
+  batch.is_published = stage_is_published(batch, now_ms)
+  if batch.is_there and not batch.is_decided and batch.began_ms + STAGE_KEPT_MS <= now_ms then
+    stage_forget(batch)
+  end
+  return batch
+end

@@ -1,0 +1,133 @@
+-- stage_publish.lua: decide what a batch consists of, if nobody has, and put a piece of it into the
+-- queue.
+--
+-- KEYS     1  slot       HASH  the queue's slot
+-- ARGV     1  now_ms           the broker's clock
+--          2  queue            its name
+--          3  sink             whose batch it is
+--          4  run              of the sink
+--          5  number           of the batch in the run
+--          6  family           code of the queue's family
+--          7  is_worklist      1 = it is one
+--          8  is_waited        1 = somebody waits on it, so that it stays
+--          9  settle_most      settle so many of each kind first
+--         10  stamp_us         the first place if it is later than all others of the slot
+--         11  until_ms         how long it is remembered that it was published; 0 = for ever
+--         12  is_refused       1 = no node takes messages now
+--         13.. part, attempt, chunks  of each part, the number of its chunks
+-- RETURNS  how many messages this put there, how many are left to put, the newest place
+-- ERRORS   WRONGTYPE           the queue belongs to another family
+--          PAUSED              it takes nothing
+--          NOREPL              no node takes messages now
+--          NOSTAGE             of this part and attempt not all is staged
+-- SAME AS  stores/embedded/stages.py:_publish
+
+-- include lib/stage_batch.lua
+-- include lib/stage_keep.lua
+-- include lib/stage_move.lua
+-- include lib/stage_names.lua
+-- include lib/work_answer.lua
+-- include lib/work_make.lua
+
+local slot, now_ms, queue = slot_prefix(KEYS[1]), tonumber(ARGV[1]), ARGV[2]
+local family, is_worklist, is_waited = ARGV[6], ARGV[7] == '1', ARGV[8] == '1'
+local settle_most, stamp_us, until_ms = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
+
+-- Names of the pieces of these parts in order, and how many messages, chunks and bytes they are; or
+-- the part that is not there as a whole.
+local function find_pieces(batch)
+  local names, messages, chunks, body_bytes = {}, 0, 0, 0
+  for at = 13, #ARGV, 3 do
+    local attempt = ARGV[at] .. ' ' .. ARGV[at + 1]
+    for chunk = 0, tonumber(ARGV[at + 2]) - 1 do
+      local kept = redis.call('HGET', batch.parts, string.format('%s %d', attempt, chunk))
+      if not kept then
+        return nil, attempt
+      end
+      local pieces, some, size_bytes = string.match(kept, '^(%d+) (%d+) (%d+)$')
+      for piece = 1, tonumber(pieces) do
+        names[#names + 1] = string.format('%s %d %d', attempt, chunk, piece)
+      end
+      messages, chunks = messages + tonumber(some), chunks + 1
+      body_bytes = body_bytes + tonumber(size_bytes)
+    end
+  end
+  return names, messages, chunks, body_bytes
+end
+
+-- One piece is in the queue; how many messages that put there.
+local function move_piece(batch, target, name)
+  local runs = cmsgpack.unpack(redis.call('HGET', batch.rows, name))
+  local moved, count = stage_move(target, is_worklist, runs, stamp_us)
+  redis.call('HDEL', batch.rows, name)
+  batch.left = batch.left - count
+  local chunk, piece = string.match(name, '^(.*) (%d+)$')
+  local pieces, size_bytes = string.match(redis.call('HGET', batch.parts, chunk), '^(%d+) %d+ (%d+)$')
+  if piece == pieces then
+    batch.chunks, batch.body_bytes = batch.chunks - 1, batch.body_bytes - tonumber(size_bytes)
+  end
+  return moved
+end
+
+-- What is staged under lower numbers of the run is not going to be published.
+local function forget_before(batch)
+  for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
+    local of, sink, run, number = stage_names(timer)
+    if of == queue and sink == ARGV[3] and run == ARGV[4] and tonumber(number) < batch.number then
+      stage_forget(stage_batch(slot, of, sink, run, number, now_ms))
+    end
+  end
+end
+
+local function end_batch(batch)
+  stage_forget(batch)
+  forget_before(batch)
+  redis.call('HSET', slot .. 'published', batch.run, ARGV[5] .. ' ' .. until_ms)
+  local timer = 'published:' .. batch.run
+  if until_ms == '0' then
+    redis.call('ZREM', slot .. 'timers', timer)
+  else
+    redis.call('ZADD', slot .. 'timers', until_ms, timer)
+  end
+  keep_time(slot, now_ms)
+end
+
+local batch = stage_batch(slot, queue, ARGV[3], ARGV[4], ARGV[5], now_ms)
+if batch.is_published then
+  return work_answer({0, 0, 0})
+end
+local names, messages, chunks, body_bytes
+if not batch.is_decided then
+  names, messages, chunks, body_bytes = find_pieces(batch)
+  if not names then
+    return work_answer(redis.error_reply('NOSTAGE ' .. messages))
+  end
+end
+local target = stage_target(slot, queue, family, is_worklist, now_ms, settle_most, is_waited)
+if target == nil then
+  return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
+elseif ARGV[12] == '1' then
+  return work_answer(redis.error_reply('NOREPL nobody takes it'))
+elseif target and target.is_paused_in then
+  return work_answer(redis.error_reply('PAUSED takes nothing'))
+end
+
+if names then
+  many('RPUSH', batch.todo, names)
+  batch.is_decided, batch.left = true, messages
+  batch.chunks, batch.body_bytes = chunks, body_bytes
+  batch.began_ms = batch.is_there and batch.began_ms or now_ms
+end
+local moved = 0
+local name = redis.call('LPOP', batch.todo)
+if name then
+  target = target or work_make(slot, queue, family, now_ms)
+  moved = move_piece(batch, target, name)
+end
+if redis.call('EXISTS', batch.todo) == 0 then
+  batch.left = 0
+  end_batch(batch)
+else
+  stage_keep(batch, now_ms)
+end
+return work_answer({moved, batch.left, tonumber(redis.call('HGET', KEYS[1], 'last_place') or 0)})

@@ -1,0 +1,171 @@
+"""The operations by which many messages are put once, as steps.
+
+Called by   store.py (RUNNERS), ticks.py (settle_stages).
+Calls       the scripts stage_…, nodes.py (who accepts a message).
+
+A batch lies in the slot of its queue's name, and what is published goes there, also if the queue is
+spread: so one script moves messages and says that they have moved.
+
+What is staged is kept in pieces that a script can move without making others wait, and ids of
+messages in worklists are drawn when they are staged. Then a piece moves within Redis.
+
+Not here: what the scripts do (scripts/), how a chunk is packed (model/stage_ops.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgpack
+
+from quinque.errors import BadArgument, NoReplicas, NoStage, QueuePaused
+from quinque.model.limits import PUBLISH_MOST, SETTLE_MOST
+from quinque.model.ops import Op
+from quinque.model.rows import CHUNK_BYTES_MOST, CHUNK_ROWS_MOST
+from quinque.model.stage_ops import (
+    DropStage,
+    FindStages,
+    Publish,
+    Published,
+    Stage,
+    Staged,
+    StageView,
+)
+from quinque.model.work_ops import NodeView, Terms
+from quinque.stores.redis.calls import Arg, Call, Runner, Steps
+from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.keys import slot_key, slot_of
+from quinque.stores.redis.nodes import known_node, stand_in
+from quinque.stores.redis.slots import known_slots
+from quinque.stores.staged_rows import Run, staged_runs
+
+_DUE_MOST: Final = 100  # batches that go by one call
+
+
+def settle_stages(slot: bytes, edge: Edge) -> Steps:
+    """What time made due of the batches of the slot is carried out."""
+    is_more = 1
+    while is_more:
+        (is_more,) = yield [Call("stage_due", [slot], [edge.now_ms(), _DUE_MOST])]
+
+
+# -- one per operation ------------------------------------------------------------------------
+
+
+def _stage(op: Stage, edge: Edge) -> Steps:
+    runs = staged_runs(op.family, op.rows)
+    if edge.spread.is_spread(op.queue) and any(run.name is not None for run in runs):
+        raise BadArgument("a queue with several PARTITIONS takes no keys from a batch")
+    node: NodeView = yield from known_node(edge)
+    argv = [*_about(op, edge), op.family.code, op.part, op.attempt, op.chunk]
+    argv += [
+        sum(len(run.bodies) for run in runs),
+        sum(len(it) for run in runs for it in run.bodies),
+    ]
+    argv += [_packed(op, some, edge, node.node_id) for some in _pieces(runs)]
+    (reply,) = yield [Call("stage_add", [_slot(op)], argv, makes=True)]
+    return Staged(reply[0] == 1, reply[1])
+
+
+def _publish(op: Publish, edge: Edge) -> Steps:
+    parts = [number for part in op.parts for number in part]
+    refusal: NoReplicas | None = yield from _refusal(op, edge)
+    moved, left = 0, 1
+    while left and moved < min(op.count, PUBLISH_MOST):
+        now_ms = edge.now_ms()
+        argv = [*_about(op, edge), op.family.code, int(op.family.is_worklist)]
+        argv += [int(op.queue in edge.watched), SETTLE_MOST, edge.take_stamps(CHUNK_ROWS_MOST)]
+        argv += [now_ms + op.keep_ms if op.keep_ms else 0, int(refusal is not None), *parts]
+        try:
+            (reply,) = yield [Call("stage_publish", [_slot(op)], argv, makes=True)]
+        except NoStage as error:
+            part, attempt = map(int, str(error).split())
+            raise NoStage(op.sink, op.number, part, attempt) from error
+        except QueuePaused as error:
+            raise QueuePaused(op.queue) from error
+        except NoReplicas as error:
+            raise (refusal or error) from error
+        some, left, place = reply
+        moved += some
+        edge.stamp_us = max(edge.stamp_us, place)
+    return Published(moved, left)
+
+
+def _drop(op: DropStage, edge: Edge) -> Steps:
+    (chunks,) = yield [Call("stage_drop", [_slot(op)], _about(op, edge))]
+    return chunks
+
+
+def _find(op: FindStages, edge: Edge) -> Steps:
+    slots: Sequence[int] = yield from known_slots(edge)
+    replies = yield [Call("stage_find", [slot_key(slot)], [edge.now_ms()]) for slot in slots]
+    found = [
+        StageView(queue, sink, run, number, is_decided == 1, *counts)
+        for reply in replies
+        for queue, sink, run, number, is_decided, *counts in reply
+    ]
+    return sorted(found, key=lambda view: (view.queue, view.sink, view.run, view.number))
+
+
+# -- shared steps -----------------------------------------------------------------------------
+
+
+def _refusal(op: Publish, edge: Edge) -> Steps:
+    """Why nobody could accept messages of a worklist now, if so."""
+    node: NodeView = yield from known_node(edge)
+    if op.family.is_worklist and node.is_leaving:
+        try:
+            yield from stand_in(edge)
+        except NoReplicas as error:
+            return error
+    return None
+
+
+def _about(op: Any, edge: Edge) -> list[Arg]:
+    """How ARGV begins in most of the scripts."""
+    return [edge.now_ms(), op.queue, op.sink, op.run, op.number]
+
+
+def _slot(op: Any) -> bytes:
+    return slot_key(slot_of(op.queue))
+
+
+def _pieces(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """The same messages in lots that one script can move."""
+    piece: list[Run] = []
+    count = size_bytes = 0
+    for run in runs:
+        bodies: list[bytes] = []
+        for body in run.bodies:
+            if count and (count == CHUNK_ROWS_MOST or size_bytes + len(body) > CHUNK_BYTES_MOST):
+                yield [*piece, run._replace(bodies=bodies)] if bodies else piece
+                piece, bodies = [], []
+                count = size_bytes = 0
+            bodies.append(body)
+            count += 1
+            size_bytes += len(body)
+        piece.append(run._replace(bodies=bodies))
+    yield piece
+
+
+def _packed(op: Stage, runs: Sequence[Run], edge: Edge, node_id: bytes) -> bytes:
+    """The runs as lib/stage_move.lua reads them: with ids, if they are chosen here."""
+    listed: list[list[Any]] = []
+    for run in runs:
+        ids: list[bytes] = []
+        if op.family.is_worklist:
+            terms = Terms(run.ttl_ms, run.delay_ms, run.retry_ms, run.max_deliveries)
+            ids = edge.new_ids(slot_of(op.queue), len(run.bodies), terms, node_id)
+        listed.append([*run[:5], ids, run.bodies])
+    # Redis's own msgpack does not know bytes from text.
+    packed: bytes = msgpack.packb(listed, use_bin_type=False)
+    return packed
+
+
+RUNNERS: Final[dict[type[Op], Runner]] = {
+    Stage: _stage,
+    Publish: _publish,
+    DropStage: _drop,
+    FindStages: _find,
+}

@@ -1,0 +1,317 @@
+"""Staging and publishing: many writers, one batch, every message put once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import pytest
+
+from quinque.errors import BadArgument, NoStage, QueuePaused, WrongType
+from quinque.model.families import EVENTS, JOBS
+from quinque.model.limits import PUBLISH_MOST, STAGE_KEPT_MS
+from quinque.model.stage_ops import FindStages, Published, Stage, Staged
+from quinque.model.states import State
+from quinque.stores.base import Store
+from quinque.stores.clock import ManualClock
+from tests.conformance import words
+from tests.conformance.conftest import Reopen
+from tests.conformance.stage_words import drop, publish, publish_all, run_of, stage
+from tests.conformance.work_words import (
+    DAY_MS,
+    MINUTE_MS,
+    add_one,
+    all_messages,
+    bodies,
+    browse,
+    counts,
+    pause_in,
+    show,
+    take,
+)
+
+
+def test_what_is_staged_is_not_in_the_queue_until_it_is_published(store: Store) -> None:
+    assert stage(store, run_of(b"1", b"2", retry_ms=MINUTE_MS)) == Staged(False, 2)
+    assert take(store) == []
+
+    assert publish(store, (0, 0, 1)) == Published(2, 0)
+
+    assert bodies(store, 3) == [b"1", b"2"]
+
+
+def test_a_batch_is_published_once(store: Store) -> None:
+    stage(store, run_of(b"1"))
+    publish_all(store, (0, 0, 1))
+
+    assert publish(store, (0, 0, 1)) == Published(0, 0)
+    assert stage(store, run_of(b"1")) == Staged(True, 0)
+    assert publish(store, (0, 0, 1)) == Published(0, 0)
+
+    assert browse(store) == [b"1"]
+
+
+def test_the_parts_that_are_named_are_published_and_no_others(store: Store) -> None:
+    stage(store, run_of(b"lost"), part=0, attempt=1)
+    stage(store, run_of(b"1"), part=0, attempt=2)
+    stage(store, run_of(b"2"), part=1, attempt=1)
+    stage(store, run_of(b"3"), part=1, attempt=1, chunk=1)
+    stage(store, run_of(b"late"), part=2)
+
+    assert publish_all(store, (0, 2, 1), (1, 1, 2)) == 3
+
+    assert browse(store) == [b"1", b"2", b"3"]
+    assert store.run(FindStages()) == []
+
+
+def test_a_part_that_is_not_whole_cannot_be_published(store: Store) -> None:
+    stage(store, run_of(b"1"))
+
+    with pytest.raises(NoStage):
+        publish(store, (0, 0, 2))
+    with pytest.raises(NoStage):
+        publish(store, (0, 0, 1), (1, 0, 1))
+    assert take(store) == []
+    stage(store, run_of(b"2"), chunk=1)
+    assert publish_all(store, (0, 0, 2)) == 2
+
+
+def test_a_chunk_that_is_staged_again_takes_the_place_of_the_earlier_one(store: Store) -> None:
+    stage(store, run_of(b"1", b"2"))
+    assert stage(store, run_of(b"3")) == Staged(False, 1)
+    assert stage(store, run_of(b"4", b"5"), chunk=1) == Staged(False, 3)
+    assert stage(store, run_of(b"6"), part=1) == Staged(False, 1)
+
+    publish_all(store, (0, 0, 2), (1, 0, 1))
+
+    assert browse(store) == [b"3", b"4", b"5", b"6"]
+
+
+def test_a_batch_of_nothing_is_published_too(store: Store) -> None:
+    assert publish(store) == Published(0, 0)
+    assert stage(store, run_of(b"1")) == Staged(True, 0)
+
+
+def test_a_large_batch_moves_in_several_calls_which_anybody_can_go_on_with(store: Store) -> None:
+    expected: list[bytes | None] = []
+    for chunk in range(10):
+        some = [b"%d" % number for number in range(chunk * 100, chunk * 100 + 100)]
+        stage(store, run_of(*some), chunk=chunk)
+        expected += some
+
+    first = publish(store, (0, 0, 10), count=250)
+    assert 0 < first.messages <= 300
+    assert first.left == 1_000 - first.messages
+    assert stage(store, run_of(b"late"), part=1) == Staged(True, 0)
+    rest = publish_all(store, (7, 7, 7), count=250)
+
+    assert first.messages + rest == 1_000
+    assert browse(store, 2_000) == expected
+
+
+def test_a_batch_before_one_that_was_published_is_not_put(store: Store) -> None:
+    stage(store, run_of(b"old"), number=1)
+    stage(store, run_of(b"new"), number=2)
+    publish_all(store, (0, 0, 1), number=2)
+
+    assert publish(store, (0, 0, 1), number=1) == Published(0, 0)
+    assert stage(store, run_of(b"old"), number=1) == Staged(True, 0)
+
+    assert browse(store) == [b"new"]
+    assert store.run(FindStages()) == []
+
+
+def test_runs_sinks_and_queues_are_known_apart(store: Store) -> None:
+    apart: tuple[dict[str, Any], ...] = ({"run": b"a"}, {"sink": b"b"}, {"queue": b"c"}, {})
+    for names in apart:
+        stage(store, run_of(b"1"), **names)
+        assert publish_all(store, (0, 0, 1), **names) == 1
+
+    assert counts(store)[0] == 3
+    assert counts(store, b"c")[0] == 1
+
+
+def test_that_it_was_published_is_remembered_as_long_as_asked(
+    store: Store, clock: ManualClock
+) -> None:
+    stage(store, run_of(b"1"))
+    publish_all(store, (0, 0, 1), keep_ms=10_000)
+    clock.advance(9_999)
+    words.tick(store)
+    assert stage(store, run_of(b"2")) == Staged(True, 0)
+
+    clock.advance(1)
+    words.tick(store)
+
+    assert stage(store, run_of(b"2")) == Staged(False, 1)
+
+
+def test_what_is_never_published_goes(store: Store, clock: ManualClock) -> None:
+    stage(store, run_of(b"1"))
+    clock.advance(STAGE_KEPT_MS)
+    words.tick(store)
+
+    assert store.run(FindStages()) == []
+    with pytest.raises(NoStage):
+        publish(store, (0, 0, 1))
+
+
+def test_what_is_staged_can_be_dropped_unless_it_is_decided(store: Store) -> None:
+    stage(store, run_of(b"1"))
+    stage(store, run_of(b"2"), chunk=1)
+    assert drop(store) == 2
+    assert drop(store) == 0
+
+    stage(store, run_of(*[b"1"] * 100))
+    stage(store, run_of(b"2"), chunk=1)
+    publish(store, (0, 0, 2), count=100)
+    assert drop(store) == 0
+    assert publish_all(store) == 1
+
+
+def test_staged_batches_are_shown(store: Store, clock: ManualClock) -> None:
+    stage(store, run_of(b"1" * 100), number=3)
+    clock.advance(5_000)
+
+    (view,) = store.run(FindStages())
+
+    assert (view.queue, view.sink, view.run, view.number) == (b"w", b"k", b"r", 3)
+    assert (view.is_decided, view.chunks, view.age_ms) == (False, 1, 5_000)
+    assert view.body_bytes >= 100
+    assert words.fact(store, "stages") == 1
+
+
+# -- what is put -----------------------------------------------------------------------------------
+
+
+def test_messages_have_the_terms_of_their_run(store: Store) -> None:
+    stage(
+        store,
+        run_of(b"1", ttl_ms=120_000, delay_ms=5_000, retry_ms=7_000, max_deliveries=3),
+        run_of(b"2"),
+        run_of(b"3", retry_ms=-1),
+    )
+    publish_all(store, (0, 0, 1))
+
+    first, second, third = all_messages(store, with_bodies=True)
+    assert (first.body, first.state, first.due_within_ms) == (b"1", State.DELAYED, 5_000)
+    assert first.terms.as_record() == (120_000, 5_000, 7_000, 3, 1)
+    assert (second.body, second.state) == (b"2", State.READY)
+    assert second.terms.as_record() == (DAY_MS, 0, 0, 0, 1)
+    assert third.terms.as_record() == (DAY_MS, 0, 300_000, 0, 1)
+
+
+def test_a_key_that_is_there_is_not_put_again(store: Store) -> None:
+    id = add_one(store, b"0", key=b"a")
+    stage(
+        store,
+        run_of(b"1", name=b"a"),
+        run_of(b"2", name=b"b"),
+        run_of(b"3", name=b"b"),
+        run_of(b"4"),
+    )
+
+    publish_all(store, (0, 0, 1))
+
+    assert browse(store) == [b"0", b"2", b"4"]
+    assert show(store, id).key == b"a"
+
+
+def test_whoever_waits_for_the_queue_is_told(store: Store) -> None:
+    stage(store, run_of(b"1"))
+    store.ready.clear()
+
+    publish_all(store, (0, 0, 1))
+
+    assert b"w" in store.ready
+
+
+def test_events_are_put_with_their_ids(store: Store) -> None:
+    words.put(store, b"0", message_id=b"x")
+    stage(
+        store,
+        run_of(b"1", b"2", ttl_ms=10_000),
+        run_of(b"3", name=b"x"),
+        run_of(b"4", name=b"y"),
+        run_of(b"5", name=b"y"),
+        run_of(b"6"),
+        family=EVENTS,
+        queue=b"q",
+    )
+
+    publish_all(store, (0, 0, 1), family=EVENTS, queue=b"q")
+
+    given = words.lease(store, 10)
+    assert [each.body for each in given] == [b"0", b"1", b"2", b"4", b"6"]
+    assert given[3].message_id == b"y"
+    assert int(given[1].message_id) < int(given[2].message_id) < int(given[4].message_id)
+
+
+def test_a_paused_queue_refuses_and_nothing_is_decided(store: Store) -> None:
+    pause_in(store)
+    stage(store, run_of(b"1"))
+
+    with pytest.raises(QueuePaused):
+        publish(store, (0, 0, 1))
+
+    assert [view.is_decided for view in store.run(FindStages())] == [False]
+    pause_in(store, is_paused=False)
+    assert publish_all(store, (0, 0, 1)) == 1
+
+
+def test_a_queue_of_another_family_is_refused(store: Store) -> None:
+    words.put(store, b"1", queue=b"q")
+
+    with pytest.raises(WrongType):
+        stage(store, run_of(b"1"), queue=b"q")
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        b"",
+        b"\xc1",
+        1,
+        [],
+        [1],
+        [[0, 0, 0, 0, None]],
+        [[0, 0, 0, 0, None, []]],
+        [[0, 0, 0, 0, None, [1]]],
+        [[-1, 0, 0, 0, None, [b"1"]]],
+        [[0, "1", 0, 0, None, [b"1"]]],
+        [[0, 0, -2, 0, None, [b"1"]]],
+        [[0, 0, 0, 0, 7, [b"1"]]],
+        [[0, 0, 0, 0, b"name", [b"1", b"2"]]],
+        [[1_000, 1_000, 0, 0, None, [b"1"]]],
+        [[0, 0, 0, 0, None, [b"1"] * (PUBLISH_MOST + 1)]],
+    ],
+    ids=range(15),
+)
+def test_a_chunk_that_is_none_is_refused(store: Store, chunk: Any) -> None:
+    rows = chunk if isinstance(chunk, bytes) else msgpack.packb(chunk)
+
+    with pytest.raises(BadArgument):
+        store.run(Stage(JOBS, b"w", b"k", b"r", 0, 0, 0, 0, rows))
+
+    assert store.run(FindStages()) == []
+
+
+def test_all_of_it_is_there_after_a_restart(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    stage(store, run_of(b"1"))
+    publish_all(store, (0, 0, 1))
+    for chunk in range(3):
+        stage(store, run_of(*[b"%d" % chunk] * 100), number=1, chunk=chunk)
+    assert publish(store, (0, 0, 3), number=1, count=100) == Published(100, 200)
+    stage(store, run_of(b"3"), number=2)
+    store.commit()
+
+    clock.advance(10)
+    store = reopen(clock)
+
+    assert publish(store, (0, 0, 1)) == Published(0, 0)
+    assert [(view.number, view.chunks) for view in store.run(FindStages())] == [(1, 2), (2, 1)]
+    assert publish_all(store, number=1) == 200
+    assert publish_all(store, (0, 0, 1), number=2) == 1
+    assert counts(store)[0] == 302

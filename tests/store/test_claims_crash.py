@@ -1,0 +1,125 @@
+"""Claims and staged batches after a crash, and in a journal that is compacted."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
+from quinque.model.families import JOBS
+from quinque.model.work_ops import Add, Terms
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded.repair import carry_out, plan
+from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.embedded.survey import survey
+from tests.store.picture import check_indexes, picture_of, picture_of_claims
+from tests.store.random_claims import ClaimWorker
+
+SEGMENT = "0000000001.journal"
+
+
+def look_of(store: EmbeddedStore) -> object:
+    return picture_of(store), picture_of_claims(store)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cut_anywhere_the_journal_keeps_all_that_was_acknowledged_before(
+    folder: Path, seed: int
+) -> None:
+    clock = ManualClock()
+    made = EmbeddedStore(folder / "made", clock=clock, chance=Random(seed).randbytes)
+    worker = ClaimWorker(made, clock, seed)
+    pictures = {0: look_of(made), made.journal.sizes[1]: look_of(made)}
+    for _ in range(120):
+        worker.turn()
+        check_indexes(made)
+        pictures[made.journal.sizes[1]] = look_of(made)
+    data = (folder / "made" / SEGMENT).read_bytes()[: made.journal.sizes[1]]
+    made.close()
+
+    # Each end of a batch, and a byte before it; every seventh, to be done soon.
+    cuts = sorted({cut for end in pictures for cut in (end, max(0, end - 1))})
+    for cut in cuts[seed::7]:
+        shutil.rmtree(folder / "opened", ignore_errors=True)
+        (folder / "opened").mkdir()
+        (folder / "opened" / SEGMENT).write_bytes(data[:cut])
+        store = EmbeddedStore(folder / "opened", clock=ManualClock())
+        assert look_of(store) == pictures[max(end for end in pictures if end <= cut)]
+        check_indexes(store)
+        store.close()
+
+
+def test_a_claim_whose_subscription_was_damaged_is_kept_when_the_rest_is_repaired(
+    folder: Path,
+) -> None:
+    store = EmbeddedStore(folder, clock=ManualClock())
+    store.commit()
+    start = store.journal.sizes[1]
+    store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000))
+    store.commit()
+    end = store.journal.sizes[1]
+    store.run(Add(JOBS, b"w", [b"1", b"2"], Terms(86_400_000, 0, 60_000)))
+    store.run(FillClaim(b"w", b"s", 1, 1, 1, seals=True))
+    store.close()
+    path = folder / SEGMENT
+    data = bytearray(path.read_bytes())
+    data[(start + end) // 2] ^= 1
+    path.write_bytes(data)
+
+    for step in plan(survey(folder)):
+        carry_out(step)
+    store = EmbeddedStore(folder, clock=ManualClock())
+
+    check_indexes(store)
+    view = store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000))
+    assert [claim.messages for claim in view.claims] == [1]
+    assert store.run(ReleaseClaims(b"w", b"s", view.epoch, 1)) == 1
+    store.close()
+
+
+@pytest.mark.usefixtures("compaction_pauses_often")
+@pytest.mark.parametrize("maxmemory", [0, 1])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_journal_that_is_compacted_all_the_time_reads_back_the_same(
+    folder: Path, seed: int, maxmemory: int
+) -> None:
+    clock = ManualClock()
+    chance = Random(seed).randbytes
+    store = EmbeddedStore(
+        folder,
+        clock=clock,
+        segment_bytes=1_500,
+        fsync="no",
+        maxmemory=maxmemory,
+        chance=chance,
+    )
+    worker = ClaimWorker(store, clock, seed)
+    dropped = 0
+    for round_ in range(12):
+        for _ in range(40):
+            worker.turn()
+            if not store._compactor.is_working and len(store.journal.sizes) > 2:
+                store._compactor._work = store._compactor._compact(min(store.journal.sizes))
+        check_indexes(store)
+        seen = look_of(store)
+        dropped += store._compactor.dropped
+        store.close()
+
+        store = EmbeddedStore(
+            folder,
+            clock=clock,
+            segment_bytes=1_500,
+            fsync="no",
+            maxmemory=maxmemory if round_ % 2 else 0,
+            chance=chance,
+        )
+        assert look_of(store) == seen
+        check_indexes(store)
+        worker.store = store
+        for each in worker._workers:
+            each.store = store
+    store.close()
+    assert dropped > 20

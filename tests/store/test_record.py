@@ -1,0 +1,282 @@
+"""The record of the embedded store: off and on, retention, a full disk, large changes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from quinque.model.events import REMOVED
+from quinque.model.families import EVENTS, JOBS
+from quinque.model.lifecycle import Entry, Kind
+from quinque.model.look_ops import FindRecords, ReadRecord, Record
+from quinque.model.ops import Flush, Op, Put
+from quinque.model.work_ops import Add, Finish, Terms
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded import record
+from quinque.stores.embedded.changes import ROWS_MOST, Changes
+from quinque.stores.embedded.record import Keeping
+from quinque.stores.embedded.record_files import FILE_MS, RecordFiles
+from quinque.stores.embedded.store import EmbeddedStore
+from tests.conformance.record_words import rows, rows_of
+from tests.store.random_claims import ClaimWorker
+from tests.store.random_work import WORKERS, Worker
+from tests.store.record_model import check_record
+
+HOUR_MS = 3_600_000
+
+
+def run(store: EmbeddedStore, op: Op) -> Any:
+    """The operation, and the end of its turn."""
+    result = store.run(op)
+    store.commit()
+    return result
+
+
+def put(store: EmbeddedStore, *bodies: bytes) -> list[bytes]:
+    ids: list[bytes] = run(store, Put(EVENTS, b"q", bodies))
+    return ids
+
+
+def the_record(store: EmbeddedStore) -> Record:
+    found: list[Record] = store.run(FindRecords())
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("kind", [*WORKERS, ClaimWorker])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_record_tells_what_the_store_holds(
+    folder: Path, clock: ManualClock, kind: type[Worker], seed: int
+) -> None:
+    store = EmbeddedStore(folder, clock=clock, fsync="no", segment_bytes=4096)
+    worker = kind(store, clock, seed)
+    for turn in range(150):
+        worker.turn()
+        if turn % 50 == 49:
+            before = check_record(store)
+            store.close()
+            store = EmbeddedStore(folder, clock=clock, fsync="no", segment_bytes=4096)
+            worker = kind(store, clock, seed + 100 * turn)
+            assert check_record(store) == before
+    store.close()
+
+
+def test_numbers_go_on_when_recording_was_off_and_nothing_looks_lost(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    put(store, b"1")
+    store.close()
+    store = EmbeddedStore(folder, clock=clock, keeping=Keeping(is_on=False))
+    put(store, b"2")
+    assert len(rows(store)) == 1, "what is on record can be read"
+    store.close()
+    store = EmbeddedStore(folder, clock=clock, keeping=Keeping(is_on=False))
+    put(store, b"3")
+    store.close()
+
+    store = EmbeddedStore(folder, clock=clock)
+    (id,) = put(store, b"4")
+
+    assert [(row.number, row.seen.size) for row in rows(store)] == [(1, 1), (2, 1)]
+    assert rows(store)[-1].seen.id == id
+    store.close()
+
+
+def test_what_a_crash_left_is_recorded_before_recording_is_off(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    put(store, b"1", b"2")
+    store._lock.release()  # and nothing else: it was killed
+
+    store = EmbeddedStore(folder, clock=clock, keeping=Keeping(is_on=False))
+
+    assert len(rows(store)) == 2
+    store.close()
+
+
+def test_a_folder_without_a_record_gets_none_while_it_is_off(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder, clock=clock, keeping=Keeping(is_on=False))
+    put(store, b"1")
+
+    assert store.run(FindRecords()) == []
+    assert store.run(ReadRecord(0, 1, 10)) == []
+    assert not (folder / "lifecycle").exists()
+    store.close()
+
+
+def test_a_journal_that_is_older_than_the_record_is_not_told(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder, clock=clock, keeping=Keeping(is_on=False))
+    put(store, b"1")
+    store.close()
+
+    store = EmbeddedStore(folder, clock=clock)
+
+    assert the_record(store) == Record(0, 1, 1, clock.now_us() // 1000)
+    store.close()
+
+
+def test_the_oldest_files_go_by_size_and_numbers_go_on(folder: Path, clock: ManualClock) -> None:
+    keeping = Keeping(max_bytes=40_000)
+    store = EmbeddedStore(folder, clock=clock, fsync="no", keeping=keeping)
+    for _ in range(300):
+        put(store, *[b"x"] * 20)
+        clock.advance(1_000)
+        the_record(store)
+
+    kept = the_record(store)
+    assert kept.next == 6_001
+    assert 1 < kept.first < 6_001
+    size_bytes = sum(path.stat().st_size for path in (folder / "lifecycle").iterdir())
+    assert 20_000 < size_bytes <= 40_000 + 5_000
+    store.close()
+    store = EmbeddedStore(folder, clock=clock, fsync="no", keeping=keeping)
+    assert the_record(store) == kept
+    assert rows(store)[0].number == kept.first
+    store.close()
+
+
+def test_the_oldest_files_go_by_age_but_not_the_newest(folder: Path, clock: ManualClock) -> None:
+    keeping = Keeping(max_age_ms=3 * HOUR_MS)
+    store = EmbeddedStore(folder, clock=clock, keeping=keeping)
+    for _ in range(10):
+        put(store, b"x")
+        the_record(store)
+        clock.advance(FILE_MS)
+
+    assert the_record(store).first == 7
+    clock.advance(100 * HOUR_MS)
+    the_record(store)
+    assert [row.number for row in rows(store)] == [10]
+    store.close()
+
+
+def test_a_record_that_finds_no_room_waits_for_it(
+    folder: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    put(store, b"1")
+    assert len(rows(store)) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordFiles, "append", no_room)
+        for _ in range(300):
+            put(store, b"2")
+        assert len(rows(store)) == 1
+        assert store.info()["lifecycle_status"] == "failing"
+
+    put(store, b"3")
+
+    assert [row.number for row in rows(store)] == list(range(1, 303))
+    assert store.info()["lifecycle_lost_rows"] == 0
+    assert store.info()["lifecycle_status"] == "ok"
+    store.close()
+
+
+def test_what_finds_no_room_for_long_is_lost_and_that_can_be_seen(
+    folder: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "BACKLOG_BYTES", 50_000)
+    store = EmbeddedStore(folder, clock=clock, fsync="no")
+    put(store, b"1")
+    assert len(rows(store)) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordFiles, "append", no_room)
+        for _ in range(2_000):
+            put(store, b"2")
+        the_record(store)
+
+    put(store, b"3")
+
+    kept = the_record(store)
+    lost = store.info()["lifecycle_lost_rows"]
+    assert isinstance(lost, int)
+    assert 0 < lost < 2_000
+    found = list(rows_of(0, store.run(ReadRecord(0, 2, 10_000))))
+    assert found[0].number == 2 + lost
+    assert found[-1].number == kept.next - 1 == 2_002
+    store.close()
+
+
+def test_a_full_disk_takes_the_oldest_file_first(
+    folder: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    for _ in range(3):
+        put(store, b"x")
+        the_record(store)
+        clock.advance(FILE_MS)
+    real = os.fstatvfs
+
+    def full(file: int) -> Any:
+        is_full = len(list((folder / "lifecycle").iterdir())) > 2
+        found = real(file)
+        return os.statvfs_result((*found[:4], 0 if is_full else found[4], *found[5:]))
+
+    monkeypatch.setattr(os, "fstatvfs", full)
+    put(store, b"y")
+
+    assert the_record(store).next == 5
+    assert the_record(store).first == 3
+    assert store.info()["lifecycle_lost_rows"] == 0
+    store.close()
+
+
+def test_a_change_of_many_messages_is_several_entries(folder: Path, clock: ManualClock) -> None:
+    store = EmbeddedStore(folder, clock=clock, fsync="no")
+    ids = put(store, *[b"x"] * 2_500)
+    run(store, Flush(EVENTS, b"q"))
+
+    entries = [Entry(*msgpack.unpackb(it, raw=True)) for it in store.run(ReadRecord(0, 2_501, 9))]
+    assert [entry.number for entry in entries] == [2_501]
+    assert len(msgpack.unpackb(entries[0].ids)) == ROWS_MOST
+    found = rows(store)
+    assert [row.seen.id for row in found] == ids * 2
+    assert {row.seen.kind for row in found[2_500:]} == {Kind.REMOVED}
+    store.close()
+
+
+def test_a_record_of_before_there_was_a_reason_is_about_a_finished_message() -> None:
+    changes = Changes(1)
+    changes.tell((REMOVED, b"w", [b"id"]))
+
+    assert [row.seen.kind for row in rows_of(0, changes.take())] == [Kind.ACKED]
+
+
+def test_turns_in_which_nothing_happens_cost_nothing(folder: Path, clock: ManualClock) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    put(store, b"1")
+    for _ in range(1_000):
+        store.commit()
+
+    assert len(store._record._notes) == 2, "what was put, and when"
+    store.close()
+
+
+def test_names_of_queues_that_are_gone_are_forgotten(folder: Path, clock: ManualClock) -> None:
+    store = EmbeddedStore(folder, clock=clock, fsync="no")
+    for number in range(3_000):
+        (id,) = store.run(Add(JOBS, b"%d" % number, [b""], Terms(60_000)))
+        store.run(Finish(JOBS, [id]))
+    store.commit()
+    clock.advance(10 * 60_000)
+    for _ in range(100):
+        store.tick()
+        store.commit()
+    store.run(FindRecords())
+
+    assert len(store._record._changes.families) < 1_100
+    store.close()
+
+
+def no_room(*args: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,0 +1,70 @@
+"""URLs of brokers: what they say, and that a wrong one is not quoted."""
+
+from __future__ import annotations
+
+import pytest
+
+from quinque.client.addresses import Address, parse_broker_url
+from quinque.client.broker import Broker
+from quinque.errors import BadSetting
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses"),
+    [
+        ("redis://one", [("one", 4777)]),
+        ("redis://one:5000/", [("one", 5000)]),
+        ("rediss://one:5000/0", [("one", 5000)]),
+        ("redis://one:5000,two,[::1]:6000", [("one", 5000), ("two", 4777), ("::1", 6000)]),
+        ("unix:///run/quinque.sock", [("/run/quinque.sock", 0)]),
+        ("unix://alice:secret@/run/a%20b.sock", [("/run/a b.sock", 0)]),
+    ],
+)
+def test_a_url_names_brokers(url: str, addresses: list[tuple[str, int]]) -> None:
+    assert list(parse_broker_url(url).addresses) == [Address(*each) for each in addresses]
+
+
+def test_a_url_may_say_who_asks() -> None:
+    told = parse_broker_url("redis://alice:p%40ss:word@one,two")
+
+    assert (told.username, told.password) == ("alice", "p@ss:word")
+    assert told.shown == "redis://one:4777,two:4777"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://:secret@one", "it begins with redis://, rediss:// or unix://"),
+        ("one:4777", "it begins with redis://, rediss:// or unix://"),
+        ("redis://:secret@one?db=3", "it has no options after ? or #"),
+        ("redis://:secret@one/3", "a broker has no databases but 0"),
+        ("redis://:secret@one,,two", "a host is missing"),
+        ("redis://", "a host is missing"),
+        ("redis://:secret@one:port", "its host or port makes no sense"),
+        ("redis://:secret@[one", "its host or port makes no sense"),
+        ("unix://socket", "unix:// is followed by the path of a socket, which begins with /"),
+    ],
+)
+def test_a_wrong_url_is_refused_and_not_quoted(url: str, why: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        Broker(url)
+
+    assert str(caught.value) == f"url: this is not the URL of a broker: {why}"
+    assert caught.value.__suppress_context__, "the text of another error may quote it"
+
+
+def test_nobody_reads_a_password_in_a_broker() -> None:
+    broker = Broker("redis://alice:secret@one,two")
+
+    assert repr(broker) == "Broker('redis://one:4777,two:4777')"
+    assert "secret" not in repr(Broker("redis://one", username="alice", password="secret"))
+
+
+def test_files_for_tls_need_a_url_for_tls() -> None:
+    with pytest.raises(BadSetting, match="ca, certificate and key are for rediss://"):
+        Broker("redis://one", ca="ca.pem")
+
+
+def test_files_for_tls_that_are_none_are_named() -> None:
+    with pytest.raises(BadSetting, match=r"nosuch\.pem: these are not the files"):
+        Broker("rediss://one", ca="nosuch.pem")
