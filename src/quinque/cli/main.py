@@ -1,8 +1,9 @@
 """The command `quinque`: what it is asked, and with which code it ends.
 
 Called by   the shell (`quinque`, `python -m quinque`).
-Calls       cli/options.py to read the settings; cli/serve.py, cli/check.py and cli/copy.py do the
-            work, and are imported when asked for, so that help and errors are there at once.
+Calls       cli/options.py to read the settings; cli/serve.py, cli/check.py, cli/copy.py,
+            cli/pipeline.py and cli/spark.py do the work; what is slow to import is imported when
+            asked for, so that help and errors are there at once.
 
     0  done          1  it was tried and failed          2  it was asked wrongly
 
@@ -19,6 +20,7 @@ import click
 
 from quinque import __version__
 from quinque.cli.options import config_of, setting_options
+from quinque.cli.pipeline import pipeline
 from quinque.errors import BadSetting, QuinqueError
 from quinque.server.config_text import example, listing
 
@@ -109,6 +111,29 @@ def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool
         return run(source, target, is_live=live, as_json=as_json)
 
     ctx.exit(_code_of(run_copy))
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PROGRAM [WORD]...]")
+@click.pass_context
+def spark(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Run pyspark or spark-submit with the Python and the Java they need, or print how.
+
+    \b
+    quinque spark pyspark                     a shell that knows format("quinque")
+    quinque spark spark-submit job.py         a job of your own
+    eval "$(quinque spark)"                   the environment, for this shell
+    """
+
+    def run_spark() -> int:
+        from quinque.cli.spark import run
+
+        return run(list(words))
+
+    ctx.exit(_code_of(run_spark))
+
+
+main.add_command(pipeline)
 
 
 def _code_of(work: Callable[[], int]) -> int:

@@ -1,0 +1,50 @@
+"""The command `quinque spark`: Spark's own programs, with the Python and the Java they need.
+
+Called by   cli/main.py.
+Calls       spark/session.py.
+
+Without words it prints the environment, for `eval "$(quinque spark)"`. With words they are run:
+`quinque spark pyspark`, `quinque spark spark-submit job.py`. Which Java it is goes to stderr.
+
+Not here: the jobs (cli/pipeline.py).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from quinque.errors import BadSetting
+
+
+def run(words: list[str]) -> int:
+    """The environment is printed, or the program runs in place of this one. Raises BadSetting."""
+    try:
+        import pyspark
+
+        from quinque.spark.session import NoJava, prepare_environment
+    except ModuleNotFoundError as exc:
+        raise BadSetting(
+            f"the package {exc.name} is missing: pip install 'quinque[spark]'"
+        ) from exc
+    try:
+        java = prepare_environment()
+    except NoJava as exc:
+        raise BadSetting(str(exc)) from exc
+    click.echo(java.said, err=True)
+    # The package's own programs, and those beside our Python, before what the PATH has.
+    folders = [str(Path(pyspark.__file__).parent / "bin"), str(Path(sys.executable).parent)]
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", "")])
+    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    if not words:
+        for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"):
+            click.echo(f"export {name}={shlex.quote(os.environ[name])}")
+        return 0
+    try:
+        os.execvp(words[0], words)
+    except OSError as exc:
+        raise BadSetting(f"{words[0]} cannot be run: {exc.strerror}") from exc

@@ -1,0 +1,13 @@
+"""The jobs of the data pipeline, as functions: each takes a Spark session and gives a summary.
+
+Called by   cli/pipeline.py, whoever has a Spark session.
+Calls       spark/tables/, spark/export.py, the format `quinque`, client/.
+
+    ingest    files into a queue                     drain     a queue into files or a Delta table
+    archive   the lifecycle record into the lake     report    the lake as a page with plots
+    audit     whether the record adds up             redrive   dead messages back, by a condition
+
+Not here: what the tables are (spark/tables/), words for people (cli/pipeline.py).
+"""
+
+from __future__ import annotations

@@ -1,0 +1,57 @@
+"""The lifecycle record of a broker into a lake, and the tables brought up to date.
+
+Called by   cli/pipeline.py.
+Calls       spark/export.py, build.py.
+
+Not here: an exporter that runs all the time (the broker's setting lifecycle-export).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from quinque.client.broker import Broker
+from quinque.errors import BadSetting
+from quinque.spark.jobs.build import Tell, build_tables
+from quinque.spark.jobs.lake import Lake
+from quinque.spark.jobs.progress import Stopwatch
+
+
+def archive(
+    spark: SparkSession, broker: Broker | None, lake: Lake, tell: Tell | None = None
+) -> dict[str, Any]:
+    """All that is on record by now is in the lake, and in its tables.
+
+    Without a broker, what an exporter has put there is taken.
+    """
+    watch = Stopwatch()
+    exported = 0 if broker is None else export_record(broker, lake)
+    exported_s = watch.seconds
+    built = build_tables(spark, lake, tell)
+    return {
+        "job": "archive",
+        "lake": lake.url,
+        "exported_rows": exported,
+        "export_seconds": exported_s,
+        "rows": built.rows,
+        "batches": built.batches,
+        "tables": len(built.tables),
+        "seconds": watch.seconds,
+        "rows_per_second": watch.rate(built.rows),
+    }
+
+
+def export_record(broker: Broker, lake: Lake) -> int:
+    """The rows that are on record by now are files of the lake; how many came. Raises BadSetting
+    when the lake is not on this machine."""
+    if "://" in lake.url:
+        raise BadSetting(
+            f"the record is exported to a folder of this machine, not to {lake.url}: "
+            "without --url, what an exporter put there is taken"
+        )
+    from quinque.spark.export import export_until
+
+    return export_until(broker, Path(lake.url)).rows

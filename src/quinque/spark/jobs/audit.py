@@ -1,0 +1,202 @@
+"""Whether the record adds up, and whether the broker holds what the record says is open.
+
+Called by   cli/pipeline.py, spark/report/.
+Calls       build.py, archive.py, client/.
+
+The broker is compared when it is given: the record is exported, the broker is counted, and if the
+record has not grown meanwhile the two must be the same. If it has, that is said, and nothing is
+concluded from it.
+
+Not here: the rules (spark/tables/audit.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from quinque.client.broker import Broker
+from quinque.errors import BadSetting
+from quinque.model.claim_ops import ClaimState, FindClaims
+from quinque.model.families import EVENTS, JOBS
+from quinque.model.look_ops import FindRecords
+from quinque.model.ops import Count
+from quinque.model.work_ops import LookAt, ScanQueues
+from quinque.spark.jobs.archive import export_record
+from quinque.spark.jobs.build import Tell, build_tables, read_table
+from quinque.spark.jobs.lake import Lake
+from quinque.spark.jobs.progress import Stopwatch
+from quinque.spark.tables.audit import VIOLATIONS
+
+NOT_COMPARED: Final = "not compared"
+THE_SAME: Final = "the same"
+DIFFERENT: Final = "different"
+MOVED_ON: Final = "the broker went on meanwhile: not compared"
+
+
+@dataclass
+class Verdict:
+    """What the audit found. `queues` are rows of the table audit, `gaps` of seq_gaps."""
+
+    queues: list[dict[str, Any]]
+    gaps: list[dict[str, Any]]
+    begins_late: list[dict[str, Any]]
+    broker: str = NOT_COMPARED
+    differences: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        is_fair = all(queue["is_good"] for queue in self.queues)
+        return is_fair and not self.gaps and self.broker != DIFFERENT
+
+    def total(self, name: str) -> int:
+        return sum(int(queue[name]) for queue in self.queues)
+
+    def violations(self) -> dict[str, int]:
+        counts = {name: self.total(name) for name in ("missing", *VIOLATIONS)}
+        return counts | {
+            "missing": sum(abs(queue["missing"]) for queue in self.queues),
+            "rows_missing": sum(gap["to"] - gap["from"] + 1 for gap in self.gaps),
+        }
+
+
+def audit(
+    spark: SparkSession,
+    lake: Lake,
+    broker: Broker | None = None,
+    tell: Tell | None = None,
+    *,
+    allows_unknown: bool = False,
+) -> tuple[Verdict, dict[str, Any]]:
+    """The verdict on all that is on record, and a summary.
+
+    `allows_unknown`: messages that never came are no violation, since recording was off for a time.
+    Raises BadSetting when there is no record in the lake.
+    """
+    watch = Stopwatch()
+    counted: dict[tuple[str, str], tuple[int, int]] | None = None
+    if broker is not None:
+        before = _positions(broker)
+        export_record(broker, lake)
+        counted = count_messages(broker)
+        if _positions(broker) != before:
+            counted = None
+    build_tables(spark, lake, tell)
+    verdict = read_verdict(spark, lake, allows_unknown=allows_unknown)
+    if broker is not None:
+        verdict.broker = MOVED_ON
+        if counted is not None:
+            verdict.differences = differences(verdict, counted)
+            verdict.broker = DIFFERENT if verdict.differences else THE_SAME
+    return verdict, summary_of(verdict, lake, watch.seconds)
+
+
+def read_verdict(spark: SparkSession, lake: Lake, *, allows_unknown: bool = False) -> Verdict:
+    """The verdict that lies in the tables of the lake. Raises BadSetting when there are none."""
+    if not lake.has("tables", "audit"):
+        raise BadSetting(f"there is no record in {lake.url}: `quinque pipeline archive` brings it")
+    return verdict_of(
+        read_table(spark, lake, "audit"),
+        read_table(spark, lake, "seq_gaps"),
+        allows_unknown=allows_unknown,
+    )
+
+
+def verdict_of(audit: DataFrame, seq_gaps: DataFrame, *, allows_unknown: bool = False) -> Verdict:
+    """The verdict that these tables hold."""
+    queues = [row.asDict() for row in audit.orderBy("family", "queue").collect()]
+    if allows_unknown:
+        for queue in queues:
+            _allow_unknown(queue)
+    gaps = [row.asDict() for row in seq_gaps.orderBy("shard", "from").collect()]
+    return Verdict(
+        queues,
+        [gap for gap in gaps if not gap["is_start"]],
+        [gap for gap in gaps if gap["is_start"]],
+    )
+
+
+def count_messages(broker: Broker) -> dict[tuple[str, str], tuple[int, int]]:
+    """What the broker holds of each queue, as (open, dead); what is in open claims is there."""
+    held: dict[tuple[str, str], tuple[int, int]] = {}
+    claimed: dict[bytes, int] = {}
+    for view in broker.run(FindClaims()):
+        if view.family == JOBS:
+            claimed[view.queue] = claimed.get(view.queue, 0) + sum(
+                claim.messages
+                for claim in view.claims
+                if claim.state in (ClaimState.FILLING, ClaimState.SEALED)
+            )
+    for queue in {*_worklists(broker), *claimed}:
+        found = broker.run(LookAt(JOBS, queue))
+        live, dead = (found.ready + found.delayed + found.leased, found.dead) if found else (0, 0)
+        held["jobs", _shown(queue)] = (live + claimed.get(queue, 0), dead)
+    for count in broker.run(Count(EVENTS)):
+        held["events", _shown(count.queue)] = (count.total, 0)
+    return held
+
+
+def differences(
+    verdict: Verdict, counted: dict[tuple[str, str], tuple[int, int]]
+) -> list[dict[str, Any]]:
+    """The queues of which the broker holds more or less than the record says."""
+    said = {(row["family"], row["queue"]): (row["open"], row["dead"]) for row in verdict.queues}
+    found = []
+    for key in sorted(said.keys() | counted.keys()):
+        by_record, by_broker = said.get(key, (0, 0)), counted.get(key, (0, 0))
+        if by_record != by_broker:
+            found.append(
+                {
+                    "family": key[0],
+                    "queue": key[1],
+                    "open_by_record": by_record[0],
+                    "open_in_broker": by_broker[0],
+                    "dead_by_record": by_record[1],
+                    "dead_in_broker": by_broker[1],
+                }
+            )
+    return found
+
+
+def _worklists(broker: Broker) -> set[bytes]:
+    names: set[bytes] = set()
+    cursor = 0
+    while True:
+        cursor, some = broker.run(ScanQueues(JOBS, cursor, 1_000))
+        names.update(some)
+        if not cursor:
+            return names
+
+
+def _positions(broker: Broker) -> dict[int, int]:
+    return {record.shard: record.next for record in broker.run(FindRecords())}
+
+
+def _allow_unknown(queue: dict[str, Any]) -> None:
+    queue["unknown_from_before"] += queue["unknown"]
+    queue["missing"] += queue["unknown"]
+    queue["unbalanced"] -= queue["unknown"]
+    queue["unknown"] = 0
+    queue["is_good"] = queue["missing"] == 0 and all(queue[name] == 0 for name in VIOLATIONS)
+
+
+def summary_of(verdict: Verdict, lake: Lake, seconds: float) -> dict[str, Any]:
+    sides = ("added", "acked", "expired", "removed", "dead", "open", "acked_by_groups")
+    return {
+        "job": "audit",
+        "lake": lake.url,
+        "verdict": "good" if verdict.is_good else "bad",
+        **{name: verdict.total(name) for name in sides},
+        **verdict.violations(),
+        "broker": verdict.broker,
+        "differences": verdict.differences,
+        "gaps": verdict.gaps,
+        "begins_late": verdict.begins_late,
+        "seconds": seconds,
+    }
+
+
+def _shown(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")

@@ -1,0 +1,123 @@
+"""A queue into files or a Delta table: each message once, and acked when it is there.
+
+Called by   cli/pipeline.py.
+Calls       the format `quinque`; the package deltalake for Delta, which needs no jars.
+
+The checkpoint and the subscription belong together: run again with the same, it goes on where it
+was. What is written to files is what Spark's file sink lists in _spark_metadata; a Delta table says
+itself which batches it has, so one that is written again is passed over.
+
+Not here: how a queue is read (spark/stream.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+
+from quinque.errors import BadSetting
+from quinque.spark.jobs.progress import Stopwatch, Tell, Watched
+
+FORMATS: Final = ("parquet", "json", "csv", "delta")
+
+
+@dataclass(frozen=True)
+class Drain:
+    """What is asked for. `body_as`: binary, text or base64; where a format has no binary, text."""
+
+    queue: str
+    target: str
+    subscription: str
+    checkpoint: str
+    format: str = "parquet"
+    body_as: str = "binary"
+    follows: bool = False
+    every: str = "10 seconds"
+    broker: dict[str, str] = field(default_factory=dict)  # options of the format `quinque`
+
+
+def drain(
+    spark: SparkSession, asked: Drain, tell: Tell | None = None, backlog: int = 0
+) -> dict[str, Any]:
+    """What was in the queue is written and acked; with `follows`, until it is interrupted."""
+    watch = Stopwatch()
+    stream = spark.readStream.format("quinque").options(**asked.broker)
+    stream = stream.option("queue", asked.queue).option("subscription", asked.subscription)
+    rows = shaped(stream.load(), asked)
+    if asked.format == "delta":
+        _check_delta()
+        writer = rows.writeStream.foreachBatch(_delta_writer(asked))
+    else:
+        writer = rows.writeStream.format(asked.format).option("path", asked.target)
+    writer = writer.option("checkpointLocation", asked.checkpoint)
+    if asked.follows:
+        writer = writer.trigger(processingTime=asked.every)
+    else:
+        writer = writer.trigger(availableNow=True)
+    watched = Watched(writer.start())
+    try:
+        watched.wait(tell, backlog)
+    except KeyboardInterrupt:
+        if not asked.follows:
+            raise
+    return {
+        "job": "drain",
+        "from": asked.queue,
+        "to": asked.target,
+        "format": asked.format,
+        "messages": watched.rows,
+        "batches": watched.batches,
+        "seconds": watch.seconds,
+        "messages_per_second": watch.rate(watched.rows),
+    }
+
+
+def shaped(rows: DataFrame, asked: Drain) -> DataFrame:
+    """The columns as the format can hold them. Raises BadSetting."""
+    if asked.format not in FORMATS:
+        raise BadSetting(f"a queue is drained into {', '.join(FORMATS)}, not {asked.format}")
+    body_as = asked.body_as
+    if body_as == "binary" and asked.format in ("csv", "json"):
+        body_as = "text"
+    bodies = {
+        "binary": F.col("body"),
+        "text": F.decode("body", "UTF-8"),
+        "base64": F.base64("body"),
+    }
+    if body_as not in bodies:
+        raise BadSetting(f"a body is {', '.join(bodies)}, not {asked.body_as}")
+    rows = rows.withColumn("body", bodies[body_as])
+    if asked.format == "csv":
+        rows = rows.withColumn("headers", F.to_json("headers"))
+    return rows
+
+
+def _check_delta() -> None:
+    try:
+        import deltalake  # noqa: F401 - whether it is there
+    except ModuleNotFoundError as exc:
+        raise BadSetting(
+            "for Delta the package deltalake is needed: pip install 'quinque[delta]'"
+        ) from exc
+
+
+def _delta_writer(asked: Drain) -> Any:
+    """What writes a batch into the Delta table once: the table keeps the last one's number."""
+    target, application = asked.target, f"quinque/{asked.subscription}/{asked.queue}"
+
+    def write(batch: DataFrame, number: int) -> None:
+        from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+        run = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        name = f"{application}/{run}"
+        if DeltaTable.is_deltatable(target):
+            last = DeltaTable(target).transaction_version(name)
+            if last is not None and last >= number:
+                return
+        properties = CommitProperties(app_transactions=[Transaction(name, number)])
+        write_deltalake(target, batch.toArrow(), mode="append", commit_properties=properties)
+
+    return write

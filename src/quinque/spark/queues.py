@@ -1,0 +1,48 @@
+"""Which queues the options mean.
+
+Called by   subscriptions.py, batch.py.
+Calls       the broker.
+
+Not here: what is done with them.
+"""
+
+from __future__ import annotations
+
+from quinque.client.broker import Broker
+from quinque.model.glob import compile_glob
+from quinque.model.ops import Count
+from quinque.model.work_ops import ScanQueues
+from quinque.spark.options import Options
+
+_SCAN_COUNT = 1_000
+
+
+def find_queues(broker: Broker, options: Options) -> list[bytes]:
+    """Those named, or those there are that match the pattern, sorted."""
+    if options.queues is not None:
+        return [queue_name(text) for text in options.queues]
+    assert options.pattern is not None
+    matches = compile_glob(options.pattern.encode()).fullmatch
+    return sorted({queue for queue in _all_queues(broker, options) if matches(queue)})
+
+
+def queue_name(text: str) -> bytes:
+    """The name that the text of an offset or an option means; any bytes have one."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def queue_text(name: bytes) -> str:
+    """The text of a name in an offset."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _all_queues(broker: Broker, options: Options) -> list[bytes]:
+    if not options.family.is_worklist:
+        return [count.queue for count in broker.run(Count(options.family))]
+    queues: list[bytes] = []
+    cursor = 0
+    while True:
+        cursor, found = broker.run(ScanQueues(options.family, cursor, _SCAN_COUNT))
+        queues.extend(found)
+        if not cursor:
+            return queues

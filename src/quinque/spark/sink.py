@@ -1,0 +1,236 @@
+"""Rows into a queue, each once.
+
+Called by   Spark: `write` on the executors, `commit` and `abort` on the driver.
+Calls       staging.py, outcomes.py, the broker.
+
+    write    each task stages its rows with the broker, as a part of (sink, run, number)
+    commit   the broker publishes the parts of the tasks that Spark counts, once
+
+In a stream the run is the query and the number is the batch: a batch that Spark repeats after a
+crash is staged again and not published again. The query and not only the number, because with a new
+checkpoint Spark counts from 0 again. A batch write is a run of its own.
+
+Every task attempt stages under a number of its own, drawn by chance: one that Spark has given up
+may still be writing, and must not write into that of another.
+
+Not here: reading (stream.py, batch.py), what columns mean (staging.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from quinque.client.broker import Broker
+from quinque.errors import NoClaim
+from quinque.model.limits import PUBLISH_MOST
+from quinque.model.stage_ops import DropStage, Part, Publish, Stage
+from quinque.spark.options import Options
+from quinque.spark.outcomes import Marks, add_marks, mark_operations, merged, parted
+from quinque.spark.staging import Chunk, Stager
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG: Final = logging.getLogger(__name__)
+_ATTEMPT_BITS: Final = 52  # an exact number in every client and script
+_CHUNKS_TOGETHER: Final = 4  # in one turn of the broker, which syncs its disk once for them
+# That a batch write took place is remembered for so long: Spark repeats none after a day.
+_BATCH_WRITE_KEPT_MS: Final = 86_400_000
+
+
+class LostOutcome(Exception):
+    """A row settles a message whose claim is settled already, or does not have it."""
+
+
+@dataclass
+class StagedRows(WriterCommitMessage):
+    """What one task staged: for each queue its part; and what it says of claimed messages."""
+
+    run: str
+    parts: dict[bytes, Part] = field(default_factory=dict)
+    marks: Marks = field(default_factory=dict)
+    messages: int = 0
+
+
+@dataclass
+class Batch:
+    """What rows are staged and published as."""
+
+    options: Options
+    run: str
+    number: int
+    keep_ms: int
+
+    def sink(self, queue: bytes) -> bytes:
+        return self.options.sink.encode() if self.options.sink else queue
+
+    def stage(self, broker: Broker, batches: Iterable[pa.RecordBatch], part: int) -> StagedRows:
+        """The rows lie with the broker; what is told of them on the driver."""
+        staged = StagedRows(self.run)
+        attempt = secrets.randbits(_ATTEMPT_BITS)
+        stager = Stager(self.options)
+        decided: set[bytes] = set()
+        waiting: list[Stage] = []
+        for chunk in self._chunks(batches, stager, staged.marks):
+            known = staged.parts.get(chunk.queue, Part(part, attempt, 0))
+            staged.parts[chunk.queue] = known._replace(chunks=known.chunks + 1)
+            staged.messages += chunk.messages
+            if chunk.queue not in decided:
+                waiting.append(self._stage(chunk, known))
+            if len(waiting) == _CHUNKS_TOGETHER:
+                decided |= _send(broker, waiting)
+                waiting = []
+        _send(broker, waiting)
+        return staged
+
+    def publish(self, broker: Broker, all_staged: Sequence[StagedRows]) -> None:
+        """What was staged is in its queues, and what was said of claimed messages is known."""
+        self._mark(broker, merged(staged.marks for staged in all_staged))
+        for queue, parts in _parts_by_queue(all_staged).items():
+            left = 1
+            while left:
+                left = broker.run(
+                    Publish(
+                        self.options.family,
+                        queue,
+                        self.sink(queue),
+                        self.run.encode(),
+                        self.number,
+                        parts,
+                        PUBLISH_MOST,
+                        self.keep_ms,
+                    )
+                ).left
+
+    def drop(self, broker: Broker, all_staged: Sequence[StagedRows]) -> None:
+        """What was staged is gone, as far as it is known; the rest the broker forgets in time."""
+        queues = {name.encode() for name in self.options.queues or ()}
+        queues.update(queue for staged in all_staged for queue in staged.parts)
+        for queue in sorted(queues):
+            broker.run(DropStage(queue, self.sink(queue), self.run.encode(), self.number))
+
+    def _chunks(
+        self, batches: Iterable[pa.RecordBatch], stager: Stager, marks: Marks
+    ) -> Iterator[Chunk]:
+        for batch in batches:
+            to_put, to_settle = parted(batch)
+            if to_settle is not None:
+                add_marks(marks, to_settle)
+            yield from stager.chunks(to_put)
+        yield from stager.rest()
+
+    def _stage(self, chunk: Chunk, part: Part) -> Stage:
+        return Stage(
+            self.options.family,
+            chunk.queue,
+            self.sink(chunk.queue),
+            self.run.encode(),
+            self.number,
+            part.part,
+            part.attempt,
+            part.chunks,
+            chunk.rows,
+        )
+
+    def _mark(self, broker: Broker, marks: Marks) -> None:
+        for operation in mark_operations(marks):
+            asked = len(operation.message_ids)
+            try:
+                found = broker.run(operation)
+                lost = f"claim {operation.number} has only {found} of {asked} messages"
+            except NoClaim as error:
+                found, lost = 0, str(error)
+            if found < asked:
+                told = f"column _action: {lost}; their outcome was decided without it"
+                if self.options.fails_on_loss:
+                    raise LostOutcome(told)
+                _LOG.warning("%s", told)
+
+
+class QuinqueStreamWriter(DataSourceStreamArrowWriter):
+    """A streaming write."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
+        context = _context()
+        run = context.getLocalProperty("sql.streaming.queryId")
+        number = context.getLocalProperty("streaming.sql.batchId")
+        assert run is not None
+        assert number is not None
+        batch = Batch(self.options, run, int(number), keep_ms=0)
+        with self.options.broker() as broker:
+            return batch.stage(broker, iterator, context.partitionId())
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        all_staged = _staged(messages)
+        if all_staged:
+            batch = Batch(self.options, all_staged[0].run, batchId, keep_ms=0)
+            with self.options.broker() as broker:
+                batch.publish(broker, all_staged)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        all_staged = _staged(messages)
+        if all_staged:
+            batch = Batch(self.options, all_staged[0].run, batchId, keep_ms=0)
+            with self.options.broker() as broker:
+                batch.drop(broker, all_staged)
+
+
+class QuinqueWriter(DataSourceArrowWriter):
+    """A batch write: a run of its own, unless the options name one."""
+
+    def __init__(self, options: Options) -> None:
+        run = options.run or uuid.uuid4().hex
+        keep_ms = 0 if options.run else _BATCH_WRITE_KEPT_MS
+        self.batch = Batch(options, run, options.batch or 0, keep_ms)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
+        with self.batch.options.broker() as broker:
+            return self.batch.stage(broker, iterator, _context().partitionId())
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        with self.batch.options.broker() as broker:
+            self.batch.publish(broker, _staged(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        with self.batch.options.broker() as broker:
+            self.batch.drop(broker, _staged(messages))
+
+
+def _send(broker: Broker, stages: Sequence[Stage]) -> set[bytes]:
+    """They are staged; the queues of those that were in vain, because the batch is decided."""
+    done = broker.run_all(stages) if stages else []
+    return {stage.queue for stage, it in zip(stages, done, strict=True) if it.is_decided}
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None
+    return context
+
+
+def _staged(messages: Iterable[WriterCommitMessage | None]) -> list[StagedRows]:
+    """Of the tasks that came to an end."""
+    return [message for message in messages if isinstance(message, StagedRows)]
+
+
+def _parts_by_queue(all_staged: Iterable[StagedRows]) -> dict[bytes, list[Part]]:
+    parts: dict[bytes, list[Part]] = {}
+    for staged in all_staged:
+        for queue, part in staged.parts.items():
+            parts.setdefault(queue, []).append(part)
+    return parts

@@ -1,0 +1,283 @@
+"""Rows that are written, as chunks of messages to stage.
+
+Called by   sink.py, on the executors; check_columns on the driver.
+Calls       nothing but pyarrow.
+
+    RecordBatch ──► runs of rows that are alike ──► chunks of at most 1,000 rows or 1 MiB
+
+Most writes have one kind of row, and then a batch is cut into chunks without looking at a row.
+
+Not here: sending them (sink.py), what becomes of claimed messages (outcomes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgpack
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quinque.model.rows import CHUNK_BYTES_MOST, CHUNK_ROWS_MOST
+from quinque.spark.options import BadOption, Options
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_RETRY_DEFAULT: Final = -1  # as the family does it: 0 would be a delivery at most
+_SPANS: Final = ("ttl_ms", "delay_ms", "retry_ms", "max_deliveries")
+_TEXT_OR_BINARY: Final = ("string", "binary")
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+
+# What a row can say, and the types it can say it in.
+COLUMNS: Final = {
+    "body": _TEXT_OR_BINARY,
+    "queue": ("string",),
+    "id": _TEXT_OR_BINARY,
+    "key": _TEXT_OR_BINARY,
+    "ttl_ms": _WHOLE,
+    "delay_ms": _WHOLE,
+    "retry_ms": _WHOLE,
+    "max_deliveries": _WHOLE,
+    "headers": ("map<string,string>",),
+    "lane": ("string",),
+    "priority": _WHOLE,
+    "_action": ("string",),
+    "_claim": ("string",),
+    "_id": ("string",),
+    "_reason": ("string",),
+    "_delay_ms": _WHOLE,
+}
+# What messages were read with, and cannot be written.
+LEFT_ALONE: Final = ("family", "attempt", "enqueued", "expires", "state", "reason", "shard")
+_NOWHERE_YET: Final = ("headers", "lane", "priority")
+
+
+class BadRow(ValueError):
+    """A row that cannot be put; the text names its column."""
+
+
+class Chunk(NamedTuple):
+    """Packed runs for one queue (model/stage_ops.py)."""
+
+    queue: bytes
+    rows: bytes
+    messages: int
+
+
+def check_columns(schema: StructType, options: Options) -> None:
+    """Raises BadOption when rows of that schema cannot be written."""
+    names = schema.fieldNames()
+    for field in schema.fields:
+        if field.name in LEFT_ALONE:
+            continue
+        allowed = COLUMNS.get(field.name)
+        if allowed is None:
+            raise BadOption(
+                f"column {field.name} cannot be written; those that can: {', '.join(COLUMNS)}"
+            )
+        found = field.dataType.simpleString()
+        if found not in (*allowed, "void"):
+            raise BadOption(f"column {field.name} is {found} and must be {' or '.join(allowed)}")
+    if "body" not in names and "_action" not in names:
+        raise BadOption("there must be a column body, binary or string")
+    if "body" in names and "queue" not in names and options.queues is None:
+        raise BadOption("give the option queue, or a column queue")
+    if "_action" in names and not {"_claim", "_id"} <= set(names):
+        raise BadOption("a column _action needs the columns _claim and _id beside it")
+
+
+class Stager:
+    """Cuts batches into chunks, for each queue what belongs there, in the order of the rows."""
+
+    def __init__(self, options: Options) -> None:
+        self._family = options.family
+        self._queue = options.queues[0].encode() if options.queues else None
+        self._defaults = (
+            options.ttl_ms,
+            options.delay_ms,
+            options.retry_ms,
+            options.max_deliveries,
+        )
+        self._open: dict[bytes, _OpenChunk] = {}
+
+    def chunks(self, batch: pa.RecordBatch) -> Iterator[Chunk]:
+        """Those that the batch fills; what is left waits. Raises BadRow."""
+        if not batch.num_rows:
+            return
+        for queue, terms, name, bodies in self._runs(batch):
+            yield from self._add(queue, terms, name, bodies)
+
+    def rest(self) -> Iterator[Chunk]:
+        """Chunks of what is left."""
+        for queue, chunk in self._open.items():
+            if chunk.messages:
+                yield chunk.closed(queue)
+
+    def _add(
+        self, queue: bytes, terms: _Terms, name: bytes | None, bodies: Sequence[bytes]
+    ) -> Iterator[Chunk]:
+        chunk = self._open.setdefault(queue, _OpenChunk())
+        at = 0
+        while at < len(bodies):
+            at += chunk.take(terms, name, bodies, at)
+            if chunk.is_full:
+                yield chunk.closed(queue)
+
+    def _runs(
+        self, batch: pa.RecordBatch
+    ) -> Iterator[tuple[bytes, _Terms, bytes | None, Sequence[bytes]]]:
+        self._refuse_what_has_no_place(batch)
+        bodies = _as_bytes(batch.column("body"), "body")
+        queues = self._queues(batch)
+        spans = [_numbers(batch, name) for name in _SPANS]
+        naming = _as_bytes_or_none(batch, "key" if self._family.is_worklist else "id")
+        if queues is None and naming is None and not any(spans):
+            assert self._queue is not None
+            yield self._queue, self._terms((None, None, None, None)), None, bodies
+            return
+        count = batch.num_rows
+        rows = zip(
+            queues or [self._queue or b""] * count,
+            zip(*(span or [None] * count for span in spans), strict=True),
+            naming or [None] * count,
+            range(count),
+            strict=True,
+        )
+        for (queue, given, name), alike in groupby(rows, key=lambda row: row[:3]):
+            places = [row[3] for row in alike]
+            run = bodies[places[0] : places[-1] + 1]
+            terms = self._terms(given)
+            if name is None:
+                yield queue, terms, None, run
+            else:
+                for body in run:
+                    yield queue, terms, name, [body]
+
+    def _terms(self, given: Sequence[int | None]) -> _Terms:
+        ttl_ms, delay_ms, retry_ms, max_deliveries = (
+            default if value is None else value
+            for value, default in zip(given, self._defaults, strict=True)
+        )
+        if not self._family.is_worklist:
+            for name, value in (("delay_ms", delay_ms), ("max_deliveries", max_deliveries)):
+                if value:
+                    raise BadRow(f"column {name}: the family {self._family.name} has no such thing")
+            return (ttl_ms or 0, 0, 0, 0)
+        return (
+            ttl_ms or 0,
+            delay_ms or 0,
+            _RETRY_DEFAULT if retry_ms is None else retry_ms,
+            max_deliveries or 0,
+        )
+
+    def _queues(self, batch: pa.RecordBatch) -> list[bytes] | None:
+        """The queue of each row; None when all have that of the options."""
+        found = _as_bytes_or_none(batch, "queue")
+        if found is None:
+            if self._queue is None:
+                raise BadRow("column queue is null, and there is no option queue")
+            return None
+        if self._queue is None and None in found:
+            raise BadRow("column queue is null, and there is no option queue")
+        default = self._queue or b""
+        return [default if queue is None else queue for queue in found]
+
+    def _refuse_what_has_no_place(self, batch: pa.RecordBatch) -> None:
+        for name in _NOWHERE_YET:
+            if _has_values(batch, name):
+                raise BadRow(f"column {name}: the family {self._family.name} has no {name}")
+        if self._family.is_worklist and _has_values(batch, "id"):
+            raise BadRow(f"column id: the family {self._family.name} makes ids itself; see key")
+        if not self._family.is_worklist and _has_values(batch, "key"):
+            raise BadRow(f"column key: the family {self._family.name} has no keys; see id")
+
+
+_Terms = tuple[int, int, int, int]
+
+
+class _OpenChunk:
+    """Runs that wait for more."""
+
+    __slots__ = ("_runs", "_size_bytes", "messages")
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[_Terms, bytes | None, list[bytes]]] = []
+        self._size_bytes = 0
+        self.messages = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.messages >= CHUNK_ROWS_MOST or self._size_bytes >= CHUNK_BYTES_MOST
+
+    def take(self, terms: _Terms, name: bytes | None, bodies: Sequence[bytes], at: int) -> int:
+        """So many of the bodies from `at` on are in it: at least one, and as many as fit."""
+        taken: list[bytes] = []
+        for body in islice(bodies, at, at + CHUNK_ROWS_MOST - self.messages):
+            if self._size_bytes and self._size_bytes + len(body) > CHUNK_BYTES_MOST:
+                # Full, although there would be room for a smaller one: order goes first.
+                self._size_bytes = CHUNK_BYTES_MOST
+                break
+            taken.append(body)
+            self._size_bytes += len(body)
+        if taken:
+            self.messages += len(taken)
+            last = self._runs[-1] if self._runs else None
+            if name is None and last is not None and last[0] == terms and last[1] is None:
+                last[2].extend(taken)
+            else:
+                self._runs.append((terms, name, taken))
+        return len(taken)
+
+    def closed(self, queue: bytes) -> Chunk:
+        """What is in it, packed; it is empty again."""
+        runs = [[*terms, name, bodies] for terms, name, bodies in self._runs]
+        chunk = Chunk(queue, msgpack.packb(runs), self.messages)
+        self._runs, self._size_bytes, self.messages = [], 0, 0
+        return chunk
+
+
+def _as_bytes(column: pa.Array, name: str) -> list[bytes]:
+    """The bytes of each value. Raises BadRow when one is null."""
+    if column.null_count:
+        raise BadRow(f"column {name} is null")
+    return _bytes_of(column)
+
+
+def _as_bytes_or_none(batch: pa.RecordBatch, name: str) -> list[bytes | None] | None:
+    """The bytes of each value that is not null; None when all are, or there is no such column."""
+    if not _has_values(batch, name):
+        return None
+    column = batch.column(name)
+    if not column.null_count:
+        return list(_bytes_of(column))
+    found: list[bytes | None] = column.cast(pa.binary()).to_pylist()
+    return found
+
+
+def _bytes_of(column: pa.Array) -> list[bytes]:
+    """As to_pylist, several times faster."""
+    column = column.cast(pa.binary())
+    _, offsets, data = column.buffers()
+    if data is None:
+        return [b""] * len(column)
+    bounds = memoryview(offsets).cast("i")[column.offset : column.offset + len(column) + 1].tolist()
+    held = data.slice(bounds[0], bounds[-1] - bounds[0]).to_pybytes()
+    first = bounds[0]
+    return [held[a - first : b - first] for a, b in pairwise(bounds)]
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> list[int | None] | None:
+    if not _has_values(batch, name):
+        return None
+    column = batch.column(name).cast(pa.int64())
+    if (pc.min(column).as_py() or 0) < 0:
+        raise BadRow(f"column {name} is negative")
+    found: list[int | None] = column.to_pylist()
+    return found
+
+
+def _has_values(batch: pa.RecordBatch, name: str) -> bool:
+    return name in batch.schema.names and batch.column(name).null_count < batch.num_rows

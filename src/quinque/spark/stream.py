@@ -1,0 +1,320 @@
+"""A queue as a stream: each micro-batch is a claim.
+
+Called by   Spark: `read` on the executors, the rest in one process beside the driver.
+Calls       subscriptions.py, schema.py, the broker.
+
+The offset is, for each shard of each queue, the number of the last claim that was handed out:
+
+    {"v": 1, "claims": {"clicks": {"0": 17}}}
+
+What Spark asks for, and what it means to the broker:
+
+    latestOffset(start)    Spark has committed all up to `start`: settle that. Then the next claim:
+                           the one there is already, or a new one, filled and sealed
+    partitions(start, end) the claims after `start` are about to be read
+    read                   rows of a claim; the same whenever and however often it is asked for
+    commit(end)            comes one batch late, and never for the last one: settled long ago
+
+`stop` releases nothing: Spark also calls it when its driver was killed in the middle of a batch,
+and that batch is to be read again.
+
+Not here: the lifecycle as a stream (log.py), what the options are (options.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from quinque.errors import NoClaim, printable
+from quinque.model.claim_ops import ClaimState, ClaimView, ReadClaim
+from quinque.spark.options import Options
+from quinque.spark.queues import queue_name, queue_text
+from quinque.spark.schema import ClaimName, Origin, rows_as_batch
+from quinque.spark.subscriptions import DataLoss, Shard, Subscriptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG: Final = logging.getLogger(__name__)
+_VERSION: Final = 1
+# As many chunks in one reply as make a batch of the size that Spark itself uses, about 10,000 rows.
+_CHUNKS_AT_ONCE: Final = 10
+_REPORT_EVERY_S: Final = 1.0
+
+
+@dataclass
+class ClaimPart(InputPartition):
+    """Some chunks of one claim."""
+
+    shard: Shard
+    claim: int
+    first: int
+    chunks: int
+
+
+class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream of messages that go to this query alone."""
+
+    def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
+        # Nothing is opened here: Spark makes readers to plan with, and copies of them to read with.
+        self._options = options
+        self._columns = columns
+        self._subscriptions: Subscriptions | None = None
+        self._is_bounded = False
+        self._report: tuple[float, dict[str, int]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As it goes to the executors: what it was made from."""
+        return {"options": self._options, "columns": self._columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["options"], state["columns"])  # type: ignore[misc]
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_messages)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._opened().bind()
+        self._is_bounded = True
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Nothing is known yet. Where the subscription is, the broker keeps: Spark asks this again
+        until its first batch is committed, and must get the same."""
+        return _offset({})
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        subscriptions = self._opened()
+        reached = self._known(_claims(start))
+        for shard, number in reached.items():
+            subscriptions.settle(shard, number)
+        reached = {shard: self._base(shard, number) for shard, number in reached.items()}
+        ahead = {shard: n + 1 for shard, n in reached.items() if self._is_there(shard, n + 1)}
+        if not ahead:
+            most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_messages
+            ahead = self._fill(reached, most)
+        return _offset({**_claims(start), **ahead})
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[ClaimPart]:
+        self._opened()
+        begun, ended = _claims(start), _claims(end)
+        self._known(ended)
+        views: list[tuple[Shard, ClaimView]] = []
+        for shard, number in ended.items():
+            for claim in _claims_between(begun.get(shard), number):
+                view = self._play(shard, claim)
+                if view is not None:
+                    views.append((shard, view))
+        return _planned(views, self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, ClaimPart)
+        options, shard = self._options, partition.shard
+        subscription = (options.subscription or "").encode()
+        claim = ClaimName(shard.queue, shard.number, subscription, partition.claim)
+        origin = Origin(options.family.name, shard.queue, shard.number, str(claim))
+        at, end = partition.first, partition.first + partition.chunks
+        with options.broker() as broker:
+            while at < end:
+                count = min(end - at, _CHUNKS_AT_ONCE)
+                try:
+                    chunks = broker.run(
+                        ReadClaim(*_place(claim), chunk=at, count=count, shard=shard.number)
+                    )
+                    if not chunks:
+                        raise NoClaim(subscription, partition.claim, f"has no chunk {at}")
+                except NoClaim as error:
+                    self._lost(shard, str(error))
+                    return
+                at += len(chunks)
+                yield rows_as_batch(chunks, origin, self._columns)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        subscriptions = self._opened()
+        for shard, number in self._known(_claims(end)).items():
+            subscriptions.settle(shard, number)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Not an offset: what a user wants to see of the queue in the query's progress."""
+        if self._subscriptions is None:
+            return None
+        now_s = time.monotonic()
+        if self._report is None or now_s - self._report[0] >= _REPORT_EVERY_S:
+            self._report = now_s, self._subscriptions.report()
+        return self._report[1]
+
+    def stop(self) -> None:
+        if self._subscriptions is not None:
+            self._subscriptions.close()
+
+    def _opened(self) -> Subscriptions:
+        if self._subscriptions is None:
+            self._subscriptions = Subscriptions(self._options)
+        self._subscriptions.open_all()
+        return self._subscriptions
+
+    def _known(self, claims: dict[Shard, int]) -> dict[Shard, int]:
+        """For each shard that is open, those of the offset among them, where it stands."""
+        subscriptions = self._opened()
+        for shard in claims:
+            subscriptions.open(shard)
+        return {
+            shard: claims.get(shard, subscriptions.of(shard).settled)
+            for shard in subscriptions.shards
+        }
+
+    def _base(self, shard: Shard, reached: int) -> int:
+        """The claim after which the query goes on: that of the checkpoint, if the broker knows what
+        follows it."""
+        it = self._opened().of(shard)
+        if reached > it.last:
+            self._lost(
+                shard,
+                f"the broker knows no claim {reached}: the subscription was dropped, or the "
+                "checkpoint is that of another one",
+            )
+            return it.settled
+        if reached < it.settled and not self._is_there(shard, reached + 1):
+            self._lost(
+                shard,
+                f"claims {reached + 1} to {it.settled} were settled by another query, or forfeited",
+            )
+            return it.settled
+        return reached
+
+    def _is_there(self, shard: Shard, number: int) -> bool:
+        """Whether the claim can be read."""
+        view = self._opened().of(shard).claims.get(number)
+        return view is not None and view.state in (ClaimState.SEALED, ClaimState.SETTLED)
+
+    def _fill(self, reached: dict[Shard, int], most: int) -> dict[Shard, int]:
+        """New claims, sealed, with up to `most` messages in all."""
+        filling = _Filling(self._opened(), reached, most, self._options)
+        wait_ms = 0 if self._is_bounded else self._options.poll_ms
+        return filling.sealed(wait_ms)
+
+    def _play(self, shard: Shard, number: int) -> ClaimView | None:
+        try:
+            return self._opened().play(shard, number)
+        except NoClaim as error:
+            self._lost(shard, str(error))
+            return None
+
+    def _lost(self, shard: Shard, what: str) -> None:
+        """Raises DataLoss, unless the options say that the query goes on."""
+        told = f"queue '{printable(shard.queue)}' (shard {shard.number}): {what}"
+        if self._options.fails_on_loss:
+            raise DataLoss(f"{told}. With failOnDataLoss=false the query goes on without it")
+        _LOG.warning("%s; the query goes on without it", told)
+
+
+class _Filling:
+    """The claims of one micro-batch while they are filled: of each shard a fair share, and what
+    one does not use goes to the others."""
+
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        reached: dict[Shard, int],
+        most: int,
+        options: Options,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._most = most
+        self._most_bytes = options.max_bytes
+        self._numbers = {shard: number + 1 for shard, number in reached.items()}
+        self._views: dict[Shard, ClaimView] = {}
+        # Filled in an earlier run, and not sealed.
+        for shard, number in self._numbers.items():
+            left = subscriptions.of(shard).claims.get(number)
+            if left is not None:
+                self._views[shard] = left
+
+    def sealed(self, wait_ms: int) -> dict[Shard, int]:
+        """The number of each claim that has something in it."""
+        hungry = list(self._numbers)
+        while hungry and self._has_room():
+            share = max(1, self._room // len(hungry))
+            hungry = [shard for shard in hungry if self._has_room() and self._fill(shard, share, 0)]
+        if not self._views and wait_ms and self._numbers:
+            wait_each_ms = max(1, wait_ms // len(self._numbers))
+            for shard in self._numbers:
+                if self._fill(shard, self._room, wait_each_ms):
+                    return self.sealed(0)
+        for shard in self._views:
+            self._subscriptions.seal(shard, self._numbers[shard])
+        return {shard: self._numbers[shard] for shard in self._views}
+
+    @property
+    def _room(self) -> int:
+        return self._most - sum(view.messages for view in self._views.values())
+
+    def _has_room(self) -> bool:
+        held_bytes = sum(view.body_bytes for view in self._views.values())
+        return self._room > 0 and held_bytes < self._most_bytes
+
+    def _fill(self, shard: Shard, count: int, wait_ms: int) -> bool:
+        """Whether there was something."""
+        known = self._views.get(shard)
+        before = known.messages if known else 0
+        view = self._subscriptions.fill(shard, self._numbers[shard], count, wait_ms)
+        if view is not None:
+            self._views[shard] = view
+        return view is not None and view.messages > before
+
+
+def _offset(claims: dict[Shard, int]) -> dict[str, Any]:
+    """In one order: Spark compares offsets as text."""
+    by_queue: dict[str, dict[str, int]] = {}
+    for shard in sorted(claims):
+        by_queue.setdefault(queue_text(shard.queue), {})[str(shard.number)] = claims[shard]
+    return {"v": _VERSION, "claims": by_queue}
+
+
+def _claims(offset: dict[str, Any]) -> dict[Shard, int]:
+    if offset.get("v") != _VERSION or "claims" not in offset:
+        raise DataLoss(f"the checkpoint has an offset that is not of this source: {offset}")
+    return {
+        Shard(queue_name(queue), int(number)): claim
+        for queue, shards in offset["claims"].items()
+        for number, claim in shards.items()
+    }
+
+
+def _claims_between(begun: int | None, ended: int) -> range:
+    """The numbers after `begun` up to `ended`. A batch has one claim of each shard; so where the
+    batch before knew nothing of the shard, or of a later number before it was dropped, it is one.
+    """
+    if begun is None or begun > ended:
+        return range(ended, ended + 1)
+    return range(begun + 1, ended + 1)
+
+
+def _planned(views: list[tuple[Shard, ClaimView]], options: Options) -> list[ClaimPart]:
+    """Parts of about the same size, in the order of the messages."""
+    total = sum(view.messages for _, view in views)
+    parts: list[ClaimPart] = []
+    for shard, view in views:
+        wished = ceil(options.min_partitions * view.messages / total) if total else 0
+        count = min(view.chunks, max(ceil(view.messages / options.max_records), wished))
+        bounds = [view.chunks * i // count for i in range(count + 1)] if count else []
+        parts.extend(
+            ClaimPart(shard, view.number, first, end - first) for first, end in pairwise(bounds)
+        )
+    return parts
+
+
+def _place(claim: ClaimName) -> tuple[bytes, bytes, int]:
+    return claim.queue, claim.subscription, claim.number

@@ -1,0 +1,354 @@
+"""The claims of one running query: opened, filled, settled and kept alive.
+
+Called by   stream.py, in the one process beside Spark's driver that lives as long as the query.
+Calls       the broker.
+
+A queue lies in one or more shards, and each shard has claims of its own, numbered from 1. What the
+broker says of a claim is known here only as long as the query runs; everything that must survive is
+with the broker.
+
+Not here: offsets and partitions (stream.py), reading what is claimed (stream.py, on executors).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import msgpack
+
+from quinque.errors import BadClaim, QuinqueError, printable
+from quinque.model.claim_ops import (
+    ClaimState,
+    ClaimView,
+    FillClaim,
+    LookAtClaims,
+    MarkClaim,
+    OpenClaims,
+    Outcome,
+    PlayClaim,
+    ReadClaim,
+    RenewClaims,
+    SettleClaims,
+    SubscriptionView,
+)
+from quinque.model.limits import FILL_MOST
+from quinque.spark.options import Options
+from quinque.spark.queues import find_queues
+
+_LOG: Final = logging.getLogger(__name__)
+_LOOK_EVERY_S: Final = 5.0  # for queues that match a pattern, and shards that were added
+_OPEN: Final = (ClaimState.FILLING, ClaimState.SEALED)
+
+
+class Shard(NamedTuple):
+    queue: bytes
+    number: int
+
+
+class DataLoss(Exception):
+    """What the checkpoint says is to be read is not there; the text names it."""
+
+
+class Poison(Exception):
+    """A batch that was begun too often; the text names its claim."""
+
+
+@dataclass
+class Subscription:
+    """What is known of one shard: claims that are open or can be read, by number.
+
+    Where the query is bound to what there was when it began, it claims nothing of a later place
+    than `until_place`, and no more than `left`: a message that it gives back keeps its place, and
+    would come again and again.
+    """
+
+    epoch: int
+    settled: int
+    until_place: int = 0
+    left: int | None = None
+    claims: dict[int, ClaimView] = field(default_factory=dict)
+    played: set[int] = field(default_factory=set)
+    buried: set[int] = field(default_factory=set)
+
+    @property
+    def last(self) -> int:
+        return max(self.settled, *self.claims, 0)
+
+
+class Subscriptions:
+    """All that a query is subscribed to. Every method may raise Superseded: another query goes on
+    under the same name."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        assert options.subscription is not None
+        self._name = options.subscription.encode()
+        self._broker = options.broker()
+        self._by_shard: dict[Shard, Subscription] = {}
+        self._looked_s = float("-inf")
+        self._is_bounded = False
+        self._pulse: _Pulse | None = None
+
+    @property
+    def shards(self) -> list[Shard]:
+        """In an order that stays the same."""
+        return sorted(self._by_shard)
+
+    def of(self, shard: Shard) -> Subscription:
+        return self._by_shard[shard]
+
+    def open_all(self) -> None:
+        """Everything the options name is open for this query alone: also queues and shards that
+        came since it was last looked at, except in a query that reads what was there at first."""
+        now_s = time.monotonic()
+        if self._is_bounded or now_s - self._looked_s < _LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        for queue in find_queues(self._broker, self._options):
+            self._open_queue(queue)
+        self._beat()
+
+    def open(self, shard: Shard) -> None:
+        """The one shard is open too; of a queue that a checkpoint knows and a pattern does not
+        find, because there is nothing in it at the moment."""
+        if shard in self._by_shard:
+            return
+        self._open_queue(shard.queue)
+        if shard not in self._by_shard:
+            self._open_shard(shard)
+        self._beat()
+
+    def bind(self) -> None:
+        """What comes from here on is not claimed by this query."""
+        self._is_bounded = True
+        for shard, subscription in self._by_shard.items():
+            view = self._look(shard)
+            # 0 would be no bound at all.
+            subscription.until_place = max(1, view.stamp_us)
+            subscription.left = view.backlog
+
+    def settle(self, shard: Shard, number: int) -> None:
+        """All claims of the shard up to that one are finished. A claim that the broker does not
+        know is of a subscription that was dropped: the numbers since then mean others."""
+        it = self._by_shard[shard]
+        if not it.settled < number <= it.last:
+            return
+        self._broker.run(SettleClaims(shard.queue, self._name, it.epoch, number, shard.number))
+        it.settled = number
+        it.claims = {k: view for k, view in it.claims.items() if k >= number}
+        it.played = {k for k in it.played if k >= number}
+
+    def fill(self, shard: Shard, number: int, count: int, wait_ms: int) -> ClaimView | None:
+        """Some more is in the claim, up to `count` and as much as one request moves; None when
+        there is nothing for it. Raises DataLoss when the broker cannot go on there."""
+        it = self._by_shard[shard]
+        known = it.claims.get(number)
+        if it.left is None:
+            view = self._fill(shard, number, min(count, FILL_MOST), wait_ms, seals=False)
+        elif it.left > 0:
+            view = self._fill(shard, number, min(count, FILL_MOST, it.left), 0, seals=False)
+            if view is not None:
+                it.left -= view.messages - (known.messages if known else 0)
+        else:
+            view = known
+        if view is not None:
+            it.claims[number] = view
+        return view
+
+    def seal(self, shard: Shard, number: int) -> ClaimView:
+        """The claim holds what it holds, for good."""
+        view = self._fill(shard, number, 0, 0, seals=True)
+        assert view is not None
+        self._by_shard[shard].claims[number] = view
+        return view
+
+    def play(self, shard: Shard, number: int) -> ClaimView | None:
+        """The claim is about to be read, and that is counted once in the life of this query; None
+        when there is nothing to read, because its one message was too much too often.
+
+        Raises NoClaim; Poison when it was begun too often and the options want to know.
+        """
+        it = self._by_shard[shard]
+        if number in it.played:
+            return None if number in it.buried else it.claims[number]
+        view = it.claims.get(number) or self._find(shard, number)
+        keep = 0
+        if view is not None and view.state == ClaimState.SEALED:
+            is_dead, keep = self._judge(shard, view)
+            if is_dead:
+                self._bury(shard, number, view.plays)
+                it.played.add(number)
+                it.buried.add(number)
+                return None
+        played = self._broker.run(
+            PlayClaim(shard.queue, self._name, it.epoch, number, keep, shard.number)
+        )
+        it.played.add(number)
+        it.claims[number] = played
+        if keep and view is not None and it.left is not None:
+            it.left += view.messages - played.messages
+        return played
+
+    def report(self) -> dict[str, int]:
+        """How much waits and how much is claimed, over all shards, and the oldest of what waits."""
+        views = [self._look(shard) for shard in self.shards]
+        return {
+            "backlog": sum(view.backlog for view in views),
+            "inflight": sum(
+                claim.messages for view in views for claim in view.claims if claim.state in _OPEN
+            ),
+            "oldest_ms": max((view.oldest_ms for view in views), default=0),
+        }
+
+    def close(self) -> None:
+        """No sign of life is given any more. What is claimed stays claimed."""
+        if self._pulse is not None:
+            self._pulse.stop()
+
+    def _beat(self) -> None:
+        if self._pulse is None:
+            self._pulse = _Pulse(self._options)
+        self._pulse.beat_for({shard: it.epoch for shard, it in self._by_shard.items()})
+
+    def _open_queue(self, queue: bytes) -> None:
+        first = Shard(queue, 0)
+        if first in self._by_shard:
+            view = self._broker.run(LookAtClaims(queue, self._name))
+            shards = view.shards if view is not None else 1
+        else:
+            shards = self._open_shard(first)
+        for number in range(1, shards):
+            if Shard(queue, number) not in self._by_shard:
+                self._open_shard(Shard(queue, number))
+
+    def _open_shard(self, shard: Shard) -> int:
+        """It is open; in how many shards its queue lies."""
+        options = self._options
+        group = b""
+        if not options.family.is_worklist:
+            group = options.group.encode() if options.group else self._name
+        view = self._broker.run(
+            OpenClaims(
+                options.family,
+                shard.queue,
+                self._name,
+                group,
+                options.lease_ms,
+                options.release_ms,
+                shard.number,
+            )
+        )
+        claims = {claim.number: claim for claim in view.claims}
+        # What a query that is bound did not see when it began, came later.
+        left = 0 if self._is_bounded else None
+        self._by_shard[shard] = Subscription(view.epoch, view.settled, left=left, claims=claims)
+        return view.shards
+
+    def _fill(
+        self, shard: Shard, number: int, count: int, wait_ms: int, *, seals: bool
+    ) -> ClaimView | None:
+        it = self._by_shard[shard]
+        operation = FillClaim(
+            shard.queue,
+            self._name,
+            it.epoch,
+            number,
+            count,
+            it.until_place,
+            seals,
+            shard.number,
+        )
+        try:
+            return self._broker.run(operation, wait_ms)
+        except BadClaim as error:
+            raise DataLoss(
+                f"the broker at {self._options.shown_url} cannot go on with claim {number} of "
+                f"{self._shown(shard)}: {error}. The subscription was dropped, or the checkpoint "
+                "is of another one"
+            ) from error
+
+    def _look(self, shard: Shard) -> SubscriptionView:
+        view = self._broker.run(LookAtClaims(shard.queue, self._name, shard.number))
+        if view is None:
+            raise DataLoss(f"{self._shown(shard)} was dropped while the query ran")
+        return view
+
+    def _find(self, shard: Shard, number: int) -> ClaimView | None:
+        return next((c for c in self._look(shard).claims if c.number == number), None)
+
+    def _judge(self, shard: Shard, view: ClaimView) -> tuple[bool, int]:
+        """Whether its last message is given up, and how many of its messages it keeps (0: all)."""
+        options = self._options
+        if options.on_poison == "replay" or view.plays < options.max_replays:
+            return False, 0
+        told = f"claim {view.number} of {self._shown(shard)} was begun {view.plays} times"
+        if options.on_poison == "fail":
+            raise Poison(
+                f"{told}, and {view.messages} messages in it were never finished: one of them may "
+                "make the query fail. See the options onPoison and maxReplays"
+            )
+        if view.messages <= 1:
+            _LOG.warning("%s: its last message goes to the dead", told)
+            return True, 0
+        _LOG.warning("%s: half of its %d messages go back to the queue", told, view.messages)
+        return False, max(1, view.messages // 2)
+
+    def _bury(self, shard: Shard, number: int, plays: int) -> None:
+        chunks = self._broker.run(ReadClaim(shard.queue, self._name, number, 0, 1, shard.number))
+        message_id = _first_id(chunks)
+        reason = f"replayed {plays} times".encode()
+        self._broker.run(
+            MarkClaim(
+                shard.queue,
+                self._name,
+                number,
+                Outcome.DEAD,
+                [message_id],
+                reason=reason,
+                shard=shard.number,
+            )
+        )
+
+    def _shown(self, shard: Shard) -> str:
+        return (
+            f"subscription '{printable(self._name)}' on queue '{printable(shard.queue)}' "
+            f"(shard {shard.number})"
+        )
+
+
+class _Pulse:
+    """A thread that renews the subscriptions, on a connection of its own."""
+
+    def __init__(self, options: Options) -> None:
+        assert options.subscription is not None
+        self._name = options.subscription.encode()
+        self._every_s = options.lease_ms / 3000
+        self._broker = options.broker()
+        self._epochs: dict[Shard, int] = {}
+        self._is_stopped = threading.Event()
+        threading.Thread(target=self._run, name="quinque pulse", daemon=True).start()
+
+    def beat_for(self, epochs: dict[Shard, int]) -> None:
+        self._epochs = epochs
+
+    def stop(self) -> None:
+        self._is_stopped.set()
+
+    def _run(self) -> None:
+        while not self._is_stopped.wait(self._every_s):
+            for shard, epoch in self._epochs.items():
+                try:
+                    self._broker.run(RenewClaims(shard.queue, self._name, epoch, shard.number))
+                except QuinqueError as error:
+                    # The query finds out by itself, at its next request.
+                    _LOG.warning("not renewed: %s", error)
+
+
+def _first_id(chunks: list[bytes]) -> bytes:
+    row = msgpack.unpackb(chunks[0], raw=True)[0]
+    assert isinstance(row[0], bytes)
+    return row[0]

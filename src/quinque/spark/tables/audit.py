@@ -1,0 +1,101 @@
+"""Whether the record adds up: nothing that was accepted is lost, and nothing was done twice.
+
+Called by   spark/jobs/audit.py, the declarative example.
+Calls       lifecycle.py.
+
+For every queue: added = acked + expired + removed + dead + open. The first three count events, the
+last two count messages whose last change left them so; an event that is there twice, or one whose
+message was never added, therefore shows.
+
+    unbalanced       a message that did not end exactly once, or is there though it ended
+    acked_twice      a message finished more often than it came (in a feed: by one group)
+    after_ack        handed out after it was finished
+    never_delivered  finished by an ack, and never handed out
+    unknown          something happened to it, and it never came
+
+In a feed groups finish messages for themselves: what ends a message there is its expiry, its
+removal, or the ack of a single one. Where a producer used an id again, it is not told which of the
+messages of that name was finished: such ids are checked by their counts alone.
+
+A worklist's message can be acked by whoever knows its id without having got it: `never_delivered`
+is shown and is no violation.
+
+Not here: what is missing in the record itself (events.py:seq_gaps), the broker's own count
+(spark/jobs/audit.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+
+from quinque.spark.tables.lifecycle import group_rows, message_rows
+
+VIOLATIONS: Final = ("unbalanced", "acked_twice", "after_ack", "unknown")
+NOTES: Final = ("never_delivered", "unknown_from_before")
+
+
+def audit(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
+    """One row per queue: the two sides of the equation, and how many messages break a rule.
+
+    Messages that never came are `unknown_from_before`, not `unknown`, in shards whose record began
+    after its first row.
+    """
+    late = gaps.where("is_start").select("shard", F.lit(True).alias("begins_late")).distinct()
+    rows = message_rows(lifecycle).unionByName(group_rows(lifecycle))
+    rows = rows.join(F.broadcast(late), "shard", "left")
+    begins_late = F.coalesce("begins_late", F.lit(False))
+    is_message = F.col("consumer_group") == ""
+    is_open, is_dead = F.col("state") == "open", F.col("state") == "dead"
+    never_came = F.col("additions") == 0
+    came = F.when(never_came & begins_late, F.lit(1)).otherwise(F.col("additions"))
+    ends = F.col("acks") + F.col("expiries") + F.col("removals")
+    there = (is_open | is_dead).cast("int")
+    of_message = {"added": "additions", "acked": "acks", "expired": "expiries"}
+    return rows.groupBy("family", "queue").agg(
+        *[
+            _sum(F.when(is_message, F.col(counted))).alias(name)
+            for name, counted in (of_message | {"removed": "removals"}).items()
+        ],
+        _count(is_message & is_dead).alias("dead"),
+        _count(is_message & is_open).alias("open"),
+        _count(is_message & F.col("is_held")).alias("held"),
+        _sum(F.when(~is_message, F.col("acks"))).alias("acked_by_groups"),
+        _count(is_message & (came != ends + there)).alias("unbalanced"),
+        _sum(F.greatest(F.col("acks") - F.greatest("additions", F.lit(1)), F.lit(0))).alias(
+            "acked_twice"
+        ),
+        _count(F.col("is_after_ack") & (F.col("additions") <= 1)).alias("after_ack"),
+        _count(never_came & ~begins_late).alias("unknown"),
+        _count(never_came & begins_late & is_message).alias("unknown_from_before"),
+        _count((F.col("acks") > 0) & (F.col("deliveries") == 0) & ~_is_single()).alias(
+            "never_delivered"
+        ),
+    )
+
+
+def verdict(audit: DataFrame) -> DataFrame:
+    """With `missing`: by how much the two sides of the equation differ; and `is_good`."""
+    out = F.col("acked") + F.col("expired") + F.col("removed") + F.col("dead") + F.col("open")
+    broken = F.lit(0)
+    for name in VIOLATIONS:
+        broken = broken + F.col(name)
+    missing = F.col("added") + F.col("unknown_from_before") - out
+    return audit.withColumn("missing", missing).withColumn(
+        "is_good", (F.col("missing") == 0) & (broken == 0)
+    )
+
+
+def _is_single() -> Column:
+    """A message of a feed that one ack ended for everyone: groups were handed it, not itself."""
+    return (F.col("family") != "jobs") & (F.col("consumer_group") == "")
+
+
+def _sum(value: Column) -> Column:
+    return F.coalesce(F.sum(value), F.lit(0)).cast("bigint")
+
+
+def _count(is_counted: Column) -> Column:
+    return _sum(F.coalesce(is_counted, F.lit(False)).cast("int"))

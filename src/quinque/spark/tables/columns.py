@@ -1,0 +1,92 @@
+"""The columns of the lifecycle record in Spark, and the numbers in them.
+
+Called by   the other tables, spark/jobs/lake.py.
+Calls       pyspark.
+
+Not here: what the numbers mean (model/lifecycle.py), the same columns in Arrow (spark/arrow.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from quinque.model.families import FAMILIES
+from quinque.model.lifecycle import Kind, Reason
+
+_COLUMNS: Final[dict[str, DataType]] = {
+    "shard": IntegerType(),
+    "seq": LongType(),
+    "ts": TimestampType(),
+    "family": ByteType(),
+    "queue": StringType(),
+    "message_id": StringType(),
+    "kind": ByteType(),
+    "reason": ByteType(),
+    "consumer_group": StringType(),
+    "claim": LongType(),
+    "size": IntegerType(),  # of a body in bytes; null unless it was added
+}
+JOURNAL_RAW: Final = StructType([StructField(name, kind) for name, kind in _COLUMNS.items()])
+
+MESSAGE: Final = ("family", "queue", "message_id", "consumer_group")
+
+# A change in one number that is larger for a later one:  seq << 9 | kind << 5 | reason
+REASON_BITS: Final = 5
+KIND_BITS: Final = 4
+CHANGE_BITS: Final = KIND_BITS + REASON_BITS
+
+ENDS: Final = (Kind.ACKED, Kind.EXPIRED, Kind.REMOVED)
+
+
+def change() -> Column:
+    """The row as one number, which grows with seq and has kind and reason in it."""
+    return (
+        F.shiftleft(F.col("seq"), CHANGE_BITS)
+        + F.shiftleft(F.col("kind").cast("bigint"), REASON_BITS)
+        + F.col("reason")
+    )
+
+
+def kind_of(change: Column) -> Column:
+    return F.shiftright(change, REASON_BITS).bitwiseAND((1 << KIND_BITS) - 1)
+
+
+def reason_of(change: Column) -> Column:
+    return change.bitwiseAND((1 << REASON_BITS) - 1)
+
+
+def is_worklist() -> Column:
+    return F.col("family").isin([family.code for family in FAMILIES if family.is_worklist])
+
+
+def family_name() -> Column:
+    return _named({family.code: family.name for family in FAMILIES}, F.col("family"))
+
+
+def reason_name(reason: Column) -> Column:
+    """The reason as a word: `lapsed`, `nacked`, …"""
+    return _named({word.value: word.name.lower() for word in Reason}, reason)
+
+
+def millis_between(first: Column, last: Column) -> Column:
+    return F.round((F.unix_micros(last) - F.unix_micros(first)) / 1000).cast("bigint")
+
+
+def _named(names: dict[int, str], number: Column) -> Column:
+    named = F.lit(None).cast("string")
+    for value, name in names.items():
+        named = F.when(number == value, F.lit(name)).otherwise(named)
+    return named

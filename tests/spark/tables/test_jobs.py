@@ -1,0 +1,227 @@
+"""The jobs of the pipeline, on a broker as users run it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from quinque.cli.main import main
+from quinque.client.broker import Broker
+from quinque.errors import BadSetting
+from tests.server.broker import RunningBroker, start_broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ORDERS = [{"name": f"order {number}", "when": number % 3} for number in range(90)]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[RunningBroker]:
+    with start_broker(tmp_path / "data", "--fsync", "no") as broker:
+        yield broker
+
+
+@pytest.fixture
+def url(running: RunningBroker) -> str:
+    return f"redis://127.0.0.1:{running.port}"
+
+
+@pytest.fixture
+def broker(url: str) -> Iterator[Broker]:
+    with Broker(url) as broker:
+        yield broker
+
+
+def test_files_go_through_a_queue_into_files_and_the_audit_is_good(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.archive import archive
+    from quinque.spark.jobs.audit import audit
+    from quinque.spark.jobs.drain import Drain, drain
+    from quinque.spark.jobs.ingest import Ingest, ingest
+    from quinque.spark.jobs.lake import Lake
+
+    source = _write_orders(tmp_path / "orders.json")
+    lake = Lake(str(tmp_path / "lake"))
+
+    put = ingest(
+        spark,
+        Ingest(source, "orders", "json", columns={"key": "name"}, broker={"url": url}),
+    )
+    assert (put["messages"], broker.call("QLEN", "orders")) == (len(ORDERS), len(ORDERS))
+
+    asked = Drain(
+        *("orders", str(tmp_path / "out"), "night", str(tmp_path / "checkpoint")),
+        broker={"url": url, "maxMessagesPerTrigger": "40"},
+    )
+    drained = drain(spark, asked)
+    again = drain(spark, asked)
+    written = spark.read.parquet(str(tmp_path / "out")).collect()
+    told = archive(spark, broker, lake)
+    verdict, summary = audit(spark, lake, broker)
+
+    assert (drained["messages"], again["messages"]) == (len(ORDERS), 0)
+    assert sorted(json.loads(row["body"])["name"] for row in written) == sorted(
+        str(order["name"]) for order in ORDERS
+    )
+    assert broker.call("QLEN", "orders") == 0
+    assert told["rows"] == 3 * len(ORDERS)  # added, delivered, acked
+    assert verdict.is_good
+    assert summary["broker"] == "the same"
+    assert (summary["added"], summary["acked"], summary["open"]) == (90, 90, 0)
+
+
+def test_a_queue_becomes_a_delta_table_each_batch_once(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from deltalake import DeltaTable
+
+    from quinque.spark.jobs.drain import Drain, _delta_writer, drain
+
+    for number in range(20):
+        broker.call("ADDJOB", "clicks", f"click {number}", 0)
+    asked = Drain(
+        *("clicks", str(tmp_path / "table"), "lake", str(tmp_path / "checkpoint"), "delta"),
+        body_as="text",
+        broker={"url": url},
+    )
+
+    drain(spark, asked)
+    rows = spark.range(3).selectExpr("cast(id as string) as body")
+    write = _delta_writer(Drain("q", str(tmp_path / "other"), "s", "c", "delta"))
+    for number in (0, 0, 1):
+        write(rows, number)
+
+    table = DeltaTable(str(tmp_path / "table")).to_pyarrow_table()
+    assert sorted(table["body"].to_pylist()) == sorted(f"click {number}" for number in range(20))
+    assert len(DeltaTable(str(tmp_path / "other")).to_pyarrow_table()) == 6
+
+
+def test_a_rate_is_kept_and_a_checkpoint_goes_on(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "one.txt").write_text("\n".join("abcde"))
+    files = str(tmp_path / "lines")
+
+    slowly = ingest(spark, Ingest(files, "slow", "text", rate=2, broker={"url": url}))
+    assert (slowly["messages"], slowly["batches"]) == (5, 3)
+    assert slowly["seconds"] >= 2
+
+    asked = Ingest(
+        files, "once", "text", checkpoint=str(tmp_path / "checkpoint"), broker={"url": url}
+    )
+    first = ingest(spark, asked)
+    (tmp_path / "lines" / "two.txt").write_text("f\ng")
+    second = ingest(spark, asked)
+
+    assert (first["messages"], second["messages"]) == (5, 2)
+    assert broker.call("QLEN", "once") == 7
+    bodies = [broker.call("GETJOB", "NOHANG", "FROM", "slow")[0][2] for _ in range(5)]
+    assert sorted(bodies) == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_the_dead_come_back_by_a_condition(spark: SparkSession, url: str, broker: Broker) -> None:
+    from quinque.spark.jobs.redrive import redrive
+
+    for number in range(6):
+        broker.call("ADDJOB", "sms", f"{number}", 0, "MAXDELIVERIES", 1)
+    for _, id, _ in broker.call("GETJOB", "COUNT", 6, "FROM", "sms"):
+        broker.call("NACK", id)
+    options = {"url": url}
+
+    looked = redrive(spark, broker, "sms", "body > '2'", options, only_looks=True)
+    back = redrive(spark, broker, "sms", "cast(body as string) in ('1', '4')", options)
+
+    assert (looked["chosen"], looked["redriven"]) == (3, 0)
+    assert (back["chosen"], back["redriven"]) == (2, 2)
+    assert sorted(body for _, _, body in broker.call("GETJOB", "COUNT", 9, "FROM", "sms")) == [
+        *(b"1", b"4")
+    ]
+    with pytest.raises(BadSetting, match="no_such"):
+        redrive(spark, broker, "sms", "no_such = 1", options)
+
+
+def test_the_audit_says_when_the_broker_holds_something_else(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.archive import export_record
+    from quinque.spark.jobs.audit import DIFFERENT, audit
+    from quinque.spark.jobs.lake import Lake
+
+    broker.call("ADDJOB", "orders", "kept", 0)
+    lake = Lake(str(tmp_path / "lake"))
+    export_record(broker, lake)
+    # The record has a message that the broker never had, as if it had been lost.
+    path = next((tmp_path / "lake" / "journal_raw").rglob("0-1-1.parquet"))
+    rows = pq.read_table(path, partitioning=None)
+    lost = rows.set_column(1, "seq", [[2]]).set_column(5, "message_id", [["lost"]])
+    pq.write_table(lost.cast(rows.schema), path.with_name("0-2-2.parquet"))
+    broker.call("ADDJOB", "sms", "in the place of that row", 0)
+
+    verdict, summary = audit(spark, lake, broker)
+
+    assert all(queue["is_good"] for queue in verdict.queues)
+    assert (verdict.broker, summary["verdict"]) == (DIFFERENT, "bad")
+    assert [(row["queue"], row["open_by_record"], row["open_in_broker"])
+            for row in verdict.differences] == [("orders", 2, 1), ("sms", 0, 1)]  # fmt: skip
+
+
+def test_columns_and_files_that_are_not_there_are_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    source = _write_orders(tmp_path / "orders.json")
+
+    with pytest.raises(BadSetting, match="there is no column price"):
+        ingest(spark, Ingest(source, "q", "json", body_column="price"))
+    with pytest.raises(BadSetting, match="a message has no colour"):
+        ingest(spark, Ingest(source, "q", "json", columns={"colour": "name"}))
+    with pytest.raises(BadSetting, match="nowhere"):
+        ingest(spark, Ingest(str(tmp_path / "nowhere"), "q", "json"))
+    with pytest.raises(BadSetting, match="not avro"):
+        ingest(spark, Ingest(source, "q", "avro"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["audit", "lake", "--url", "gopher://x"], "this is not the URL of a broker"),
+        (["audit", "lake", "--conf", "nonsense"], "nonsense is not NAME=VALUE"),
+        (["ingest", "x", "q", "--rate", "-1"], "-1 is not in the range"),
+        (["drain", "q"], "Missing argument 'DIR'"),
+        (["redrive", "q", "--limit", "many"], "'many' is not a valid integer"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said_in_one_line_with_code_2(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(main, ["pipeline", *words])
+
+    assert done.exit_code == 2
+    assert said in done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_broker_that_is_not_there_is_said_before_spark_starts() -> None:
+    done = CliRunner().invoke(
+        main, ["pipeline", "redrive", "q", "--url", "redis://127.0.0.1:1", "--json"]
+    )
+
+    told: dict[str, Any] = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert told["exit_code"] == 1
+    assert "no broker answers at 127.0.0.1:1" in told["error"]
+
+
+def _write_orders(path: Path) -> str:
+    path.write_text("\n".join(json.dumps(order) for order in ORDERS), encoding="utf-8")
+    return str(path)

@@ -1,0 +1,310 @@
+"""A queue as a stream: every message once, acked when Spark has committed it, whatever fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.server.broker import RunningBroker, wait_until
+from tests.spark.queries import Broke, Kept, Queue, Sink, run, start, wait_for
+
+BODIES = [b"%d" % n for n in range(25)]
+
+
+@pytest.fixture
+def queue(broker: RunningBroker, queue: str) -> Queue:
+    return Queue(broker, queue)
+
+
+def reports(query: StreamingQuery) -> list[dict[str, int]]:
+    """What the query's progress says of its source."""
+    return [
+        source["latestOffset"]
+        for progress in query.recentProgress
+        for source in json.loads(progress.json)["sources"]
+        if source["latestOffset"]
+    ]
+
+
+def failing(*numbers: int) -> Sink:
+    """A sink that breaks in batches of these numbers."""
+
+    def sink(batch: DataFrame, number: int) -> None:
+        batch.collect()
+        if number in numbers:
+            raise Broke(f"batch {number}")
+
+    return sink
+
+
+def test_all_that_is_there_is_read_once_and_acked(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    kept = Kept()
+
+    run(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path, kept)
+
+    assert kept.bodies == BODIES
+    assert kept.sizes == [10, 10, 5]
+    assert (queue.ready(), queue.in_flight()) == (0, 0)
+    assert queue.subscription().settled == 3
+
+
+def test_a_second_run_goes_on_where_the_first_ended(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    kept = Kept()
+    run(queue.stream(spark), tmp_path, kept)
+    queue.add([b"new"])
+
+    run(queue.stream(spark), tmp_path, kept)
+
+    assert kept.bodies == [*BODIES, b"new"]
+
+
+def test_rows_tell_where_they_come_from(spark: SparkSession, queue: Queue, tmp_path: Path) -> None:
+    queue.add([b"\xff\x00"])
+    kept = Kept()
+
+    run(queue.stream(spark), tmp_path, kept)
+
+    [row] = kept.batches[0]
+    assert (row.family, row.queue, row.attempt, row.shard) == ("jobs", queue.name, 1, 0)
+    assert row.id.startswith("D-")
+    assert bytes(row.body) == b"\xff\x00"
+    assert row._claim.endswith("/0/tests/1")
+    assert row.expires > row.enqueued
+
+
+def test_what_comes_after_the_start_is_left_for_the_next_run(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    kept = Kept()
+
+    def sink(batch: DataFrame, number: int) -> None:
+        kept(batch, number)
+        queue.add([b"late"])
+
+    run(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path, sink)
+
+    assert kept.bodies == BODIES
+    assert queue.bodies() == [b"late"] * 3
+
+
+def test_a_batch_that_failed_comes_again_with_the_same_rows(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    first, kept = Kept(), Kept()
+
+    def sink(batch: DataFrame, number: int) -> None:
+        first(batch, number)
+        failing(1)(batch, number)
+
+    with pytest.raises(StreamingQueryException, match="batch 1"):
+        run(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path, sink)
+    assert queue.in_flight() == 10
+    run(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path, kept)
+
+    assert kept.batches[1] == first.batches[1]
+    assert [bytes(row.body) for row in first.batches[0]] + kept.bodies == BODIES
+
+
+def test_a_first_batch_that_failed_comes_again_before_what_came_since(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES[:5])
+    kept = Kept()
+    with pytest.raises(StreamingQueryException):
+        run(queue.stream(spark), tmp_path, failing(0))
+    queue.add(BODIES[5:])
+
+    run(queue.stream(spark), tmp_path, kept)
+
+    assert [bytes(row.body) for row in kept.batches[0]] == BODIES[:5]
+    assert kept.bodies == BODIES
+
+
+def test_a_deleted_checkpoint_loses_nothing(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    kept = Kept()
+    with pytest.raises(StreamingQueryException):
+        run(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path / "old", failing(1))
+
+    run(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path / "new", kept)
+
+    assert kept.bodies == BODIES[10:]
+    assert (queue.ready(), queue.in_flight()) == (0, 0)
+
+
+def test_a_batch_may_be_read_many_times(spark: SparkSession, queue: Queue, tmp_path: Path) -> None:
+    queue.add(BODIES)
+    counts: list[int] = []
+    both = queue.stream(spark)
+    frame = both.union(both)
+
+    def sink(batch: DataFrame, number: int) -> None:
+        counts.append(batch.count())
+        counts.append(batch.select("id").distinct().count())
+
+    run(frame, tmp_path, sink)
+
+    assert [n for n in counts if n] == [50, 25]
+    assert (queue.ready(), queue.in_flight()) == (0, 0)
+
+
+def test_a_batch_is_divided_among_tasks(spark: SparkSession, queue: Queue, tmp_path: Path) -> None:
+    bodies = [b"%d" % n for n in range(3_000)]
+    queue.add(bodies)
+    parts: list[int] = []
+    kept = Kept()
+
+    def sink(batch: DataFrame, number: int) -> None:
+        parts.append(batch.rdd.getNumPartitions())
+        kept(batch, number)
+
+    run(queue.stream(spark, minPartitions=3), tmp_path, sink)
+
+    assert parts[0] == 3
+    assert kept.bodies == bodies
+
+
+def test_a_running_query_reports_backlog_and_acks_at_once(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    kept = Kept()
+    query = start(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path, kept)
+    try:
+        wait_for(query, lambda: len(kept.bodies) == 25, "everything is read")
+        wait_for(query, lambda: queue.subscription().settled == 3, "the last batch is acked")
+        queue.add([b"new"])
+        wait_for(query, lambda: len(kept.bodies) == 26, "the new one is read")
+        wait_for(query, lambda: bool(reports(query)), "there is progress")
+        assert set(reports(query)[0]) == {"backlog", "inflight", "oldest_ms"}
+    finally:
+        query.stop()
+
+
+def test_a_second_query_of_the_same_name_takes_over(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    kept, earlier = Kept(), Kept()
+    queue.add([b"one"])
+    first = start(queue.stream(spark), tmp_path / "one", earlier)
+    wait_for(first, lambda: earlier.bodies == [b"one"], "the first one reads")
+    second = start(queue.stream(spark), tmp_path / "two", kept)
+    try:
+        wait_for(second, lambda: not first.isActive, "the first one ends")
+        queue.add([b"two"])
+        wait_for(second, lambda: kept.bodies == [b"two"], "the second one reads")
+        assert "Superseded: epoch" in str(first.exception())
+    finally:
+        second.stop()
+        first.stop()
+
+
+def test_several_queues_are_read_together(
+    spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path
+) -> None:
+    others = [Queue(broker, f"{queue.name}.{n}") for n in range(2)]
+    for n, other in enumerate(others):
+        other.add([f"{n}.{i}" for i in range(8)])
+    kept = Kept()
+    names = ",".join(other.name for other in others)
+
+    run(queue.stream(spark, queue=names, maxMessagesPerTrigger=10), tmp_path, kept)
+
+    assert sorted(kept.bodies) == sorted(f"{n}.{i}".encode() for n in range(2) for i in range(8))
+    assert len({row.queue for row in kept.batches[0]}) == 2
+    assert max(kept.sizes) <= 10
+
+
+def test_queues_of_a_pattern_join_when_they_come(
+    spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path
+) -> None:
+    Queue(broker, f"{queue.name}.a").add([b"a"])
+    Queue(broker, "another").add([b"no"])
+    kept = Kept()
+    pattern = f"{queue.name}.*"
+
+    run(queue.stream(spark, queuePattern=pattern), tmp_path, kept)
+    Queue(broker, f"{queue.name}.b").add([b"b"])
+    run(queue.stream(spark, queuePattern=pattern), tmp_path, kept)
+
+    assert kept.bodies == [b"a", b"b"]
+
+
+def test_every_group_of_a_feed_sees_every_event(
+    spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path
+) -> None:
+    feed = Queue(broker, queue.name, "events")
+    feed.add(BODIES)
+    one, two = Kept(), Kept()
+
+    run(feed.stream(spark, group="one", subscription="one"), tmp_path / "one", one)
+    run(feed.stream(spark, subscription="two"), tmp_path / "two", two)
+
+    assert one.bodies == two.bodies == BODIES
+    assert {row.family for row in one.batches[0]} == {"events"}
+    assert feed.broker.call("QGET", feed.name, "one", "EX", "9") is None
+    assert feed.broker.call("QGET", feed.name, "two", "EX", "9") is None
+    assert feed.broker.call("QGET", feed.name, "three", "EX", "9") is not None
+
+
+def test_a_schema_chooses_columns(spark: SparkSession, queue: Queue, tmp_path: Path) -> None:
+    queue.add([b"x"])
+    kept = Kept()
+    frame = (
+        spark.readStream.format("quinque")
+        .options(url=queue.url, queue=queue.name, subscription="tests")
+        .schema("body binary, attempt int")
+        .load()
+    )
+
+    run(frame, tmp_path, kept)
+
+    assert [row.asDict() for row in kept.batches[0]] == [{"body": b"x", "attempt": 1}]
+
+
+def test_a_dropped_subscription_is_a_loss_that_is_told(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    kept = Kept()
+    with pytest.raises(StreamingQueryException):
+        run(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path, failing(1))
+    queue.broker.call("CLAIM.DROP", queue.name, "tests")
+
+    with pytest.raises(StreamingQueryException, match=r"DataLoss: .*claim 2"):
+        run(queue.stream(spark, maxMessagesPerTrigger=10), tmp_path, kept)
+    run(queue.stream(spark, maxMessagesPerTrigger=10, failOnDataLoss=False), tmp_path, kept)
+
+    assert sorted(kept.bodies) == sorted(BODIES[10:])
+
+
+def test_a_claim_of_a_query_that_is_gone_is_released_if_that_is_asked_for(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    options = {"lease": "1s", "releaseAfter": "1s"}
+    with pytest.raises(StreamingQueryException):
+        run(queue.stream(spark, **options), tmp_path / "one", failing(0))
+
+    wait_until(lambda: queue.ready() == 25, "they are back")
+    kept = Kept()
+    with pytest.raises(StreamingQueryException, match="DataLoss"):
+        run(queue.stream(spark), tmp_path / "one", kept)
+    run(queue.stream(spark, failOnDataLoss=False), tmp_path / "one", kept)
+
+    assert kept.bodies == BODIES
