@@ -1,6 +1,6 @@
 # Every target works as the first command on a clean clone.
 #
-#   make demo     a broker, two consumer groups, two kills, nothing lost; needs only Python
+#   make demo     a broker, two consumer groups, two kills, nothing lost; then a pipeline on Spark
 #   make run      the broker in the foreground, on 127.0.0.1:4777, data in ./quinque-data
 #   make test     lint, then all tests; installs redis-server and Node.js when they are missing
 #   make lint     ruff, mypy --strict, import-linter
@@ -12,26 +12,37 @@
 # To choose the Python: make PYTHON=python3.13 test. For some tests: make TESTS=tests/wire test.
 
 SHELL = /bin/sh
+# What is set up and what is checked first do not wait for each other.
+MAKEFLAGS += --jobs=2
 BIN = .venv/bin
 TESTS =
 SPREAD = --numprocesses=logical --maxprocesses=4 --dist=worksteal
+# pyspark comes as source only. Packing it takes minutes; stored and not compressed, half a minute.
+STORED = --config-settings=--build-option=--compression=stored
 NODE_CLIENTS = .tools/node/made
 
-.PHONY: demo run test lint format bench compiled clean programs compiler
+.PHONY: demo run test tested tested-again lint format bench compiled clean programs compiler
 
 demo: .venv/demo
-	$(BIN)/python demo/demo.py
+	$(BIN)/python -m demo.demo
+	$(BIN)/python -m demo.pipeline
 
 run: .venv/package
 	$(BIN)/quinque serve
 
-# worksteal: the tests of tests/faults take many times longer than the others.
-# Then what clients and users see once more, on the compiled build; the other tests reach into what
-# only Python shows, and what a cluster does differently is not compiled.
 test: lint programs $(NODE_CLIENTS) build/compiled/made
-	$(BIN)/python -m pytest $(SPREAD) $(TESTS)
-	[ -n "$(TESTS)" ] || QUINQUE_STORES="embedded redis" PYTHONPATH=build/compiled \
-	    $(BIN)/python -m pytest $(SPREAD) \
+	$(MAKE) $(if $(TESTS),tested,tested tested-again)
+
+# worksteal: the tests of tests/faults take many times longer than the others.
+tested:
+	$(BIN)/python -m pytest $(SPREAD) $(or $(TESTS),--ignore=tests/spark)
+
+# Beside them, those that share one Spark and mostly wait for it. Then what clients and users see
+# once more, on the compiled build; the other tests reach into what only Python shows, and a store on
+# Redis is not compiled.
+tested-again:
+	$(BIN)/python -m pytest --quiet tests/spark
+	QUINQUE_STORES=embedded PYTHONPATH=build/compiled $(BIN)/python -m pytest $(SPREAD) --quiet \
 	    tests/conformance tests/engine tests/transcripts tests/server tests/clients
 
 lint: .venv/develop
@@ -66,11 +77,12 @@ clean:
 	touch $@
 
 .venv/demo: .venv/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	$(BIN)/python -m pip install --quiet $(STORED) pyspark --editable '.[demo,spark]'
 	touch .venv/package $@
 
 .venv/develop: .venv/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint,bench,demo]'
+	$(BIN)/python -m pip install --quiet $(STORED) pyspark \
+	    --editable '.[test,lint,bench,demo,spark]'
 	touch .venv/package .venv/demo $@
 
 programs:

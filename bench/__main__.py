@@ -3,8 +3,8 @@
 Called by   make bench, people, tests/faults/test_benches.py.
 Calls       the other files of this folder.
 
-Without a name all of them run, which takes about six minutes. The package that runs is the one
-`make compiled` built, if it is there; --python takes the sources.
+Without a name all of them run, which takes about a quarter of an hour. The package that runs is the
+one `make compiled` built, if it is there; --python takes the sources.
 
     --quick        a few requests each, to see that the benches still work; the numbers mean nothing
     --json FILE    keep the figures in FILE, beside those of the other build
@@ -24,9 +24,12 @@ from pathlib import Path
 from bench import summary
 from bench.harness import Result, compiled_folder, is_compiled, python_path
 
+# Those that start a Spark, which takes longer than all others do when they are quick.
+ON_SPARK = ("spark", "lifecycle_tables")
 NAMES = (
     *("server", "jobs", "redis_store", "redis_cluster"),
-    *("backlog", "engine", "journal", "recovery"),
+    *("backlog", "engine", "journal", "recovery", "lifecycle_cost"),
+    *ON_SPARK,
 )
 
 
