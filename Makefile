@@ -12,16 +12,17 @@
 # To choose the Python: make PYTHON=python3.13 test. For some tests: make TESTS=tests/wire test.
 
 SHELL = /bin/sh
-# What is set up and what is checked first do not wait for each other.
+# What does not need each other does not wait for each other.
 MAKEFLAGS += --jobs=2
 BIN = .venv/bin
 TESTS =
-SPREAD = --numprocesses=logical --maxprocesses=4 --dist=worksteal
+# Many of the tests wait for what they started, so two cores are enough for four.
+SPREAD = --numprocesses=4 --dist=worksteal
 # pyspark comes as source only. Packing it takes minutes; stored and not compressed, half a minute.
 STORED = --config-settings=--build-option=--compression=stored
 NODE_CLIENTS = .tools/node/made
 
-.PHONY: demo run test tested tested-again lint format bench compiled clean programs compiler
+.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled clean programs compiler
 
 demo: .venv/demo
 	$(BIN)/python -m demo.demo
@@ -30,20 +31,21 @@ demo: .venv/demo
 run: .venv/package
 	$(BIN)/quinque serve
 
-test: lint programs $(NODE_CLIENTS) build/compiled/made
-	$(MAKE) $(if $(TESTS),tested,tested tested-again)
+test: tested $(if $(TESTS),,tested-on-spark tested-compiled)
 
 # worksteal: the tests of tests/faults take many times longer than the others.
-tested:
+tested: lint programs $(NODE_CLIENTS)
 	$(BIN)/python -m pytest $(SPREAD) $(or $(TESTS),--ignore=tests/spark)
 
-# Beside them, those that share one Spark and mostly wait for it. Then what clients and users see
-# once more, on the compiled build; the other tests reach into what only Python shows, and a store on
-# Redis is not compiled.
-tested-again:
+# They share one Spark, and mostly wait for it.
+tested-on-spark: .venv/develop programs
 	$(BIN)/python -m pytest --quiet tests/spark
+
+# What clients and users see once more, on the compiled build; the other tests reach into what only
+# Python shows, and a store on Redis is not compiled.
+tested-compiled: build/compiled/made tested-on-spark
 	QUINQUE_STORES=embedded PYTHONPATH=build/compiled $(BIN)/python -m pytest $(SPREAD) --quiet \
-	    tests/conformance tests/engine tests/transcripts tests/server tests/clients
+	    --ignore-glob='*_brokers.py' tests/conformance tests/engine tests/server
 
 lint: .venv/develop
 	$(BIN)/ruff format --check
