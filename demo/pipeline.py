@@ -70,9 +70,10 @@ def run(spark: SparkSession, folder: Path, messages: int) -> tuple[list[Row], Pa
     """All four acts, in the folder; what was counted, and the page."""
     broker = Broker(folder / "data")
     try:
-        rows = [*_ingest(spark, broker, folder, messages)]
+        rows = _ingest(spark, broker, folder, messages)
         done = _work(broker, messages // 2)
-        rows += [*_drain(spark, broker, folder, messages - done.acked - done.dead), *done.rows()]
+        rows += done.rows()
+        rows += _drain(spark, broker, folder, messages - done.acked - done.dead)
         rows += _account(spark, broker, folder)
     finally:
         broker.stop()

@@ -109,7 +109,9 @@ def test_what_is_wrong_is_said_in_one_sentence(use: str, given: dict[str, str], 
 
 
 def test_options_of_others_are_left_alone() -> None:
-    read_options({**CLAIMS, "checkpointLocation": "/x", "path": "p", "header": "true"}, CLAIM)
+    others = {"checkpointLocation": "/x", "path": "p", "header": "true"}
+
+    assert read_options({**CLAIMS, **others}, CLAIM) == read_options(CLAIMS, CLAIM)
 
 
 def test_the_mode_has_a_default_of_the_caller() -> None:
