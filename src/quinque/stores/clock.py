@@ -4,8 +4,9 @@ Called by   stores (every operation), server/ticker.py.
 Calls       time.
 
 The wall clock may be set back or forward while the broker runs. Leases, expiries and ids must not
-notice, so it is read once. A store that finds later times in its journal than the wall clock shows
-starts from those.
+notice, so it is read once, at a moment when both clocks could be read together: a process that is
+put aside between the two readings would be late by that for as long as it runs. A store that finds
+later times in its journal than the wall clock shows starts from those.
 
 Not here: the TIME command, which answers with the wall clock.
 """
@@ -13,7 +14,10 @@ Not here: the TIME command, which answers with the wall clock.
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+_READINGS: Final = 32
+_TOGETHER_NS: Final = 50_000
 
 
 class Clock(Protocol):
@@ -25,9 +29,23 @@ class Clock(Protocol):
         """From here on the time is at least `least_us`."""
 
 
+def wall_ahead_ns() -> int:
+    """How far the wall clock is ahead of the monotonic one, by the closest of some readings."""
+    closest_ns, ahead_ns = 1 << 63, 0
+    for _ in range(_READINGS):
+        before_ns = time.monotonic_ns()
+        wall_ns = time.time_ns()
+        apart_ns = time.monotonic_ns() - before_ns
+        if apart_ns < closest_ns:
+            closest_ns, ahead_ns = apart_ns, wall_ns - before_ns - apart_ns // 2
+        if apart_ns <= _TOGETHER_NS:
+            break
+    return ahead_ns
+
+
 class SteadyClock:
     def __init__(self) -> None:
-        self._offset_ns = time.time_ns() - time.monotonic_ns()
+        self._offset_ns = wall_ahead_ns()
 
     def now_us(self) -> int:
         return (time.monotonic_ns() + self._offset_ns) // 1000

@@ -1,7 +1,7 @@
 """The time brokers on one Redis share: that of Redis, which each of them follows.
 
 Called by   served.py (asks once a second), the steps of operations.
-Calls       time.
+Calls       stores/clock.py, time.
 
 A lease taken at one broker ends at another, so their clocks must agree. Each moves on by its own
 monotonic clock, and is set by what Redis says: forward at once, back only slowly, so that it never
@@ -15,12 +15,14 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from quinque.stores.clock import wall_ahead_ns
+
 _BACK_MOST_US: Final = 100_000  # by one look, of which there is one a second
 
 
 class FollowingClock:
     def __init__(self) -> None:
-        self._offset_us = time.time_ns() // 1000 - time.monotonic_ns() // 1000
+        self._offset_us = wall_ahead_ns() // 1000
         self._latest_us = 0
 
     def now_us(self) -> int:
