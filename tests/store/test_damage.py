@@ -30,7 +30,15 @@ from quinque.model.families import EVENTS, Family
 from quinque.model.ops import Ack, Count, Put, Reserve
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import Journal
-from quinque.stores.embedded.records import SECTOR_BYTES, VERSION, Batch, batch_header, read_batches
+from quinque.stores.embedded.records import (
+    HEADER_BYTES,
+    NIL,
+    SECTOR_BYTES,
+    VERSION,
+    Batch,
+    batch_header,
+    read_batches,
+)
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.picture import messages_of, picture_of
 from tests.store.random_work import MixedWorker
@@ -45,8 +53,6 @@ def made(folder: Path) -> Path:
     worker = MixedWorker(store, clock, seed=7)
     while len(store.journal.sizes) < 4 or store.journal.sizes[4] < 1_000:
         worker.turn()
-    store.run(Put(EVENTS, b"last", [b"whose end is not zeros, which may be torn"]))
-    store.commit()
     assert store.info()["compacted_segments"] == 0
     store.close()
     return folder / "made"
@@ -85,6 +91,22 @@ def test_a_flipped_bit_anywhere_in_what_was_acknowledged_stops_the_start(made: P
                 assert f"{path} at byte {batch.start}: " in why
                 assert f"quinque check {made}" in why
         path.write_bytes(data)
+
+
+def test_a_flipped_bit_in_a_last_batch_that_ends_with_a_zero_stops_the_start(folder: Path) -> None:
+    store = EmbeddedStore(folder, clock=ManualClock())
+    store.run(Put(EVENTS, b"q", [b"zero\0"]))
+    store.commit()
+    store.close()
+    (path,) = segments(folder)
+    data = bytearray(path.read_bytes())
+    last = batches(path)[-1]
+    assert last.body.endswith(b"\0" + NIL)
+
+    data[last.start + HEADER_BYTES] ^= 4
+    path.write_bytes(data)
+
+    assert "though all of it was written" in refused(folder)
 
 
 def test_every_bit_of_a_batch_header_is_watched(folder: Path) -> None:

@@ -8,6 +8,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -309,25 +310,29 @@ def test_the_next_broker_is_asked_when_one_is_gone(
 
 
 class Silent:
-    """A listener that takes requests and hangs up, `answers` times before that with PONG."""
+    """A listener that answers PONG, and after that every request with its last words; if it has
+    none it hangs up."""
 
     def __init__(self, last_words: bytes = b"") -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
         self.requests = 0
         self._last_words = last_words
+        self._talk: socket.socket | None = None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def _serve(self) -> None:
         try:
             while True:
-                sock, _ = self._server.accept()
-                with sock:
+                self._talk, _ = self._server.accept()
+                with self._talk as sock:
                     sock.recv(1 << 16)
                     sock.sendall(b"+PONG\r\n")
-                    if sock.recv(1 << 16):
+                    while sock.recv(1 << 16):
                         self.requests += 1
+                        if not self._last_words:
+                            break
                         sock.sendall(self._last_words)
         except OSError:
             pass
@@ -338,6 +343,9 @@ class Silent:
     def __exit__(self, *exc: object) -> None:
         self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+        if self._talk is not None:
+            with suppress(OSError):  # over already
+                self._talk.shutdown(socket.SHUT_RDWR)
         self._thread.join()
 
 

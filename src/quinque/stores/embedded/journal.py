@@ -29,7 +29,7 @@ import msgpack
 from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
 from quinque.model.claim_events import CLAIM_RETURNED
 from quinque.model.events import ADDED, OPENED, STORED, Event, Opened
-from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_header
+from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_body, batch_header
 
 Fsync = Literal["always", "everysec", "no"]
 
@@ -93,7 +93,9 @@ class Journal:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             previous_bytes = self.sizes.get(segment - 1, 0)
-            body = self._pack(Opened(OPENED, VERSION, segment, stamp_us, previous_bytes))
+            body = batch_body(
+                [self._pack(Opened(OPENED, VERSION, segment, stamp_us, previous_bytes))]
+            )
             batch = batch_header(body, now_ms, 0) + body
             reserved = max(len(batch) + SPARE_BYTES, min(RESERVE_BYTES, self.segment_bytes))
             try:
@@ -126,8 +128,9 @@ class Journal:
         record = self._pack(event)
         self.last_bytes = len(record)
         at = self._at + self.last_bytes
-        if at + spare_bytes > self._reserved or self.failed or self.is_stuck:
-            self._make_room(at + spare_bytes)
+        # One byte more, for the end of the batch.
+        if at + spare_bytes >= self._reserved or self.failed or self.is_stuck:
+            self._make_room(at + spare_bytes + 1)
         self._pending.append(record)
         self._at = at
         if self.notes is not None:
@@ -153,7 +156,7 @@ class Journal:
         self.batch_bytes = 0
         if not self._pending:
             return
-        body = b"".join(self._pending)
+        body = batch_body(self._pending)
         batch = batch_header(body, now_ms, self._synced) + body
         file = self.files[self.segment]
         try:

@@ -24,11 +24,10 @@ import msgpack
 from quinque.errors import JournalDamaged
 from quinque.model.events import LOST, OPENED, Opened
 from quinque.stores.embedded.journal import write_all
-from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_header
+from quinque.stores.embedded.records import HEADER_BYTES, NIL, VERSION, batch_header
 from quinque.stores.embedded.survey import Problem, Segment, Survey
 
 _ARRAY_OF: Final = 0x90  # MessagePack: an array of up to 15 items, its length in the low bits
-_NIL: Final = b"\xc0"
 _BIN32: Final = 0xC6
 
 
@@ -140,13 +139,15 @@ def _filling(size_bytes: int, opened: Opened | None, now_ms: int) -> bytes:
         # The first segment of all began with no stamp, which is shorter.
         body = msgpack.packb(opened._replace(stamp_us=0))
     room_bytes = size_bytes - HEADER_BYTES - len(body)
-    if room_bytes < 0 or room_bytes == 1:
+    if room_bytes < 0:
         raise JournalDamaged(f"{size_bytes} bytes have no room for a batch that takes their place")
     if room_bytes >= 7:
         body += bytes((_ARRAY_OF | 2, LOST, _BIN32)) + (room_bytes - 7).to_bytes(4, "big")
         body += bytes(room_bytes - 7)
+    elif room_bytes > 1:
+        body += bytes((_ARRAY_OF | room_bytes - 1, LOST)) + NIL * (room_bytes - 2)
     elif room_bytes:
-        body += bytes((_ARRAY_OF | room_bytes - 1, LOST)) + _NIL * (room_bytes - 2)
+        body += NIL
     return batch_header(body, now_ms, 0) + body
 
 
