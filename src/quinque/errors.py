@@ -8,9 +8,12 @@ Calls       nothing.
     │   ├── UnknownCommand    ERR
     │   ├── WrongArity        ERR
     │   ├── BadArgument       ERR
+    │   ├── WrongUsage        usage:       RedisRQ's word for the same; the usage follows
     │   └── NoSuchProtocol    NOPROTO      HELLO asked for neither 2 nor 3
     ├── ProtocolBroken        ERR          the bytes are not a request; the connection closes
     ├── WrongType             WRONGTYPE    the queue belongs to another family
+    ├── NoQueue               ERR          there is no queue of that name
+    │   └── EmptyKey          EMPTYKEY     RedisRQ's word for the same, and its only one
     ├── Duplicate             ERR          the caller's id is already in the queue
     ├── BadId                 BADID        what should be a message's id does not look like one
     ├── NoMessage             NOJOB        no such message, or not any more
@@ -86,6 +89,12 @@ class BadArgument(BadRequest):
     """One argument is not what the command takes; the text names it."""
 
 
+class WrongUsage(BadRequest):
+    """The words do not follow the usage that is told, as RedisRQ says it."""
+
+    code = "usage:"
+
+
 class NoSuchProtocol(BadRequest):
     """HELLO asked for a version of the protocol that is not spoken here."""
 
@@ -111,6 +120,22 @@ class WrongType(QuinqueError):
 
     def __init__(self) -> None:
         super().__init__("Operation against a key holding the wrong kind of value")
+
+
+class NoQueue(QuinqueError):
+    """There is no queue of that name."""
+
+    def __init__(self) -> None:
+        super().__init__("no such key")
+
+
+class EmptyKey(NoQueue):
+    """There is no queue of that name, as RedisRQ says it: with no text."""
+
+    code = "EMPTYKEY"
+
+    def __init__(self) -> None:
+        QuinqueError.__init__(self, "")
 
 
 class Duplicate(QuinqueError):

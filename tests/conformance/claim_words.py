@@ -28,7 +28,7 @@ from quinque.model.claim_ops import (
     SettleClaims,
     SubscriptionView,
 )
-from quinque.model.families import EVENTS, JOBS
+from quinque.model.families import EVENTS, JOBS, Family
 from quinque.model.rows import Row
 from quinque.stores.base import Store
 
@@ -91,9 +91,10 @@ def subscribe(
     name: bytes = b"s",
     lease_ms: int = LEASE_MS,
     release_ms: int = 0,
+    family: Family = JOBS,
 ) -> Driver:
     """Open a subscription on a worklist."""
-    op = OpenClaims(JOBS, queue, name, b"", lease_ms, release_ms)
+    op = OpenClaims(family, queue, name, b"", lease_ms, release_ms)
     return Driver(store, store.run(op))
 
 

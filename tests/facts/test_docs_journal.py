@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from quinque.model import claim_events, events, stage_events
+from quinque.model import claim_events, events, own_events, stage_events
 from quinque.stores.embedded import records
 from quinque.stores.embedded.journal import RESERVE_BYTES
 from tests.facts.pages import table_rows, text_of
@@ -47,7 +47,7 @@ def records_table() -> str:
     classes = sorted(
         (
             (value, getattr(module, "".join(map(str.capitalize, name.split("_")))))
-            for module in (events, claim_events, stage_events)
+            for module in (events, claim_events, stage_events, own_events)
             for name, value in vars(module).items()
             if name.isupper() and isinstance(value, int) and name not in REASONS
         ),

@@ -9,11 +9,13 @@ import msgpack
 import pytest
 
 from quinque.model.claim_ops import FillClaim, MarkClaim, OpenClaims, Outcome
-from quinque.model.families import EVENTS, JOBS
+from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
 from quinque.model.ops import Flush, Put, Reserve
+from quinque.model.own_ops import RELIABLE_TERMS, AddItems, Recover
+from quinque.model.queue_ops import DeleteQueues
 from quinque.model.stage_ops import Part, Publish, Stage
 from quinque.model.work_ops import Add, Announce, AwaitEnd, Configure, Requeue, Take, Terms
-from quinque.stores.redis.keys import KEYS, SHARED_KEYS, Key
+from quinque.stores.redis.keys import ITEM_KEYS, KEYS, SHARED_KEYS, Key
 from quinque.stores.redis.store import RedisStore
 from quinque.stores.redis.wakeups import ENDED, READY, SPREAD
 from tests.facts.pages import text_of
@@ -23,7 +25,7 @@ from tests.servers.redis_server import RedisServer
 PAGE = ROOT / "docs" / "redis-keys.md"
 
 
-# When one of these two fails, put the right side between the two markers.
+# When one of these three fails, put the right side between the two markers.
 
 
 def test_the_table_of_a_slot_s_keys_is_that_of_the_code() -> None:
@@ -32,6 +34,10 @@ def test_the_table_of_a_slot_s_keys_is_that_of_the_code() -> None:
 
 def test_the_table_of_the_store_s_keys_is_that_of_the_code() -> None:
     assert _between("keys of the store") == table(SHARED_KEYS)
+
+
+def test_the_table_of_items_keys_is_that_of_the_code() -> None:
+    assert _between("keys of items") == table(ITEM_KEYS)
 
 
 def test_the_channels_are_those_of_the_code() -> None:
@@ -75,7 +81,10 @@ def do_everything(store: RedisStore) -> None:
     store.run(Flush(EVENTS, b"e"))
     store.run(Put(EVENTS, b"e", [b"4"], ttl_ms=60_000))
     store.run(Reserve(EVENTS, b"e", b"g", lease_ms=1_000))
+    store.run(AddItems(ITEMS, b"i", [b"1", b"2"], [b"x", b"y"]))
+    store.run(Take(ITEMS, [b"i"], lease_ms=60_000))
     claim_and_stage(store)
+    number_and_delete(store)
 
 
 def claim_and_stage(store: RedisStore) -> None:
@@ -91,6 +100,14 @@ def claim_and_stage(store: RedisStore) -> None:
     store.run(Publish(JOBS, b"c", b"sink", b"run", 2, [Part(0, 0, 2)], 1))
 
 
+def number_and_delete(store: RedisStore) -> None:
+    store.run(Add(RELIABLE, b"r", [b"1", b"2"], RELIABLE_TERMS))
+    store.run(Take(RELIABLE, [b"r"]))
+    store.run(Recover(RELIABLE, b"r", 1, 0))
+    store.run(Add(RELIABLE, b"large", [b""] * 1_001, RELIABLE_TERMS))  # more than go at once
+    store.run(DeleteQueues(RELIABLE, [b"large"]))
+
+
 def table(keys: Sequence[Key]) -> str:
     rows = ["| key | type | what it holds |", "|---|---|---|"]
     rows += [f"| `{key.name}` | {key.type} | {key.meaning} |" for key in keys]
@@ -99,7 +116,8 @@ def table(keys: Sequence[Key]) -> str:
 
 def _is_known(name: str, type: str) -> bool:
     """Whether there is a kind of key of which this is one."""
-    for keys, prefix in ((KEYS, r"quinque:\{\w+\}:"), (SHARED_KEYS, "quinque:")):
+    kinds = ((KEYS, r"quinque:\{\w+\}:"), (SHARED_KEYS, "quinque:"), (ITEM_KEYS, ""))
+    for keys, prefix in kinds:
         for key in keys:
             pattern = re.sub("<[^>]+>", ".+", key.name)
             if key.type == type and re.fullmatch(prefix + pattern, name):

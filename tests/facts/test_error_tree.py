@@ -10,7 +10,7 @@ from quinque.errors import QuinqueError
 
 # "    │   ├── WrongArity        ERR": four columns a level, the class, its code.
 ROW = re.compile(
-    r"^ {4}(?P<branch>[ │├└─]*)(?P<name>\w+)(?: +(?P<code>[A-Z]{2,})\b)?", re.MULTILINE
+    r"^ {4}(?P<branch>[ │├└─]*)(?P<name>\w+)(?: +(?P<code>[A-Z]{2,}\b|usage:))?", re.MULTILINE
 )
 
 

@@ -23,7 +23,7 @@ from quinque.model.families import JOBS
 from quinque.model.ops import Op
 from quinque.model.rows import Row
 from quinque.stores.redis.calls import Steps
-from quinque.stores.redis.served import RUNNERS
+from quinque.stores.redis.runners import RUNNERS
 from quinque.stores.redis.store import RedisStore
 
 S = b"s"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pytest
+import redis
 
 from quinque.stores.clock import ManualClock
 from quinque.stores.redis.store import RedisStore
@@ -40,3 +41,11 @@ def store(open_one: Open) -> RedisStore:
 @pytest.fixture
 def other(store: RedisStore, open_one: Open) -> RedisStore:
     return open_one()
+
+
+@pytest.fixture
+def foreign(url: str, request: pytest.FixtureRequest) -> redis.Redis:
+    """A connection of somebody who is no broker."""
+    kind = next(kind for kind in stores.SHARED if f"[{kind}" in request.node.name)
+    client: redis.Redis = request.getfixturevalue(stores.SHARED[kind]).client()
+    return client

@@ -35,7 +35,7 @@ from quinque.stores.clock import ManualClock
 from quinque.stores.keeping import Keeping
 from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.keys import slot_key, slot_of
-from quinque.stores.redis.scripts import FOLDER
+from quinque.stores.redis.script_texts import FOLDER
 from quinque.stores.redis.store import RedisStore
 from tests.conformance import words
 from tests.conformance.record_words import rows, rows_of

@@ -212,7 +212,10 @@ def test_names_of_any_bytes_are_told_as_they_are(client: Client, queue: str) -> 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("OPEN", "s", "FAMILY", "tubes"), "ERR family 'tubes' is not one of events, jobs"),
+        (
+            ("OPEN", "s", "FAMILY", "tubes"),
+            "ERR family 'tubes' is not one of events, jobs, reliable, items",
+        ),
         (("OPEN", "s", "FAMILY", "events"), "WRONGTYPE "),
         (("OPEN", "s", "LEASE", "-1"), "ERR LEASE -1 is not within 1 and 3153600000000"),
         (("OPEN", "s", "SHARD", "1"), "ERR there is no shard 1: the queue has 1"),

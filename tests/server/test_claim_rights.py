@@ -155,7 +155,7 @@ def test_a_user_of_some_families_claims_in_those(broker: RunningBroker, boss: Cl
         assert jobber.call("STAGE.DROP", "orders.own", "sink", "run", 0) == 0
         assert jobber.call("MESSAGES.PAGE", "jobs", "orders.own", 0, 0)[0] == 0
         assert jobber.call("MESSAGES.PAGE", "lists", "orders.own", 0, 0) == Refusal(
-            "ERR family 'lists' is not one of events, jobs"
+            "ERR family 'lists' is not one of events, jobs, reliable, items"
         )
         for words in (
             ("CLAIM.OPEN", "news", "s", "FAMILY", "events"),

@@ -73,6 +73,23 @@ def test_jobs_that_several_asked_for_together(moment: int, tmp_path: Path) -> No
         assert got.count(b"one") == got.count(b"two") == 1
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_item_it_asked_for(moment: int, tmp_path: Path, waits: bool) -> None:
+    """A millisecond later it is there for others."""
+    with Stage(tmp_path, 2, is_late=True) as stage:
+        lease = "WQ.LEASE i 60000 BLOCK 5000"
+        if waits:
+            call(stage, "a", lease)
+            stage.send("b", [words("WQ.ADD i id body")])
+        else:
+            call(stage, "b", "WQ.ADD i id body")
+            stage.send("a", [words(lease)])
+
+        got = lose(stage, "a", moment)
+        stage.pass_time(1)
+        assert (b"body" in got) != (b"body" in call(stage, "c", "WQ.LEASE i 60000"))
+
+
 def test_an_event_it_asked_for(moment: int, tmp_path: Path) -> None:
     with Stage(tmp_path, 2, is_late=True) as stage:
         call(stage, "b", "QADD e 60 body")

@@ -186,6 +186,19 @@ def test_memory_usage_of_a_queue_of_jobs_counts_jobs_in_every_state(
     assert 100 < one < two
 
 
+def test_memory_usage_of_a_reliable_queue_counts_what_is_delivered_too(
+    client: Client, queue: str
+) -> None:
+    client.call("RQ.PUSH", queue, "x")
+    one = client.call("MEMORY", "USAGE", queue)
+    client.call("RQ.PUSH", queue, "x")
+    client.call("RQ.POP", queue)
+
+    two = client.call("MEMORY", "USAGE", queue)
+
+    assert 100 < one < two
+
+
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [

@@ -35,8 +35,12 @@ def test_what_one_was_given_the_other_hands_out(brokers: Brokers) -> None:
     with brokers[0].connect() as one, brokers[1].connect() as two:
         id = one.call("ADDJOB", "q", "hello", 0)
         event = one.call("QADD", "news", 60, "read all about it")
+        [element] = one.call("RQ.PUSH", "r", "once more")
 
         assert two.call("GETJOB", "FROM", "q") == [[b"q", id, b"hello"]]
+        assert two.call("RQ.POP", "r") == [[b"r", element, b"once more"]]
+        assert one.call("RQ.RECOVER", "r", 1, 0) == [[element, b"once more"]]
+        assert two.call("RQ.ACK", "r", element) == [element]
         assert two.call("QGET", "news", "g") == [event, b"read all about it"]
         assert one.call("ACKJOB", id) == 1
         assert one.call("QACK", "news", "g", event) == 1
@@ -51,6 +55,11 @@ def test_a_reader_on_one_is_woken_by_an_addition_on_the_other(brokers: Brokers) 
 
         assert two.value() == [[b"q", id, b"hello"]]
         assert two.value() == b"PONG"
+        two.send("RQ.POP", "COUNT", 2, "BLOCK", 60_000, "{r}", "{r}other")
+        [element] = one.call("RQ.PUSH", "{r}new", "hello")
+        one.call("RENAME", "{r}new", "{r}other")
+
+        assert two.value() == [[b"{r}other", element, b"hello"]]
 
 
 def test_a_delay_is_over_though_the_broker_that_was_told_of_it_is_gone(brokers: Brokers) -> None:

@@ -190,7 +190,8 @@ def _picture_of_worklist(store: EmbeddedStore, queue: Worklist) -> object:
         for it in in_order(queue.all())
     ]
     rate = queue.rate and (queue.rate.count, queue.rate.span_ms, queue.rate.full_us)
-    settings = (queue.is_paused_in, queue.is_paused_out, queue.max_deliveries, rate)
+    settings = (queue.is_paused_in, queue.is_paused_out, queue.max_deliveries, rate, queue.ends_ms)
     counts = (queue.came, queue.went, queue.active_ms)
-    is_bare = not queue.size and not queue.has_settings
-    return None if is_bare else (queue.family.name, messages, counts, settings)
+    turns = None if queue.turns is None else list(queue.turns.items())
+    is_bare = not queue.size and not queue.has_settings and not queue.family.is_lasting
+    return None if is_bare else (queue.family.name, messages, counts, settings, turns)

@@ -102,7 +102,7 @@ def check_goes_on(store: EmbeddedStore) -> None:
 def test_cut_at_any_byte_the_journal_keeps_all_that_was_acknowledged_before(
     folder: Path, seed: int, kind: type[Worker]
 ) -> None:
-    past = make_past(folder, seed, turns=20, kind=kind)
+    past = make_past(folder, seed, turns=13, kind=kind)
 
     for cut in range(len(past.data) + 1):
         # tests/store/test_record_crash.py does the same with the record.

@@ -24,6 +24,8 @@ from quinque.stores.embedded.record_files import FILE_MS, RecordFiles
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance.record_words import rows, rows_of
 from tests.store.random_claims import ClaimWorker
+from tests.store.random_items import ItemWorker
+from tests.store.random_reliable import ReliableWorker
 from tests.store.random_work import WORKERS, Worker
 from tests.store.record_model import check_record
 
@@ -48,7 +50,7 @@ def the_record(store: EmbeddedStore) -> Record:
     return found[0]
 
 
-@pytest.mark.parametrize("kind", [*WORKERS, ClaimWorker])
+@pytest.mark.parametrize("kind", [*WORKERS, ClaimWorker, ItemWorker, ReliableWorker])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_record_tells_what_the_store_holds(
     folder: Path, clock: ManualClock, kind: type[Worker], seed: int

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from random import Random
 
@@ -24,6 +24,7 @@ from quinque.stores.embedded.record_frames import HEADER_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance.record_words import Row, rows
 from tests.store.random_claims import ClaimWorker
+from tests.store.random_reliable import ReliableWorker
 from tests.store.random_work import WORKERS, MixedWorker, Worker
 from tests.store.record_model import check_record
 from tests.store.stage import Stage
@@ -72,8 +73,10 @@ def rows_in(folder: Path) -> list[Row]:
 
 
 @pytest.mark.usefixtures("small_frames")
-@pytest.mark.parametrize("kind", [*WORKERS, ClaimWorker])
-@pytest.mark.parametrize("segment_bytes", [1 << 20, 2048])
+@pytest.mark.parametrize(
+    ("kind", "segment_bytes"),
+    [*product([*WORKERS, ClaimWorker], [1 << 20, 2048]), (ReliableWorker, 2048)],
+)
 def test_a_crash_at_any_turn_leaves_the_same_rows(
     folder: Path, clock: ManualClock, kind: type[Worker], segment_bytes: int
 ) -> None:

@@ -176,7 +176,10 @@ def test_a_claim_is_read_in_chunks(text: str, wanted: ReadClaim, is_packed: bool
         ("CLAIM.OPEN q LONG", "subscription has 1025 bytes; at most 1024"),
         ("CLAIM.OPEN LONG s", "queue has 1025 bytes; at most 1024"),
         ("CLAIM.OPEN EMPTY s FAMILY events", "queue is empty"),
-        ("CLAIM.OPEN q s FAMILY tubes", "family 'tubes' is not one of events, jobs"),
+        (
+            "CLAIM.OPEN q s FAMILY tubes",
+            "family 'tubes' is not one of events, jobs, reliable, items",
+        ),
         ("CLAIM.OPEN q s FAMILY", "CLAIM.OPEN has nothing after 'FAMILY'"),
         ("CLAIM.OPEN q s GROUP EMPTY", "GROUP is empty"),
         ("CLAIM.OPEN q s GROUP g FAMILY jobs", "GROUP is for feeds; jobs have no groups"),
@@ -216,7 +219,10 @@ def test_a_claim_is_read_in_chunks(text: str, wanted: ReadClaim, is_packed: bool
         ("CLAIM.DROP q s NOW", "CLAIM.DROP has no option 'NOW'"),
         ("CLAIM.INFO q s ALL", "CLAIM.INFO has no option 'ALL'"),
         ("CLAIM.LIST LONG", "queue has 1025 bytes; at most 1024"),
-        ("STAGE.ADD lists q s r 0 0 0 0 x", "family 'lists' is not one of events, jobs"),
+        (
+            "STAGE.ADD lists q s r 0 0 0 0 x",
+            "family 'lists' is not one of events, jobs, reliable, items",
+        ),
         ("STAGE.ADD jobs q EMPTY r 0 0 0 0 x", "sink is empty"),
         ("STAGE.ADD jobs q s EMPTY 0 0 0 0 x", "run is empty"),
         ("STAGE.ADD jobs q s r -1 0 0 0 x", f"number -1 is not within 0 and {EXACT_MOST}"),

@@ -6,6 +6,9 @@ from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.commands.table import all_commands
 from quinque.server.commands.usage import Argument, arguments_of, words_of
 
+# Words that the usage asks for, and that are missed with another error than in other commands.
+ODD = {"QACK", "QNOTIFY", "GETJOB", "RQ.RECOVER"}
+
 
 def test_lower_case_words_are_arguments_and_a_queue_is_a_key() -> None:
     assert arguments_of("QACK queue group", "QACK") == [
@@ -45,6 +48,13 @@ def test_a_bar_parts_ways() -> None:
     )
 
 
+def test_a_token_in_brackets_takes_no_argument_after_them() -> None:
+    assert arguments_of("RQ.INSPECT [PENDING] start", "RQ.INSPECT") == [
+        Argument("pending", "pure-token", "PENDING", is_optional=True),
+        Argument("start", "string"),
+    ]
+
+
 def test_the_words_of_a_usage_are_those_in_upper_case() -> None:
     assert words_of("QSTATUS [queue ...] [GROUPS group ...]", "QSTATUS") == ["GROUPS"]
     assert words_of("CLIENT REPLY ON|OFF", "CLIENT|REPLY") == ["ON", "OFF"]
@@ -65,7 +75,7 @@ def test_the_fewest_words_of_a_usage_are_the_arity_of_the_command() -> None:
         if row.run is None and row.parse is None:
             continue
         least = len(row.name.split("|")) + sum(map(_least, arguments_of(row.usage, row.name)))
-        assert abs(row.arity) == least or row.name in {"QACK", "QNOTIFY", "GETJOB"}, row.name
+        assert abs(row.arity) == least or row.name in ODD, row.name
 
 
 def _least(argument: Argument) -> int:

@@ -229,7 +229,7 @@ def test_everything_wrong_with_the_users_is_reported_together() -> None:
     assert problems(text) == [
         "users.bob.pasword (users): there is no such key; did you mean password?",
         "users.bob.rights (users): 'reed' is not one of admin, read, write",
-        "users.bob.families (users): 'event' is not one of events, jobs",
+        "users.bob.families (users): 'event' is not one of events, jobs, reliable, items",
         "users.bob.queues (users): is not a list of words",
         "users.bob.password (users): is missing; only the user 'default' may have none",
         "users.eve.password (users): give password or password-sha256, not both",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from quinque.wire.resp import (
     NULL_ARRAY,
     OK,
+    Encoded,
     NullArray,
     Push,
     Simple,
@@ -55,6 +56,7 @@ TABLE: dict[str, tuple[Value, bytes, bytes]] = {
     ),
     "empty map": ({}, b"*0\r\n", b"%0\r\n"),
     "push": (Push([b"a", 1]), b"*2\r\n$1\r\na\r\n:1\r\n", b">2\r\n$1\r\na\r\n:1\r\n"),
+    "encoded": (Encoded(b"*1\r\n:1\r\n"), b"*1\r\n:1\r\n", b"*1\r\n:1\r\n"),
     "empty push": (Push([]), b"*0\r\n", b">0\r\n"),
     "everything in an array": (
         [True, 1.5, None, NULL_ARRAY, OK, Verbatim(b"v"), {b"k": [False]}],

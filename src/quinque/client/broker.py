@@ -30,13 +30,14 @@ from quinque.client.addresses import Address, parse_broker_url
 from quinque.client.calls import CALLS as OWN_CALLS
 from quinque.client.calls import Call, Request, fill_waiting
 from quinque.client.link import Link, Reply
+from quinque.client.own_calls import CALLS as OWN_ID_CALLS
 from quinque.client.typed_run import TypedRun
 from quinque.client.work_calls import CALLS as WORK_CALLS
 from quinque.errors import BadSetting, NotDone, QuinqueError, StoreUnavailable, error_told
 from quinque.model.claim_ops import FillClaim
 from quinque.model.ops import Op
 
-CALLS: Final = {**OWN_CALLS, **WORK_CALLS}
+CALLS: Final = {**OWN_CALLS, **WORK_CALLS, **OWN_ID_CALLS}
 
 # With 5 retries that is about 6 s: a broker that was killed is back by then.
 _FIRST_PAUSE_S: Final = 0.2
@@ -89,7 +90,12 @@ class Broker(TypedRun):
         calls = [_call_of(op) for op in ops]
         requests = [call.requests(op) for call, op in zip(calls, ops, strict=True)]
         is_safe = all(call.is_safe for call in calls)
-        replies = self._ask([each for some in requests for each in some], is_safe=is_safe)
+        absent = [
+            call.absent
+            for call, some in zip(calls, requests, strict=True)
+            for _ in range(len(some))
+        ]
+        replies = self._ask([each for some in requests for each in some], absent, is_safe=is_safe)
         results, at = [], 0
         for call, op, some in zip(calls, ops, requests, strict=True):
             results.append(call.result(op, replies[at : at + len(some)]))
@@ -139,8 +145,15 @@ class Broker(TypedRun):
             if claim is not None or monotonic() >= until_s:
                 return claim
 
-    def _ask(self, requests: Sequence[Request], *, is_safe: bool) -> list[Any]:
-        """The replies to requests that are sent together. Raises what the first refused one says.
+    def _ask(
+        self,
+        requests: Sequence[Request],
+        absent: Sequence[type[QuinqueError] | None] = (),
+        *,
+        is_safe: bool,
+    ) -> list[Any]:
+        """The replies to requests that are sent together, None for one that is refused with the
+        error which says that. Raises what the first other refused one says.
 
         Raises NotDone when nobody could be asked, StoreUnavailable when it is not known what came
         of it.
@@ -152,7 +165,7 @@ class Broker(TypedRun):
             if pause_s:
                 sleep(pause_s)
             try:
-                replies = self._ask_once(requests)
+                replies = _without(absent, self._ask_once(requests))
             except NotDone as error:
                 failure = error
             except StoreUnavailable as error:
@@ -240,6 +253,15 @@ def _call_of(op: Op) -> Call:
     if call is None:
         raise TypeError(f"{type(op).__name__} cannot be asked for over the wire")
     return call
+
+
+def _without(absent: Sequence[type[QuinqueError] | None], replies: list[Any]) -> list[Any]:
+    """The replies, None for a refusal that says that there is nothing."""
+    for at, kind in enumerate(absent):
+        reply = replies[at]
+        if kind is not None and isinstance(reply, Reply) and str(reply).split()[0] == kind.code:
+            replies[at] = None
+    return replies
 
 
 def _may_repeat(refusals: Sequence[str], *, is_safe: bool, is_alone: bool) -> bool:

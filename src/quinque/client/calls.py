@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from quinque.client.link import Word
+from quinque.errors import QuinqueError
 from quinque.model.claim_ops import (
     ClaimState,
     ClaimView,
@@ -58,11 +59,13 @@ Request = Sequence[Word]
 
 
 class Call(NamedTuple):
-    """`requests` of the operation, sent together; `result` of the replies to them, in order."""
+    """`requests` of the operation, sent together; `result` of the replies to them, in order. An
+    error of the class `absent` is a reply that says None."""
 
     requests: Callable[[Any], list[Request]]
     result: Callable[[Any, list[Any]], Any]
     is_safe: bool
+    absent: type[QuinqueError] | None = None
 
 
 def as_map(reply: Any) -> dict[bytes, Any]:

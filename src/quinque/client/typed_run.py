@@ -30,6 +30,7 @@ from quinque.model.claim_ops import (
     SettleClaims,
     SubscriptionView,
 )
+from quinque.model.families import Family
 from quinque.model.look_ops import (
     BrowsePlaces,
     DividePlaces,
@@ -40,6 +41,15 @@ from quinque.model.look_ops import (
     Record,
 )
 from quinque.model.ops import Ack, Count, Delivery, Op, Put, QueueCount, Reserve
+from quinque.model.own_ops import (
+    AddItems,
+    Complete,
+    ExtendLeases,
+    Inspect,
+    Inspected,
+    Recover,
+)
+from quinque.model.queue_ops import DeleteQueues, FindFamilies
 from quinque.model.stage_ops import (
     DropStage,
     FindStages,
@@ -99,9 +109,17 @@ class TypedRun(ABC):
     @overload
     def run(self, op: Reserve) -> list[Delivery]: ...
     @overload
-    def run(self, op: Finish | Ack) -> list[bool]: ...
+    def run(self, op: Finish | Ack | AddItems | ExtendLeases) -> list[bool]: ...
     @overload
-    def run(self, op: Redrive) -> int: ...
+    def run(self, op: Complete) -> list[bool] | None: ...
+    @overload
+    def run(self, op: Recover) -> list[WorkDelivery] | None: ...
+    @overload
+    def run(self, op: Inspect) -> list[Inspected] | None: ...
+    @overload
+    def run(self, op: FindFamilies) -> list[Family | None]: ...
+    @overload
+    def run(self, op: Redrive | DeleteQueues) -> int: ...
     @overload
     def run(self, op: LookAt) -> QueueView | None: ...
     @overload

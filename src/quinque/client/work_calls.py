@@ -1,7 +1,7 @@
 """Operations that put, take, finish and look at messages, as requests in the words of their family.
 
 Called by   broker.py, through CALLS.
-Calls       calls.py for the shape of a row.
+Calls       calls.py for the shape of a row, own_calls.py for families whose ids are their own.
 
 The families' words are older than ours, and cannot say all that an operation can: what they cannot
 say is refused here.
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from quinque.client import own_calls
 from quinque.client.calls import Call, Request, as_map, asks
-from quinque.errors import BadArgument
+from quinque.errors import BadArgument, EmptyKey
 from quinque.model.families import EVENTS, JOBS, Family
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import Ack, Count, Delivery, GroupCount, Op, Put, QueueCount, Reserve
@@ -35,6 +36,8 @@ _NOBODY: Final = b"\0"
 
 
 def _add(op: Add) -> list[Request]:
+    if op.family.owns_ids:
+        return own_calls.add(op)
     _is_of(op, op.family, JOBS)
     terms = op.terms
     words: list[bytes | str | int] = ["TTL", _whole_s("ttl_ms", terms.ttl_ms)]
@@ -54,13 +57,22 @@ def _add(op: Add) -> list[Request]:
     return [["ADDJOB", op.queue, body, timeout_ms, *words] for body in op.bodies]
 
 
-def _take(op: Take) -> Request:
+def _added(op: Add, replies: list[Any]) -> list[bytes]:
+    return own_calls.added(op, replies) if op.family.owns_ids else replies
+
+
+def _take(op: Take) -> list[Request]:
+    if op.family.owns_ids:
+        return [own_calls.take(op)]
     _is_of(op, op.family, JOBS)
     whence: Request = ["MATCH", *op.patterns] if op.patterns else ["FROM", *op.queues]
-    return ["GETJOB", "NOHANG", "COUNT", op.count, "WITHCOUNTERS", *whence]
+    return [["GETJOB", "NOHANG", "COUNT", op.count, "WITHCOUNTERS", *whence]]
 
 
-def _taken(reply: Any) -> list[WorkDelivery]:
+def _taken(op: Take, replies: list[Any]) -> list[WorkDelivery]:
+    [reply] = replies
+    if op.family.owns_ids:
+        return own_calls.taken(op, reply)
     return [
         WorkDelivery(queue, id, body, nacks, requeues)
         for queue, id, body, _, nacks, _, requeues in reply or ()
@@ -96,12 +108,17 @@ def _ack(op: Ack) -> list[Request]:
     return [["QACK", op.queue, op.group, id] for id in op.message_ids]
 
 
-def _look_at(op: LookAt) -> Request:
+def _look_at(op: LookAt) -> list[Request]:
+    if op.family.owns_ids:
+        return [own_calls.look_at(op)]
     _is_of(op, op.family, JOBS)
-    return ["QSTAT", op.queue, "DETAILS"]
+    return [["QSTAT", op.queue, "DETAILS"]]
 
 
-def _queue_view(reply: Any) -> QueueView | None:
+def _queue_view(op: LookAt, replies: list[Any]) -> QueueView | None:
+    [reply] = replies
+    if op.family.owns_ids:
+        return own_calls.looked_at(op, reply)
     if reply is None:
         return None
     told = as_map(reply)
@@ -125,6 +142,8 @@ def _queue_view(reply: Any) -> QueueView | None:
 
 
 def _scan(op: ScanQueues) -> Request:
+    if op.family.owns_ids:
+        return own_calls.scan(op)
     _is_of(op, op.family, JOBS)
     return ["QSCAN", op.cursor, "COUNT", op.count, "MINLEN", op.least, "MAXLEN", op.most]
 
@@ -199,9 +218,9 @@ def _seconds(span_ms: int) -> str:
 
 CALLS: Final[dict[type[Op], Call]] = {
     # Sent again, these would put, or hand out, more than was asked for.
-    Add: Call(_add, _each, is_safe=False),
+    Add: Call(_add, _added, is_safe=False),
     Put: Call(_put, _each, is_safe=False),
-    Take: asks(_take, _taken, is_safe=False),
+    Take: Call(_take, _taken, is_safe=False),
     Reserve: Call(_reserve, _reserved, is_safe=False),
     # What is finished already is left alone, and said not to be there.
     Finish: Call(_finish, _each_whether, is_safe=True),
@@ -209,7 +228,7 @@ CALLS: Final[dict[type[Op], Call]] = {
     # By now somebody may have it again, and it is dead again: that would not have been asked for.
     Redrive: asks(_redrive, _as_it_is, is_safe=False),
     # These change nothing.
-    LookAt: asks(_look_at, _queue_view, is_safe=True),
+    LookAt: Call(_look_at, _queue_view, is_safe=True, absent=EmptyKey),
     ScanQueues: asks(_scan, _scanned, is_safe=True),
     Count: Call(_count, _counted, is_safe=True),
 }

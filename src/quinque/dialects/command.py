@@ -78,6 +78,9 @@ class Session(Protocol):
     def sees_all(self) -> bool:
         """Whether the user may know of every queue."""
 
+    def now_ms(self) -> int:
+        """The time at the store, in milliseconds since 1970."""
+
     def node_id(self) -> bytes:
         """What the broker is called among nodes: 40 hexadecimal digits."""
 
@@ -111,6 +114,12 @@ class Command:
     there are no more, and the protocol, and gives the bytes of the reply. Without `reply`, a
     request that runs alone is answered so too.
 
+    With `varies_on`, they may differ in all arguments from `varies` on, and the result has an item
+    for each of these; where none varies, for as many as `gather` says of a request. Then
+    `reply_share` is handed the items of one request, the protocol, and what varies in it; unless
+    all have one item: then `reply_each`, or `reply_word`, which is handed what varies as well.
+    `words_each` of these arguments are one item.
+
     `queues` picks the queues out of a request, `ids` the ids of messages: a user may do this to
     them, or not. `family` is for a command that is of no family itself: that of the queue which the
     request is about, if it says so, or the operation that tells.
@@ -127,9 +136,13 @@ class Command:
     with_session: bool = False
     ids: Callable[[list[bytes]], Sequence[bytes]] | None = None
     family: Callable[[list[bytes]], Family | FindClaims | None] | None = None
-    gather: Callable[[Any, list[bytes]], bool] | None = None
+    gather: Callable[[Any, list[bytes]], int] | None = None  # 0 = refuses
     reply_each: Callable[[Any, int], bytes] | None = None
+    reply_word: Callable[[Any, int, bytes], bytes] | None = None
+    reply_share: Callable[[list[Any], int, list[bytes]], bytes] | None = None
     varies: int = -1
+    varies_on: bool = False
+    words_each: int = 1
     is_open: bool = False  # needs no authentication
     is_blocking: bool = False  # may wait
     since: str = "0.1.0"  # the version that had it first

@@ -1,6 +1,6 @@
 """Replies, as bytes, of the commands that are sent once per message.
 
-Called by   server/dispatch.py, through `reply_each` of a command.
+Called by   server/dispatch.py, through `reply_each` of a command; dialects, for replies about many.
 Calls       nothing.
 
 A Value that `encode` then looks through costs as much as the message did on its way through the
@@ -11,8 +11,18 @@ Not here: replies of all other commands (beside their parse, in each dialect).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
+from quinque.model.limits import NAME_MOST_BYTES
 from quinque.model.ops import Delivery
 from quinque.model.work_ops import WorkDelivery
+
+# What stands before a string of so many bytes, the end of the line before it included: that of
+# names and ids, and of most bodies. Putting bytes together takes half the time that making them
+# from numbers does.
+_BEFORE: Final = [b"\r\n$%d\r\n" % length for length in range(NAME_MOST_BYTES + 1)]
+_BEFORE_ONE: Final = [b"*1" + before for before in _BEFORE]
 
 
 def reply_id(id: bytes, protocol: int) -> bytes:
@@ -30,6 +40,11 @@ def reply_whether(was_so: bool, protocol: int) -> bytes:
     return b":1\r\n" if was_so else b":0\r\n"
 
 
+def reply_share_of_whethers(were_so: list[bool], protocol: int, words: list[bytes]) -> bytes:
+    """For how many it was so."""
+    return b":%d\r\n" % sum(were_so)
+
+
 def reply_event(found: Delivery | None, protocol: int) -> bytes:
     """[id, contents], or null."""
     if found is None:
@@ -42,12 +57,70 @@ def reply_job(found: WorkDelivery | None, protocol: int) -> bytes:
     """[[queue, id, body]], or null."""
     if found is None:
         return b"_\r\n" if protocol == 3 else b"*-1\r\n"
+    return _one_delivery(found)
+
+
+def reply_one_id(id: bytes, protocol: int) -> bytes:
+    """[id]"""
+    return _BEFORE_ONE[len(id)] + id + b"\r\n"
+
+
+def encoded_ids(ids: Sequence[bytes]) -> bytes:
+    """[id, …]"""
+    parts = [_BEFORE[len(id)] + id for id in ids]
+    return b"*%d" % len(ids) + b"".join(parts) + b"\r\n"
+
+
+def encoded_deliveries(given: Sequence[WorkDelivery]) -> bytes:
+    """[[queue, id, element], …]"""
+    parts = [b"*%d" % len(given)]
+    for one in given:
+        queue, id, body = one.queue, one.message_id, one.body
+        parts += (b"\r\n*3", _BEFORE[len(queue)], queue, _BEFORE[len(id)], id, _before(body), body)
+    parts.append(b"\r\n")
+    return b"".join(parts)
+
+
+def reply_element(found: WorkDelivery | None, protocol: int) -> bytes:
+    """[[queue, id, element]], or none of them."""
+    return b"*0\r\n" if found is None else _one_delivery(found)
+
+
+def reply_acked(was_so: bool, protocol: int, id: bytes) -> bytes:
+    """[id] if it was so, [] if not."""
+    return _BEFORE_ONE[len(id)] + id + b"\r\n" if was_so else b"*0\r\n"
+
+
+def reply_share_of_ids(ids: list[bytes], protocol: int, words: list[bytes]) -> bytes:
+    """[id, …]"""
+    return encoded_ids(ids)
+
+
+def reply_share_of_elements(given: list[WorkDelivery], protocol: int, words: list[bytes]) -> bytes:
+    """[[queue, id, element], …]"""
+    return encoded_deliveries(given)
+
+
+def reply_share_of_acks(were_so: list[bool], protocol: int, ids: list[bytes]) -> bytes:
+    """The ids for which it was so."""
+    return encoded_ids([id for id, was_so in zip(ids, were_so, strict=True) if was_so])
+
+
+def reply_item(found: WorkDelivery | None, protocol: int) -> bytes:
+    """[[id, data]], or no such pair."""
+    if found is None:
+        return b"*0\r\n"
+    id, data = found.message_id, found.body
+    return b"*1\r\n*2\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(id), id, len(data), data)
+
+
+def _one_delivery(found: WorkDelivery) -> bytes:
     queue, id, body = found.queue, found.message_id, found.body
-    return b"*1\r\n*3\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (
-        len(queue),
-        queue,
-        len(id),
-        id,
-        len(body),
-        body,
-    )
+    before = _before(body)
+    parts = (b"*1\r\n*3", _BEFORE[len(queue)], queue, _BEFORE[len(id)], id, before, body, b"\r\n")
+    return b"".join(parts)
+
+
+def _before(body: bytes) -> bytes:
+    length = len(body)
+    return _BEFORE[length] if length <= NAME_MOST_BYTES else b"\r\n$%d\r\n" % length

@@ -8,7 +8,8 @@ packs it as it is. Kinds and the order of fields never change. An event may be a
 those that were asked for together are recorded together.
 
 Not here: events of claims (model/claim_events.py) and of what is staged (model/stage_events.py),
-which have their kinds from 23 on; record framing (stores/embedded/records.py).
+which have their kinds from 23 to 43, and those of worklists whose ids are their own
+(model/own_events.py), from 44 on; record framing (stores/embedded/records.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from quinque.model.claim_events import ClaimEvent
+from quinque.model.own_events import AS_OWN_EVENT, Numbered, OwnEvent
 from quinque.model.stage_events import StageEvent
 
 OPENED: Final = 0
@@ -196,13 +198,16 @@ class Added(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Ready messages were handed out; due 0 = they do not come back."""
+    """Ready messages were handed out; due 0 = they do not come back. In a family that keeps the
+    order of deliveries `turn` is that of the first, and the others follow it. Of other families it
+    is None, not 0: a batch that ends in a zero looks like one that was not written whole."""
 
     kind: int
     queue: bytes
     at_ms: int
     due_ms: int
     ids: Sequence[bytes]
+    turn: int | None = None
 
 
 LAPSE: Final = 0
@@ -278,7 +283,8 @@ class Forgotten(NamedTuple):
 
 
 class WorkKept(NamedTuple):
-    """Compaction wrote a message of a worklist again: all that is known of it."""
+    """Compaction wrote a message of a worklist again: all that is known of it. In a family that
+    keeps the order of deliveries `due_ms` of a leased one is its turn."""
 
     kind: int
     queue: bytes
@@ -300,7 +306,7 @@ class WorkKept(NamedTuple):
 
 class WorklistKept(NamedTuple):
     """Compaction wrote again what was counted and set for a worklist; `rate_full_us` is how far its
-    rate is used up."""
+    rate is used up. Records without the last field are of one that stays."""
 
     kind: int
     queue: bytes
@@ -315,6 +321,7 @@ class WorklistKept(NamedTuple):
     rate_count: int
     rate_ms: int
     rate_full_us: int
+    ends_ms: int = 0
 
 
 class Named(NamedTuple):
@@ -342,8 +349,9 @@ WorkEvent = (
     | Flushed
     | WorkKept
     | WorklistKept
+    | OwnEvent
 )
-Event = FeedEvent | WorkEvent | Named | ClaimEvent | StageEvent
+Event = FeedEvent | WorkEvent | Named | Numbered | ClaimEvent | StageEvent
 
 # A record read back, as the event it is. Those with bodies are taken apart as they are.
 AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
@@ -355,12 +363,13 @@ AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
     REMOVED: lambda record: Removed(*record),
     FLUSHED: Flushed._make,
     GROUP_KEPT: GroupKept._make,
-    TAKEN: Taken._make,
+    TAKEN: lambda record: Taken(*record),
     REQUEUED: Requeued._make,
     HELD: Held._make,
     DIED: Died._make,
     REDRIVEN: Redriven._make,
     CONFIGURED: Configured._make,
     FORGOTTEN: Forgotten._make,
-    WORKLIST_KEPT: WorklistKept._make,
+    WORKLIST_KEPT: lambda record: WorklistKept(*record),
+    **AS_OWN_EVENT,
 }

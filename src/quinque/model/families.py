@@ -20,13 +20,41 @@ class Family:
     code: int
     meaning: str
     is_worklist: bool = False  # each message is worked by one consumer; else it is a feed
+    owns_ids: bool = False  # an id is known in its queue only: whoever names it names the queue too
+    keeps_deliveries: bool = False  # what is leased is in the order of its last delivery
+    is_lasting: bool = False  # a queue stays when it is empty, until somebody deletes it
+    returns_to_back: bool = False  # a lapsed lease puts a message behind all others
+    numbers_ids: bool = False  # ids are <ms>-<number>, made by the store, and never go back
+
+    @property
+    def has_chosen_ids(self) -> bool:
+        """Whether it is the producers who say what messages of a worklist are called."""
+        return self.owns_ids and not self.numbers_ids
 
 
 EVENTS: Final = Family("events", 1, "every consumer group sees every event until it expires")
 JOBS: Final = Family(
     "jobs", 2, "one consumer works each job; it comes back until it is acked", is_worklist=True
 )
+RELIABLE: Final = Family(
+    "reliable",
+    3,
+    "one consumer works each element; it is delivered again when somebody recovers it",
+    is_worklist=True,
+    owns_ids=True,
+    keeps_deliveries=True,
+    is_lasting=True,
+    numbers_ids=True,
+)
+ITEMS: Final = Family(
+    "items",
+    4,
+    "one worker leases each item, which has the id that its producer chose",
+    is_worklist=True,
+    owns_ids=True,
+    returns_to_back=True,
+)
 
-FAMILIES: Final = (EVENTS, JOBS)
+FAMILIES: Final = (EVENTS, JOBS, RELIABLE, ITEMS)
 BY_CODE: Final = {family.code: family for family in FAMILIES}
 BY_NAME: Final = {family.name: family for family in FAMILIES}

@@ -48,6 +48,8 @@ class Reason(IntEnum):
     NO_ACK = 12  # delivered, and that was all
     CLAIMED = 13  # delivered to a claim
     STAGED = 14  # it came with a batch that was published
+    RECOVERED = 15  # delivered once more, while it was leased
+    RENAMED = 16  # its queue has another name: it left the old one and came to the new one
 
 
 class Entry(NamedTuple):

@@ -47,6 +47,10 @@ TOGETHER_MOST_BYTES: Final = 64 << 10
 # until then its counts can be looked at.
 QUEUE_IDLE_MOST_MS: Final = 300_000
 
+# Leases that clients of Redis Work Queue take by themselves are known by looking, so often in each
+# queue of items: they run for seconds or minutes, and a look costs some 50 µs.
+ITEMS_CLEAN_MS: Final = 10_000
+
 # A message of a worklist lives for a day unless it is said otherwise, and its leases run for five
 # minutes at most. As in Disque.
 WORK_TTL_MS: Final = 86_400_000
@@ -66,6 +70,9 @@ NODE_FORGOTTEN_MS: Final = 60_000
 # another name leaves one behind each time.
 NODE_KEPT_MS: Final = 90 * 86_400_000
 PARTITIONS_MOST: Final = 64  # of one worklist, in a store of many servers
+
+# A queue of more messages keeps its name: each is told of on record, which takes some 100 ms.
+RENAME_MOST: Final = 100_000
 
 # A claim is filled a little at a time: so many messages in one operation are some 10 ms of work.
 FILL_MOST: Final = 5_000

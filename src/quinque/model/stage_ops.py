@@ -11,9 +11,9 @@ A chunk is packed (msgpack): a list of runs of messages that are alike,
 
     [ttl_ms, delay_ms, retry_ms, max_deliveries, name, bodies]
 
-`name` is None; or for one body the id it is to have in a feed, or its key in a worklist: when that
-is there already, the message is left out. ttl_ms 0 and retry_ms -1 are the family's defaults. A
-chunk has at most PUBLISH_MOST messages.
+`name` is None; or for one body the id it is to have, in a feed or where producers choose ids, or
+its key in another worklist: when that is there already, the message is left out. ttl_ms 0 and
+retry_ms -1 are the family's defaults. A chunk has at most PUBLISH_MOST messages.
 
 Not here: what is put without staging (model/ops.py, model/work_ops.py).
 """

@@ -26,8 +26,8 @@ from quinque.model.states import State
 class Terms:
     """How a message of a worklist is treated, as whoever added it asked.
 
-    A lease runs `retry_ms`, and the message then comes back; with 0 it does not, ever. Without
-    `max_deliveries` (0) that of its queue holds.
+    It lives for `ttl_ms`; with 0 until it is done. A lease runs `retry_ms`, and the message then
+    comes back; with 0 it does not, ever. Without `max_deliveries` (0) that of its queue holds.
     """
 
     ttl_ms: int
@@ -153,6 +153,12 @@ class Take(Op):
 
     With `patterns` the queues are those whose names match one. With `is_waiting`, Leaving is raised
     where there is nothing and the node is leaving: nobody should wait for it.
+
+    With `is_drained` all of the first queue come before those of the second; a name of another
+    family is refused only where nothing came before it, and later ones are passed over. With
+    `lease_ms` the leases run for so long, whatever the messages' terms are.
+
+    In a family whose queues last, a queue that is not there is not made.
     """
 
     family: Family
@@ -160,6 +166,8 @@ class Take(Op):
     count: int = 1
     patterns: Sequence[bytes] = ()
     is_waiting: bool = False
+    is_drained: bool = False
+    lease_ms: int = 0
 
 
 @dataclass

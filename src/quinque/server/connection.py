@@ -268,5 +268,8 @@ class Connection:
     def sees_all(self) -> bool:
         return self.user is None or self.user.queues is None
 
+    def now_ms(self) -> int:
+        return self.broker.store.now_ms()
+
     def node_id(self) -> bytes:
         return self.broker.store.run(LookAtNode()).node_id

@@ -4,7 +4,8 @@ Called by   dispatch.py and waiters.py, where an answer may come later than it w
 Calls       nothing.
 
 Otherwise it would be nobody's until its lease has ended. What is worked at most once does not come
-back, though: an answer that does not arrive is a delivery.
+back, though: an answer that does not arrive is a delivery. So is one of an element of RedisRQ's,
+which comes back when somebody recovers it.
 
 Not here: messages that a client got and did not ack (the store's clock brings those back).
 """
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quinque.model.ops import Op, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.model.work_ops import Requeue, Take
 
 
@@ -24,6 +26,10 @@ def giving_back(op: Op, handed_out: Sequence[Any]) -> Op | None:
         return None
     if isinstance(op, Take):
         ids = [delivery.message_id for delivery in handed_out]
+        if op.family.has_chosen_ids:  # the lease is over at once
+            return ExtendLeases(op.family, handed_out[0].queue, ids, 1)
+        if op.family.owns_ids:
+            return None
         return Requeue(op.family, ids, is_nack=False)
     if isinstance(op, Reserve):
         ids = [delivery.message_id for delivery in handed_out]

@@ -11,6 +11,7 @@ Not here: which requests are alike (the `gather` of a command), what holds a cli
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from quinque.dialects.command import Command
@@ -22,22 +23,44 @@ if TYPE_CHECKING:
 
 
 class Alike:
-    """Neighbouring requests that are one operation."""
+    """Neighbouring requests that are one operation. `varying` is what varies in all of them, one
+    after the other; each has as many of these as its `lengths` say, and one if there are none."""
 
-    __slots__ = ("connections", "first", "head", "row", "size_bytes", "varies", "varying")
+    __slots__ = (
+        "connections",
+        "first",
+        "head",
+        "lengths",
+        "row",
+        "size_bytes",
+        "step",
+        "varies",
+        "varying",
+    )
 
     def __init__(self, row: Command, connection: Connection, argv: list[bytes]) -> None:
         self.row = row
         self.first = argv
         self.varies = row.varies if row.varies >= 0 else len(argv) - 1
+        self.step = row.words_each if row.varies_on else 0  # 0 = nothing varies after that word
         self.head = argv[: self.varies]
         self.connections = [connection]
+        self.lengths: list[int] | None = None
         self.varying = [argv[self.varies]]
         self.size_bytes = len(argv[self.varies])
+        if self.step and len(argv) > self.varies + 1:
+            self.add_rest(argv)
 
     def takes(self, argv: list[bytes]) -> bool:
         """Whether the request is alike."""
         first, varies = self.first, self.varies
+        if self.step:
+            words = len(argv) - varies
+            if words <= 0 or words % self.step:
+                return False
+            if varies == 2:  # a command and a queue, as mostly
+                return argv[1] == first[1] and argv[0] == first[0]
+            return argv[:varies] == self.head
         if len(argv) != len(first):
             return False
         if not varies:
@@ -48,11 +71,27 @@ class Alike:
                 return False
         return argv[:varies] == self.head
 
-    def request(self, number: int) -> list[bytes]:
-        """One of the requests."""
-        argv = list(self.first)
-        argv[self.varies] = self.varying[number]
-        return argv
+    def add_rest(self, argv: list[bytes]) -> None:
+        """Of the last request, the first word that varies was taken; the others are too, and how
+        many each has is known from here on."""
+        rest = argv[self.varies + 1 :]
+        if self.lengths is None:
+            self.lengths = [1] * (len(self.connections) - 1)
+        self.lengths.append(1 + len(rest))
+        self.varying += rest
+        self.size_bytes += sum(map(len, rest))
+
+    def requests(self) -> Iterator[list[bytes]]:
+        """Each of them."""
+        at = 0
+        for length in self.lengths or [1] * len(self.connections):
+            argv = list(self.first)
+            if self.step:
+                argv[self.varies :] = self.varying[at : at + length]
+            else:
+                argv[self.varies] = self.varying[at]
+            yield argv
+            at += length
 
 
 class Inbox:
@@ -101,12 +140,14 @@ class Inbox:
         for number, argv in enumerate(requests):
             if alike is not None:
                 if alike.takes(argv):
-                    varying = argv[alike.varies]
+                    word = argv[alike.varies]
                     alike.connections.append(connection)
-                    alike.varying.append(varying)
-                    alike.size_bytes += len(varying)
+                    alike.varying.append(word)
+                    alike.size_bytes += len(word)
+                    if alike.step and (alike.lengths is not None or len(argv) > alike.varies + 1):
+                        alike.add_rest(argv)
                     if (
-                        len(alike.connections) >= TOGETHER_MOST
+                        len(alike.varying) >= TOGETHER_MOST
                         or alike.size_bytes > TOGETHER_MOST_BYTES
                     ):
                         self._finish(alike)

@@ -10,6 +10,7 @@ Not here: which requests are alike (inbox.py), requests that run alone (dispatch
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,10 +46,12 @@ class Together:
         first = alike.connections[0]
         request: Any = None
         results: Any = None
+        share = 0
         may_wait = False
         try:
             request = row.parse(alike.first, first) if row.with_session else row.parse(alike.first)
-            if row.gather(request, alike.varying):
+            share = int(row.gather(request, alike.varying))
+            if share:
                 may_wait = isinstance(request, Wait) and request.timeout_ms > 0
                 results = self._broker.store.run(
                     request.op if isinstance(request, Wait) else request
@@ -58,15 +61,15 @@ class Together:
         except Exception:
             log.exception("a bug, in %s", row.name)
             results = None
+        go_on = _Answer(alike, share, may_wait, started_ns)
         if isinstance(results, Pending):
-            self._ask(alike, request, results, may_wait, started_ns)
+            self._ask(go_on, request, results)
         else:
-            self._answer(alike, results, may_wait, started_ns)
+            self._answer(go_on, results)
 
-    def _ask(
-        self, alike: Alike, request: Any, pending: Pending, may_wait: bool, started_ns: int
-    ) -> None:
+    def _ask(self, go_on: _Answer, request: Any, pending: Pending) -> None:
         """All of the clients are held until the store has answered."""
+        alike = go_on.alike
         for connection in alike.connections:
             connection.is_asking = True
 
@@ -78,11 +81,10 @@ class Together:
         def answer(results: Any) -> None:
             let_go()
             if any(connection.is_gone for connection in alike.connections):
-                pairs = zip(alike.connections, results or (), strict=False)
-                self._dispatch.give_back(
-                    request, [found for client, found in pairs if client.is_gone]
-                )
-            self._answer(alike, results, may_wait, started_ns)
+                pairs = zip(alike.connections, go_on.shares(results or []), strict=False)
+                gone = [found for client, share in pairs if client.is_gone for found in share]
+                self._dispatch.give_back(request, gone)
+            self._answer(go_on, results)
 
         def refuse(error: QuinqueError) -> None:
             let_go()
@@ -94,12 +96,18 @@ class Together:
 
         pending.then(answer, refuse)
 
-    def _answer(self, alike: Alike, results: Any, may_wait: bool, started_ns: int) -> None:
+    def _answer(self, go_on: _Answer, results: Any) -> None:
+        alike = go_on.alike
         row, connections = alike.row, alike.connections
         # Nothing at all means nothing for anyone; those who would wait for it do.
-        if results is None or (may_wait and not results):
+        if results is None or (go_on.may_wait and not results):
             self._execute_each(alike, 0)
             return
+        replies_of = _replies_each
+        words: list[Any] = alike.varying
+        if not go_on.is_one_each:
+            replies_of = _replies_shares
+            words, results = go_on.words(), go_on.shares(results)
         answered = len(results) or len(connections)
         at = 0
         while at < answered:
@@ -107,9 +115,13 @@ class Together:
             end = at + 1
             while end < answered and connections[end] is connection:
                 end += 1
-            self._reply_all(connection, row, results[at:end] or [None] * (end - at))
+            if row.right == "write":
+                connection.mark_write()
+            protocol = connection.protocol
+            connection.send_all(replies_of(row, results[at:end], words[at:end], protocol))
+            connection.last_command = row
             at = end
-        spent_ns = perf_counter_ns() - started_ns
+        spent_ns = perf_counter_ns() - go_on.started_ns
         row.calls += answered
         row.spent_ns += spent_ns
         if spent_ns > self._broker.slow_ns:
@@ -118,18 +130,12 @@ class Together:
         if answered < len(connections):
             self._execute_each(alike, answered)
 
-    def _reply_all(self, connection: Connection, row: Command, results: list[Any]) -> None:
-        reply, protocol = row.reply_each, connection.protocol
-        assert reply is not None, "what is gathered has a reply for each"
-        if row.right == "write":
-            connection.mark_write()
-        connection.send_all([reply(result, protocol) for result in results])
-        connection.last_command = row
-
     def _execute_each(self, alike: Alike, start: int) -> None:
         held: dict[Connection, list[list[bytes]]] = {}
-        for number in range(start, len(alike.connections)):
-            connection, argv = alike.connections[number], alike.request(number)
+        for number, argv in enumerate(alike.requests()):
+            if number < start:
+                continue
+            connection = alike.connections[number]
             if connection in held:
                 held[connection].append(argv)
             elif connection.is_held:
@@ -138,3 +144,63 @@ class Together:
                 self._dispatch.execute(connection, argv)
         for connection, requests in held.items():
             connection.put_in_line(requests, first=True)
+
+
+class _Answer:
+    """What is known of requests that run as one: how many items of the result are for each, unless
+    their lengths say it; whether they wait if there is none; and when they began."""
+
+    __slots__ = ("alike", "is_one_each", "may_wait", "share", "started_ns")
+
+    def __init__(self, alike: Alike, share: int, may_wait: bool, started_ns: int) -> None:
+        self.alike = alike
+        self.share = share
+        self.may_wait = may_wait
+        self.started_ns = started_ns
+        # Nearly always.
+        self.is_one_each = (
+            share <= 1 and len(alike.varying) == len(alike.connections) * alike.row.words_each
+        )
+
+    def shares(self, results: list[Any]) -> list[list[Any]]:
+        """The items of each request, as far as there are any."""
+        return list(self._parts(results, self.alike.row.words_each))
+
+    def words(self) -> list[list[bytes]]:
+        """What varies in each request."""
+        lengths = self.alike.lengths
+        varying = self.alike.varying
+        if lengths is None:
+            return [[word] for word in varying]
+        return list(self._parts(varying, 1))
+
+    def _parts(self, items: list[Any], words_each: int) -> Iterator[list[Any]]:
+        at, end = 0, len(items)
+        for length in self.alike.lengths or [self.share] * len(self.alike.connections):
+            if at >= end:
+                return
+            count = length // words_each
+            yield items[at : at + count]
+            at += count
+
+
+def _replies_each(row: Command, results: list[Any], words: list[Any], protocol: int) -> list[bytes]:
+    """The replies to requests of one client, each of which has one item; or none has any."""
+    reply, reply_word = row.reply_each, row.reply_word
+    if reply_word is not None:
+        pairs = zip(results, words, strict=True)
+        return [reply_word(result, protocol, word) for result, word in pairs]
+    assert reply is not None, "what is gathered has a reply for each"
+    if not results:
+        return [reply(None, protocol)] * len(words)
+    return [reply(result, protocol) for result in results]
+
+
+def _replies_shares(
+    row: Command, results: list[Any], words: list[Any], protocol: int
+) -> list[bytes]:
+    """The replies to requests of one client, each of which has its share of the items, or none."""
+    reply = row.reply_share
+    assert reply is not None, "what is gathered has a reply for the share of each"
+    shares = results or [[]] * len(words)
+    return [reply(share, protocol, some) for share, some in zip(shares, words, strict=True)]

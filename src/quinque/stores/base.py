@@ -30,6 +30,7 @@ from quinque.model.claim_ops import (
     SettleClaims,
     SubscriptionView,
 )
+from quinque.model.families import Family
 from quinque.model.look_ops import (
     BrowsePlaces,
     DividePlaces,
@@ -51,6 +52,23 @@ from quinque.model.ops import (
     QueueCount,
     Release,
     Reserve,
+)
+from quinque.model.own_ops import (
+    AddItems,
+    Cleaned,
+    CleanItems,
+    Complete,
+    ExtendLeases,
+    Inspect,
+    Inspected,
+    Recover,
+)
+from quinque.model.queue_ops import (
+    DeleteQueues,
+    FindFamilies,
+    LookAtExpiry,
+    RenameQueue,
+    SetExpiry,
 )
 from quinque.model.stage_ops import (
     DropStage,
@@ -187,6 +205,24 @@ class Store(Protocol):
     def run(self, op: FindRecords) -> list[Record]: ...
     @overload
     def run(self, op: ReadRecord) -> list[bytes]: ...
+    @overload
+    def run(self, op: Complete) -> list[bool] | None: ...
+    @overload
+    def run(self, op: Recover) -> list[WorkDelivery] | None: ...
+    @overload
+    def run(self, op: Inspect) -> list[Inspected] | None: ...
+    @overload
+    def run(self, op: AddItems | ExtendLeases) -> list[bool]: ...
+    @overload
+    def run(self, op: CleanItems) -> Cleaned: ...
+    @overload
+    def run(self, op: FindFamilies) -> list[Family | None]: ...
+    @overload
+    def run(self, op: DeleteQueues) -> int: ...
+    @overload
+    def run(self, op: RenameQueue | SetExpiry) -> bool: ...
+    @overload
+    def run(self, op: LookAtExpiry) -> int | None: ...
     @overload
     def run(self, op: Op) -> Any: ...
     def run(self, op: Op) -> Any:

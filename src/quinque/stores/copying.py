@@ -22,6 +22,7 @@ import msgpack
 
 from quinque.errors import CopyDiffers, printable
 from quinque.model.events import Kept, WorkKept
+from quinque.model.families import ITEMS
 from quinque.model.states import State
 from quinque.stores.portable import Chunk, Detached, Item, Partitions, Reader, Writer
 
@@ -41,6 +42,8 @@ class Tally:
 
     def add(self, item: Item) -> None:
         self.counts[kind_of(item)] += 1
+        if isinstance(item, WorkKept) and item.family == ITEMS.code:
+            item = _bare(item, self.counts[kind_of(item)])
         digest = blake2b(msgpack.packb(item), digest_size=_SUM_BITS // 8).digest()
         self.sum = (self.sum + int.from_bytes(digest, "big")) % (1 << _SUM_BITS)
 
@@ -106,6 +109,21 @@ def kind_of(item: Item) -> str:
     if isinstance(item, Detached):
         return "flushed lease"
     return type(item).__name__.removesuffix("Kept").lower()
+
+
+def _bare(item: WorkKept, number: int) -> WorkKept:
+    """An item of the family `items`, the so manieth of its state, without what Redis has no place
+    for: when it came, what was counted, and in which millisecond its lease ends."""
+    is_ready = item.state == State.READY
+    return item._replace(
+        place=number if is_ready else 0,
+        due_ms=0,
+        nacks=0,
+        requeues=0,
+        deliveries=0,
+        was_ready=True,
+        reason=b"",
+    )
 
 
 def _messages_in(chunk: Chunk) -> int:

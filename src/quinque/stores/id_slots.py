@@ -29,7 +29,13 @@ _ID_SLOT_AT: Final = 11  # after "D-dcb833cf-"
 
 
 def slot_of(queue: bytes) -> int:
-    """The slot a queue lies in."""
+    """The slot a queue lies in: the one Redis would put a key of that name in. So names with the
+    same text in braces lie together."""
+    start = queue.find(b"{")
+    if start >= 0:
+        end = queue.find(b"}", start)
+        if end > start + 1:
+            queue = queue[start + 1 : end]
     return crc_hqx(queue, 0) % SLOTS
 
 

@@ -101,26 +101,3 @@ def after(result: Any, change: Callable[[Any], Any]) -> Any:
 
     result.then(go_on, changed.fail)
     return changed
-
-
-def instead_of(kind: type[QuinqueError], ask: Callable[[], Any], instead: Callable[[], Any]) -> Any:
-    """What `ask` gives, or `instead` when that is refused with an error of this kind; now, or when
-    it comes."""
-    try:
-        result = ask()
-    except kind:
-        return instead()
-    if not isinstance(result, Pending):
-        return result
-    changed = Pending()
-
-    def refuse(error: QuinqueError) -> None:
-        if isinstance(error, kind):
-            given = after(instead(), changed.settle)
-            if isinstance(given, Pending):
-                given.then(lambda nothing: None, changed.fail)
-        else:
-            changed.fail(error)
-
-    result.then(changed.settle, refuse)
-    return changed

@@ -12,6 +12,7 @@ A Value is what a reply means; `encode` says how it looks in the protocol the cl
     NULL_ARRAY     null (RESP2: *-1)    dict           map (RESP2: flat array of pairs)
     Verbatim       text for people (RESP2: bulk string)
     Push           a message nobody asked for (RESP2: array)
+    Encoded        bytes that are a reply already, and the same in both protocols
 
 Not here: requests (wire/requests.py).
 """
@@ -54,6 +55,15 @@ class Push:
         self.items = items
 
 
+class Encoded:
+    """A reply, or a part of one, as its bytes are in both protocols."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
 Value = (
     bytes
     | int
@@ -64,6 +74,7 @@ Value = (
     | Verbatim
     | NullArray
     | Push
+    | Encoded
     | list["Value"]
     | dict["bytes | str", "Value"]
 )
@@ -80,6 +91,8 @@ def encode(value: Value, protocol: int) -> bytes:
         return b":%d\r\n" % value
     if type(value) is Simple:
         return b"+%b\r\n" % value.text
+    if type(value) is Encoded:
+        return value.data
     out: list[bytes] = []
     _encode_into(out, value, protocol)
     return b"".join(out)
@@ -106,6 +119,8 @@ def _encode_into(out: list[bytes], value: Value, protocol: int) -> None:
             out.append(b"_\r\n" if protocol == 3 else b"$-1\r\n")
         case NullArray():
             out.append(b"_\r\n" if protocol == 3 else b"*-1\r\n")
+        case Encoded():
+            out.append(value.data)
         case Simple():
             out.append(b"+%b\r\n" % value.text)
         case Verbatim():

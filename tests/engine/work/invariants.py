@@ -37,11 +37,19 @@ def check_worklist(queue: Worklist, now_ms: int = 0) -> None:
     assert list(queue.delayed) == in_order(of[DELAYED])
     assert list(queue.dead) == in_order(of[DEAD])
     assert queue.leased == len(of[LEASED])
+    if queue.turns is not None:
+        assert queue.turns.keys() == {message.id for message in of[LEASED]}
+        turns = list(queue.turns.values())
+        assert turns == sorted(set(turns)), "deliveries are out of their order"
+        assert not turns or turns[-1] <= queue.last_turn
+    if queue.family.owns_ids:
+        check_directory(queue.directory)
     for key, message in queue.keys.items():
         assert message.key == key
         assert queue.find(message.id) is message, "a key is of a message that is gone"
         assert message.state != DEAD, "a dead message has its key"
-    assert queue.soonest_ms <= min(queue.expiries.next_ms, queue.dues.next_ms), "unnoticed"
+    next_ms = min(queue.expiries.next_ms, queue.dues.next_ms, queue.ends_ms)
+    assert queue.soonest_ms <= next_ms, "unnoticed"
     assert queue.soonest_ms >= NEVER_MS or queue.alarm_ms <= queue.soonest_ms, "no alarm is set"
 
 
@@ -98,7 +106,8 @@ def _check_message(queue: Worklist, message: WorkMessage) -> None:
     if message.state == DEAD:
         assert (message.expires_ms, message.due_ms) == (0, 0)
     else:
-        assert message.id in queue.expiries._days[message.expires_ms], "expiry has no reminder"
+        if message.expires_ms:
+            assert message.id in queue.expiries._days[message.expires_ms], "expiry has no reminder"
         if message.key is not None:
             assert queue.keys.get(message.key) is message, "a message lives and has lost its key"
     if message.state == READY:

@@ -118,6 +118,19 @@ def test_a_cleared_worklist_leaves_nothing_anywhere(worklist: Worklist) -> None:
     assert settle(worklist, NOW_MS + 10 * DAY_MS, 99) == []
 
 
+def test_read_back_reminders_are_not_gone_through_for_each_that_goes(worklist: Worklist) -> None:
+    """Many are delayed, and how many is not known before the journal has come to its end."""
+    worklist.in_order = False
+    ids = add(worklist, 5_000, delay_ms=5)
+    dues = worklist.dues
+
+    finish(worklist, ids[0])
+
+    assert worklist.dues is dues
+    worklist.bring_into_order()
+    check(worklist)
+
+
 def test_reminders_of_what_went_early_do_not_pile_up(worklist: Worklist) -> None:
     add(worklist)
     take(worklist)

@@ -8,6 +8,8 @@ Not here: how a dialect writes it down (dialects/).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quinque.engine.claims.due import is_stalled
 from quinque.engine.claims.rows import unpack
 from quinque.engine.claims.subscription import Claim, Subscription, Subscriptions
@@ -63,6 +65,20 @@ def is_claimed(subscriptions: Subscriptions, message_id: bytes) -> bool:
         if found.family.is_worklist
         for claim in found.open_claims()
     )
+
+
+def claimed_among(
+    subscriptions: Subscriptions, queue: bytes, message_ids: Sequence[bytes]
+) -> set[bytes]:
+    """Those of the ids under which the queue has a message in an open claim."""
+    return {
+        id
+        for found in subscriptions.of(queue)
+        if found.family.is_worklist
+        for claim in found.open_claims()
+        for id in message_ids
+        if id in claim.where(unpack)
+    }
 
 
 def _backlog(found: Subscription, queue: Worklist | Feed | None, now_ms: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Carry out events. The only code that changes an index.
 
-Called by   stores/embedded/feed_operations.py after journaling, and recover.py for each record.
+Called by   stores/embedded/feed_operations.py after journaling, and replay.py for each record.
 Calls       Feed and Group.
 
 While a journal is read back (`queue.in_order` is False) an event about a message that is not there

@@ -1,6 +1,6 @@
 """Carry out events on worklists. The only code that changes their indexes.
 
-Called by   stores/embedded/work_operations.py after journaling, and recover.py for each record.
+Called by   stores/embedded/work_operations.py after journaling, and replay.py for each record.
 Calls       Worklist.
 
 While a journal is read back (`in_order` is False) an event about a message that is not there is
@@ -48,6 +48,17 @@ from quinque.model.events import (
     WorklistKept,
 )
 from quinque.model.limits import NEVER_MS
+from quinque.model.own_events import (
+    EXPIRY_SET,
+    MOVED_BACK,
+    RECOVERED,
+    RENAMED,
+    ExpirySet,
+    MovedBack,
+    Recovered,
+    Renamed,
+    Replaced,
+)
 from quinque.model.work_ops import Terms
 
 
@@ -56,7 +67,7 @@ def apply_added(queue: Worklist, event: Added, home: int) -> list[WorkMessage]:
     one's body; the others follow it."""
     _, _, _, place, at_ms, record, key, ids, bodies = event
     terms = Terms(*record)
-    expires_ms = at_ms + terms.ttl_ms
+    expires_ms = at_ms + terms.ttl_ms if terms.ttl_ms else 0
     delay_ms = terms.delay_ms
     messages: list[WorkMessage] = []
     for id, body in zip(ids, bodies, strict=True):
@@ -78,15 +89,16 @@ def apply_added(queue: Worklist, event: Added, home: int) -> list[WorkMessage]:
         queue.keys[key] = messages[0]
     queue.active_ms = at_ms
     queue.since_ms = min(queue.since_ms, at_ms)  # read back, it was made a little earlier
-    queue.expiries.add_all(expires_ms, ids)
-    if expires_ms < queue.soonest_ms:
-        queue.soonest_ms = expires_ms
+    if expires_ms:
+        queue.expiries.add_all(expires_ms, ids)
+        if expires_ms < queue.soonest_ms:
+            queue.soonest_ms = expires_ms
     return messages
 
 
 def apply_taken(queue: Worklist, event: Taken) -> None:
     """The messages are handed out."""
-    _, _, at_ms, due_ms, ids = event
+    _, _, at_ms, due_ms, ids, turn = event
     due_ms = due_ms or NEVER_MS
     messages = queue.ready.first(len(ids))
     if [message.id for message in messages] == ids:  # as nearly always
@@ -106,10 +118,25 @@ def apply_taken(queue: Worklist, event: Taken) -> None:
         queue.dues.add_all(due_ms, ids)
         if due_ms < queue.soonest_ms:
             queue.soonest_ms = due_ms
+    if turn is not None:
+        queue.give_turns(ids, turn)
     queue.went += len(ids)
     queue.active_ms = at_ms
     if queue.rate is not None:
         queue.rate.take(len(ids), at_ms)
+
+
+def apply_recovered(queue: Worklist, event: Recovered) -> None:
+    """The messages, which are leased, are handed out once more."""
+    for id in event.ids:
+        message = queue.find(id)
+        if message is not None:
+            queue.leave(message)
+            message.deliveries += 1
+            queue.enter_leased(message, message.due_ms or NEVER_MS)
+    queue.give_turns(event.ids, event.turn)
+    queue.went += len(event.ids)
+    queue.active_ms = event.at_ms
 
 
 def _make_up_for(queue: Worklist, message: WorkMessage) -> None:
@@ -141,6 +168,22 @@ def apply_requeued(queue: Worklist, event: Requeued) -> None:
     queue.active_ms = at_ms
 
 
+def apply_moved_back(queue: Worklist, event: MovedBack) -> None:
+    """The messages are ready, behind all others."""
+    place = event.place
+    for id in event.ids:
+        message = queue.find(id)
+        if message is None:
+            queue.came += 1  # that it came is the queue's, and nowhere else
+        else:
+            queue.leave(message)
+            message.requeues += 1
+            message.place = place
+            queue.enter_ready(message)
+        place += 1
+    queue.active_ms = event.at_ms
+
+
 def apply_held(queue: Worklist, event: Held) -> None:
     """The messages are leased, or delayed, until then."""
     for id in event.ids:
@@ -152,6 +195,7 @@ def apply_held(queue: Worklist, event: Held) -> None:
             queue.enter_delayed(message, event.due_ms)
         else:
             queue.enter_leased(message, event.due_ms or NEVER_MS)
+    queue.trim()
 
 
 def apply_died(queue: Worklist, event: Died) -> None:
@@ -174,9 +218,10 @@ def apply_redriven(queue: Worklist, event: Redriven) -> None:
         queue.leave(message)
         message.nacks = message.requeues = message.deliveries = 0
         message.reason = b""
-        message.expires_ms = event.at_ms + message.terms.ttl_ms
-        queue.expiries.add(message.expires_ms, id)
-        queue.soonest_ms = min(queue.soonest_ms, message.expires_ms)
+        if message.terms.ttl_ms:
+            message.expires_ms = event.at_ms + message.terms.ttl_ms
+            queue.expiries.add(message.expires_ms, id)
+            queue.soonest_ms = min(queue.soonest_ms, message.expires_ms)
         if id in event.keyless:
             message.key = None
         elif message.key is not None:
@@ -214,6 +259,17 @@ def apply_configured(queue: Worklist, event: Configured) -> None:
         queue.rate = Rate(event.rate_count, event.rate_ms) if event.rate_count else None
 
 
+def apply_renamed(queue: Worklist, event: Renamed) -> None:
+    """The worklist has the other name."""
+    queue.name = event.new_name
+
+
+def apply_expiry_set(queue: Worklist, event: ExpirySet) -> None:
+    """The worklist goes then, or stays."""
+    queue.ends_ms = event.ends_ms or NEVER_MS
+    queue.set_soonest()
+
+
 def apply_work_kept(queue: Worklist, event: WorkKept, home: int) -> list[WorkMessage]:
     """The message is in the worklist as the record says; none if it was there."""
     if queue.find(event[3]) is not None:
@@ -226,7 +282,10 @@ def apply_work_kept(queue: Worklist, event: WorkKept, home: int) -> list[WorkMes
     message.nacks, message.requeues, message.deliveries = kept.nacks, kept.requeues, kept.deliveries
     message.was_ready, message.reason, message.key = kept.was_ready, kept.reason, kept.key
     queue.put(message)
-    if state == LEASED:
+    if state == LEASED and queue.turns is not None:
+        queue.enter_leased(message, NEVER_MS)
+        queue.give_turns([id], due_ms)
+    elif state == LEASED:
         queue.enter_leased(message, due_ms or NEVER_MS)
     elif state == DELAYED:
         queue.enter_delayed(message, due_ms)
@@ -239,12 +298,26 @@ def apply_work_kept(queue: Worklist, event: WorkKept, home: int) -> list[WorkMes
     return [message]
 
 
+def apply_replaced(
+    queue: Worklist, event: Replaced, home: int
+) -> tuple[list[WorkMessage], WorkMessage]:
+    """The message has the body of the event. Also the one that was there, if it was."""
+    old = queue.find(event[3])
+    if old is not None:
+        queue.remove(old)
+    (message,) = apply_work_kept(queue, WorkKept._make(event), home)
+    if message.state == READY and queue.in_order:
+        queue.ready.add(message)
+    return [] if old is None else [old], message
+
+
 def apply_worklist_kept(queue: Worklist, event: WorklistKept) -> None:
     """That was counted, and is set for the worklist."""
     queue.since_ms, queue.active_ms = event.since_ms, event.active_ms
     queue.came, queue.went = event.came, event.went
     queue.is_paused_in, queue.is_paused_out = event.is_paused_in, event.is_paused_out
     queue.max_deliveries = event.max_deliveries
+    queue.ends_ms = event.ends_ms or NEVER_MS
     queue.rate = None
     if event.rate_count:
         queue.rate = Rate(event.rate_count, event.rate_ms)
@@ -254,10 +327,14 @@ def apply_worklist_kept(queue: Worklist, event: WorklistKept) -> None:
 APPLY: Final[dict[int, Callable[[Worklist, Any], Any]]] = {
     TAKEN: apply_taken,
     REQUEUED: apply_requeued,
+    MOVED_BACK: apply_moved_back,
+    RECOVERED: apply_recovered,
     HELD: apply_held,
     DIED: apply_died,
     REDRIVEN: apply_redriven,
     CONFIGURED: apply_configured,
+    RENAMED: apply_renamed,
+    EXPIRY_SET: apply_expiry_set,
     FORGOTTEN: apply_flushed,
     WORKLIST_KEPT: apply_worklist_kept,
     EXPIRED: apply_removed,

@@ -42,6 +42,7 @@ from quinque.model.events import (
     Taken,
     WorkEvent,
 )
+from quinque.model.own_events import RECOVERED, Recovered
 from quinque.model.states import State
 from quinque.model.work_ops import Add, Configure, Requeue
 
@@ -90,20 +91,36 @@ def room_to_take(queue: Worklist, most: int, now_ms: int) -> int:
 
 
 def take(
-    queue: Worklist, messages: Sequence[WorkMessage], now_ms: int, jitter_ms: int
+    queue: Worklist,
+    messages: Sequence[WorkMessage],
+    now_ms: int,
+    jitter_ms: int,
+    lease_ms: int = 0,
 ) -> list[Taken]:
-    """Hand out these ready messages; those whose leases end together are one event."""
+    """Hand out these ready messages, for `lease_ms` or as their terms say; those whose leases end
+    together are one event."""
+    if lease_ms:
+        ids = [message.id for message in messages]
+        return [Taken(TAKEN, queue.name, now_ms, now_ms + lease_ms, ids)]
     events: list[Taken] = []
+    turn = queue.next_turn(now_ms) if queue.turns is not None else None
     start = 0
     for at in range(1, len(messages) + 1):
         retry_ms = messages[start].terms.retry_ms
         if at == len(messages) or messages[at].terms.retry_ms != retry_ms:
             ids = [message.id for message in messages[start:at]]
-            events.append(
-                Taken(TAKEN, queue.name, now_ms, lease_end(retry_ms, now_ms, jitter_ms), ids)
-            )
+            due_ms = lease_end(retry_ms, now_ms, jitter_ms)
+            events.append(Taken(TAKEN, queue.name, now_ms, due_ms, ids, turn))
+            if turn is not None:
+                turn += len(ids)
             start = at
     return events
+
+
+def recover(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Recovered:
+    """Hand out these leased messages once more."""
+    ids = [message.id for message in messages]
+    return Recovered(RECOVERED, queue.name, now_ms, queue.next_turn(now_ms), ids)
 
 
 def expired_first(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Expired | None:

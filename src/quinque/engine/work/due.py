@@ -28,6 +28,7 @@ from quinque.model.events import (
     WorkEvent,
 )
 from quinque.model.limits import NEVER_MS, QUEUE_IDLE_MOST_MS
+from quinque.model.own_events import MOVED_BACK, MovedBack
 
 LAPSED: Final = b"lapsed"
 
@@ -35,9 +36,10 @@ LAPSED: Final = b"lapsed"
 _LOOKS_MOST: Final = 20
 
 
-def settle(queue: Worklist, now_ms: int, most: int) -> list[WorkEvent]:
+def settle(queue: Worklist, now_ms: int, most: int, place: int = 0) -> list[WorkEvent]:
     """The events that time has made due: at most `most` messages of each kind, and at least one if
-    there is one among _LOOKS_MOST times as many reminders that come to nothing."""
+    there is one among _LOOKS_MOST times as many reminders that come to nothing. What goes to the
+    back, if the family has it so, is at `place` and after it."""
     events: list[WorkEvent] = []
     gone: list[bytes] = []
     for _ in range(_LOOKS_MOST):
@@ -67,7 +69,7 @@ def settle(queue: Worklist, now_ms: int, most: int) -> list[WorkEvent]:
             and (not is_over(message, now_ms) or _died_before(queue, message))
         ]
     if due:
-        events += come_back(queue, list(dict.fromkeys(due)), now_ms)
+        events += come_back(queue, list(dict.fromkeys(due)), now_ms, place)
     rate = queue.rate
     if rate is not None and rate.refused_until_ms <= now_ms:
         rate.refused_until_ms = NEVER_MS
@@ -79,12 +81,16 @@ def is_idle(queue: Worklist, now_ms: int) -> bool:
     return queue.is_vacant and queue.active_ms + QUEUE_IDLE_MOST_MS <= now_ms
 
 
-def come_back(queue: Worklist, due: list[WorkMessage], now_ms: int) -> list[WorkEvent]:
+def come_back(
+    queue: Worklist, due: list[WorkMessage], now_ms: int, place: int = 0
+) -> list[WorkEvent]:
     """Leases of these messages have ended, and delays are over."""
     events: list[WorkEvent] = []
     lapsed: list[bytes] = []
     ready: list[bytes] = []
     dead: list[bytes] = []
+    if queue.family.returns_to_back:
+        due.sort(key=_due_ms)  # what was extended may have been reminded of before its time
     for message in due:
         retry_ms = message.terms.retry_ms
         is_leased = message.state == LEASED
@@ -99,7 +105,9 @@ def come_back(queue: Worklist, due: list[WorkMessage], now_ms: int) -> list[Work
             (lapsed if is_leased else ready).append(message.id)
     if dead:
         events.append(Died(DIED, queue.name, now_ms, False, LAPSED, dead))
-    if lapsed:
+    if lapsed and queue.family.returns_to_back:
+        events.append(MovedBack(MOVED_BACK, queue.name, now_ms, place, lapsed))
+    elif lapsed:
         events.append(Requeued(REQUEUED, queue.name, now_ms, LAPSE, 0, b"", lapsed))
     if ready:
         events.append(Requeued(REQUEUED, queue.name, now_ms, DELAY_OVER, 0, b"", ready))
@@ -114,6 +122,10 @@ def is_due(queue: Worklist, message: WorkMessage, now_ms: int) -> bool:
     return message.due_ms <= now_ms and (
         not is_over(message, now_ms) or _died_before(queue, message)
     )
+
+
+def _due_ms(message: WorkMessage) -> int:
+    return message.due_ms
 
 
 def _died_before(queue: Worklist, message: WorkMessage) -> bool:

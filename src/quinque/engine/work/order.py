@@ -90,6 +90,17 @@ class Order:
                 break
         return found
 
+    def slice(self, start: int, count: int) -> list[WorkMessage]:
+        """`count` messages from the one at `start` on, counted from 0; fewer at the end."""
+        found: list[WorkMessage] = []
+        for block in self._blocks:
+            if start < len(block):
+                found += block[start : start + count - len(found)]
+                if len(found) == count:
+                    break
+            start = max(0, start - len(block))
+        return found
+
     def after(self, place: int, most: int) -> list[WorkMessage]:
         """The first ones of a larger place, at most `most`."""
         found: list[WorkMessage] = []

@@ -8,9 +8,11 @@ Not here: how a dialect writes it down (dialects/).
 
 from __future__ import annotations
 
+from itertools import islice
+
 from quinque.engine.work.decide import is_over
 from quinque.engine.work.message import WorkMessage
-from quinque.engine.work.worklist import DELAYED, LEASED, READY, Worklist
+from quinque.engine.work.worklist import DELAYED, LEASED, READY, TURN_BITS, Worklist
 from quinque.model.limits import NEVER_MS
 from quinque.model.states import State
 from quinque.model.work_ops import QueueView, WorkView
@@ -71,3 +73,33 @@ def browse(queue: Worklist, state: State, count: int, now_ms: int) -> list[WorkM
         order = queue.delayed
     found = order.first(count) if count >= 0 else order.last(-count)
     return [message for message in found if not is_over(message, now_ms)]
+
+
+def delivered_ms(queue: Worklist, message: WorkMessage, now_ms: int) -> int:
+    """When a leased message was last delivered, 0 for another. A turn may lie a little ahead of the
+    clock: never so what is shown."""
+    turns = queue.turns
+    return min(turns.get(message.id, 0) >> TURN_BITS, now_ms) if turns is not None else 0
+
+
+def inspect(queue: Worklist, start: int, count: int, *, is_leased: bool) -> list[WorkMessage]:
+    """Messages from the one at `start` on: the ready ones in their order, or the leased ones in
+    that of their turns."""
+    size = queue.ready.size
+    if is_leased:
+        size = 0 if queue.turns is None else len(queue.turns)
+    if start < 0:
+        start += size
+    count = min(count, size - start)
+    if start < 0 or count <= 0:
+        return []
+    if not is_leased or queue.turns is None:
+        return queue.ready.slice(start, count)
+    by_id = queue.directory.by_id
+    if start <= size - start - count:
+        return [by_id[id] for id in islice(queue.turns, start, start + count)]
+    # From the nearer end: those on the way are gone through one by one.
+    back = size - start - count
+    found = [by_id[id] for id in islice(reversed(queue.turns), back, back + count)]
+    found.reverse()
+    return found

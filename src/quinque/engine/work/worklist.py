@@ -5,6 +5,8 @@ Calls       order.py, directory.py.
 
     ready, delayed, dead   in the order of their places: one that comes back goes to its old place
     leased                 only counted: a reminder in `dues` tells when each comes back
+    turns                  where the family keeps them: of all leased ones, in the order in which
+                           they were last delivered
     claimed                only counted: they are elsewhere (engine/claims/), but for their keys
 
 All of them are also chained, so that they can be gone through.
@@ -14,6 +16,7 @@ Not here: the rules (decide.py).
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 from quinque.engine.calendar import Calendar
@@ -31,6 +34,10 @@ DELAYED = int(State.DELAYED)
 LEASED = int(State.LEASED)
 DEAD = int(State.DEAD)
 
+# A turn is the millisecond of a delivery and its number in it, which goes on in the next one when
+# there are more. With 11 bits a turn is an exact number in a double until 2108.
+TURN_BITS = 11
+
 
 class Worklist(Queue):
     __slots__ = (
@@ -42,9 +49,11 @@ class Worklist(Queue):
         "delayed",
         "directory",
         "dues",
+        "ends_ms",
         "is_paused_in",
         "is_paused_out",
         "keys",
+        "last_turn",
         "leased",
         "max_deliveries",
         "rate",
@@ -53,6 +62,7 @@ class Worklist(Queue):
         "since_ms",
         "size",
         "spared_ms",
+        "turns",
         "went",
         "_newest",
     )
@@ -66,13 +76,18 @@ class Worklist(Queue):
         in_order: bool = True,
     ) -> None:
         super().__init__(name, family, in_order)
-        self.directory = directory
+        self.directory = Directory() if family.owns_ids else directory
         self.size = 0
         self._newest: WorkMessage | None = None  # of the chain
         self.ready = Order()
         self.delayed = Order()
         self.dead = Order()
         self.leased = 0
+        # By id. In a plain dict the first would be found ever more slowly as others go.
+        self.turns: OrderedDict[bytes, int] | None = None
+        if family.keeps_deliveries:
+            self.turns = OrderedDict()
+        self.last_turn = 0
         self.keys: dict[bytes, WorkMessage] = {}
         self.claimed = 0  # messages that are in claims, and so not here
         self.claimed_keys: dict[bytes, bytes] = {}  # and the ids of those that have a key, by key
@@ -86,6 +101,7 @@ class Worklist(Queue):
         self.is_paused_out = False
         self.max_deliveries = 0
         self.rate: Rate | None = None
+        self.ends_ms = NEVER_MS  # when the worklist itself goes, with all that is in it
         self.segment = 0  # the journal segment that last recorded the counts and settings
 
     def limit_of(self, message: WorkMessage) -> int:
@@ -96,6 +112,8 @@ class Worklist(Queue):
 
     def leave(self, message: WorkMessage) -> None:
         """The message is in no index of its state any more."""
+        if self.turns is not None:
+            self.turns.pop(message.id, None)
         if not self.in_order:
             return
         state = message.state
@@ -135,6 +153,23 @@ class Worklist(Queue):
             self.dead.add(message)
         self.free_key(message)
 
+    def next_turn(self, now_ms: int) -> int:
+        """The turn of a message that is delivered now."""
+        return max(self.last_turn + 1, now_ms << TURN_BITS)
+
+    def give_turns(self, ids: Sequence[bytes], turn: int) -> None:
+        """The messages are the last that were delivered. Each id has its turn, also when a journal
+        is read back in which some of them are gone."""
+        turns = self.turns
+        if turns is None:
+            return
+        in_order, by_id = self.in_order, self.directory.by_id
+        for id in ids:
+            if in_order or id in by_id:
+                turns[id] = turn
+            turn += 1
+        self.last_turn = turn - 1
+
     def _remind(self, message: WorkMessage, due_ms: int) -> None:
         message.due_ms = due_ms
         if due_ms < NEVER_MS:
@@ -167,8 +202,10 @@ class Worklist(Queue):
 
     def remove(self, message: WorkMessage) -> None:
         """The message is in no index any more."""
-        if message.state == LEASED:  # as nearly always
+        if message.state == LEASED and self.in_order:  # as nearly always
             self.leased -= 1
+            if self.turns is not None:
+                self.turns.pop(message.id, None)
         else:
             self.leave(message)
         self._unchain(message)
@@ -218,7 +255,9 @@ class Worklist(Queue):
 
         The work is paid for by what went since the last time: 4,096 keeps it rare.
         """
-        if self.dues.size > 2 * (self.leased + self.delayed.size) + 4096:
+        # While a journal is read back it is not counted how many are delayed.
+        waiting = self.leased + self.delayed.size if self.in_order else self.size
+        if self.dues.size > 2 * waiting + 4096:
             self.dues = Calendar()
             for message in self.all():
                 if 0 < message.due_ms < NEVER_MS:
@@ -240,6 +279,8 @@ class Worklist(Queue):
         self.dead = Order()
         self.keys = {}
         self.leased = 0
+        if self.turns is not None:
+            self.turns.clear()
         self.dues = Calendar()
         self.expiries = Calendar()
         return gone
@@ -253,6 +294,9 @@ class Worklist(Queue):
         self.delayed = Order(by_state[DELAYED])
         self.dead = Order(by_state[DEAD])
         self.leased = len(by_state[LEASED])
+        if self.turns is not None:
+            self.turns = OrderedDict(sorted(self.turns.items(), key=lambda item: item[1]))
+            self.last_turn = next(reversed(self.turns.values()), 0)
         self.in_order = True
         self.trim()
         self.set_soonest()
@@ -262,7 +306,7 @@ class Worklist(Queue):
     def set_soonest(self) -> None:
         """`soonest_ms` is when something is next due, be it that the queue has been idle for long
         or that its rate allows the next message."""
-        soonest_ms = min(self.expiries.next_ms, self.dues.next_ms)
+        soonest_ms = min(self.expiries.next_ms, self.dues.next_ms, self.ends_ms)
         if self.is_vacant:
             idle_ms = max(self.active_ms, self.spared_ms) + QUEUE_IDLE_MOST_MS
             soonest_ms = min(soonest_ms, idle_ms)
@@ -285,4 +329,9 @@ class Worklist(Queue):
     @property
     def is_vacant(self) -> bool:
         """Whether it holds nothing anybody asked to be kept: another family may have the name."""
-        return not self.size and not self.claimed and not self.has_settings
+        return (
+            not self.size
+            and not self.claimed
+            and not self.has_settings
+            and not self.family.is_lasting
+        )

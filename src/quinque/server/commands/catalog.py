@@ -187,11 +187,12 @@ def _queue_positions(row: Command) -> tuple[int, int, int]:
 def _moves_queues(row: Command) -> bool:
     """Whether a word of the command's usage can change where its queues stand."""
     plain = list(row.queues(_PROBE))
-    middle = len(_PROBE) // 2
     for word in words_of(row.usage, row.name):
-        probe = [*_PROBE[:middle], word.encode(), *_PROBE[middle + 1 :]]
-        if len(list(row.queues(probe))) != len(plain):
-            return True
+        # In the middle it may end the queues, and at the front they may begin after its number.
+        for at in (1, len(_PROBE) // 2):
+            probe = [*_PROBE[:at], word.encode(), b"1", *_PROBE[at + 2 :]]
+            if len(list(row.queues(probe))) != len(plain):
+                return True
     return False
 
 

@@ -223,7 +223,10 @@ def _commandstats(connection: Connection, kept: Facts) -> Facts:
 
 def _errorstats(connection: Connection, kept: Facts) -> Facts:
     errors = connection.broker.stats.errors
-    return {f"errorstat_{code}": f"count={errors[code]}" for code in sorted(errors)}
+    # A name ends where its line has the first colon.
+    return {
+        f"errorstat_{code.replace(':', '_')}": f"count={errors[code]}" for code in sorted(errors)
+    }
 
 
 def _cluster(connection: Connection, kept: Facts) -> Facts:

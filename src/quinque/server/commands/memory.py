@@ -1,7 +1,7 @@
 """MEMORY: how much the process has and a queue takes; INFO's numbers about it as well.
 
 Called by   dispatch.py, through COMMANDS; info.py.
-Calls       the store (Count, LookAt), the system.
+Calls       the store (FindFamilies, Count, LookAt), the system.
 
 Not here: the limit on memory for bodies (the setting maxmemory).
 """
@@ -16,15 +16,16 @@ from functools import partial
 from typing import Any, Final
 
 from quinque.dialects.command import Command, Right, no_queues
-from quinque.errors import BadArgument, WrongType
-from quinque.model.families import EVENTS, JOBS
+from quinque.errors import BadArgument
+from quinque.model.families import Family
 from quinque.model.ops import Count, QueueCount
+from quinque.model.queue_ops import FindFamilies
 from quinque.model.work_ops import LookAt, QueueView
 from quinque.server.broker import Broker
 from quinque.server.commands.args import read_number, syntax_error
 from quinque.server.commands.subcommands import Run, first_word
 from quinque.server.connection import Connection
-from quinque.stores.pending import Pending, after, instead_of
+from quinque.stores.pending import Pending, after
 from quinque.wire.resp import OK, Value, Verbatim
 
 # A message without its body, in the indexes of its queue: measured as the growth of the process
@@ -166,11 +167,16 @@ def _messages_in(broker: Broker, queue: bytes) -> Any:
     """How many messages a queue has, and about how large each is without its body; now, or when it
     comes."""
     run = broker.store.run
-    return instead_of(
-        WrongType,
-        lambda: after(run(Count(EVENTS, [queue])), _events_in),
-        lambda: after(run(LookAt(JOBS, queue)), _jobs_in),
-    )
+
+    def look(families: list[Family | None]) -> Any:
+        [family] = families
+        if family is None:
+            return 0, 0
+        if family.is_worklist:
+            return after(run(LookAt(family, queue)), _jobs_in)
+        return after(run(Count(family, [queue])), _events_in)
+
+    return after(run(FindFamilies([queue])), look)
 
 
 def _events_in(rows: list[QueueCount]) -> tuple[int, int]:

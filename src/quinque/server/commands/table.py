@@ -15,10 +15,13 @@ from quinque.dialects import (
     disque_jobs,
     disque_ours,
     disque_queues,
+    keys,
     lifecycle,
     messages,
     okq,
+    redisrq,
     stages,
+    workqueue,
 )
 from quinque.dialects.command import Command
 from quinque.server.commands import (
@@ -40,6 +43,9 @@ _TABLES = (
     disque_jobs.COMMANDS,
     disque_queues.COMMANDS,
     disque_ours.COMMANDS,
+    redisrq.COMMANDS,
+    workqueue.COMMANDS,
+    keys.COMMANDS,
     claims.COMMANDS,
     stages.COMMANDS,
     messages.COMMANDS,

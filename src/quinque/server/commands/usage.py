@@ -91,7 +91,7 @@ def _sequence(pieces: list[str]) -> list[Argument]:
             arguments.append(argument)
         elif piece.isupper():
             arguments.append(Argument(piece.lower(), "pure-token", piece))
-        elif arguments and arguments[-1].kind == "pure-token":
+        elif arguments and arguments[-1].kind == "pure-token" and not arguments[-1].is_optional:
             arguments[-1] = Argument(piece, _kind(piece), arguments[-1].token)
         else:
             arguments.append(Argument(piece, _kind(piece)))

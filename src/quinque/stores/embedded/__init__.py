@@ -6,6 +6,9 @@
     worklists.py        worklists, kept: found, settled, changed together, watched
     work_operations.py  one method per operation that changes worklists
     work_taking.py      handing out of worklists
+    own_operations.py   completing, recovering, inspecting, where ids are a worklist's own
+    item_operations.py  adding, extending, cleaning, where producers choose the ids
+    queue_operations.py one method per operation on a queue as a whole
     work_looks.py       one method per operation that only looks at worklists
     claims.py           one method per operation on subscriptions and claims
     claim_filling.py    messages go into claims
@@ -15,10 +18,13 @@
     pages.py            queues in the order of places, page by page
     landmarks.py        where in a feed a place is
     names.py            the node's id, the ids of new messages
+    numbers.py          ids that are numbers
+    former_names.py     names that worklists had before
     node.py             what this broker is called
     journal.py          segments: append, group commit, room on the disk
     records.py          the bytes: batches of records, checksums, what damage looks like
-    recover.py          a folder -> queues, by applying every record
+    recover.py          a folder -> queues, segment by segment
+    replay.py           a record -> queues
     record.py           what happened to every message: made of what was committed
     changes.py          what an event says of messages' states
     record_files.py     files of the record: written, read by row, the oldest dropped

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from quinque.engine.claims.apply import count_claimed
 from quinque.engine.claims.subscription import Subscriptions
 from quinque.engine.queue import Queue
 from quinque.engine.work.directory import Directory
@@ -24,8 +25,11 @@ from quinque.stores.clock import Clock
 from quinque.stores.embedded.alarms import Alarms
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.changes import purged
+from quinque.stores.embedded.former_names import FormerNames
 from quinque.stores.embedded.journal import Journal
+from quinque.stores.embedded.kept import worklist_kept
 from quinque.stores.embedded.node import Node
+from quinque.stores.embedded.numbers import Numbers
 from quinque.stores.embedded.staged import Stages
 
 
@@ -37,6 +41,8 @@ class Books:
         subscriptions: Subscriptions,
         stages: Stages,
         node: Node,
+        numbers: Numbers,
+        former_names: FormerNames,
         journal: Journal,
         bodies: Bodies,
         clock: Clock,
@@ -52,6 +58,8 @@ class Books:
             if isinstance(queue, Worklist):
                 self.worklists.add(queue.name, queue)
         self.node = node
+        self.numbers = numbers
+        self.former_names = former_names
         self.journal = journal
         self.bodies = bodies
         self.clock = clock
@@ -64,6 +72,10 @@ class Books:
         self.at_ms = clock.now_us() // 1000  # of the operation under way
         self.alarms = Alarms(queues)
         self.chance = Chance(chance)
+
+    def next_place(self) -> int:
+        """The place of a message that comes now: larger than all before."""
+        return max(self.at_ms * 1000, self.stamp_us + 1)
 
     def settle_most(self, queue: Queue, now_ms: int, most: int, must: bool) -> int:
         """How much of what time made due an operation settles, 0 = nothing.
@@ -90,9 +102,14 @@ class Books:
 
     def make_way(self, queue: Queue) -> None:
         """The name is free for another family. Raises WrongType when it is not."""
-        if not (isinstance(queue, Worklist) and queue.is_vacant):
+        if not isinstance(queue, Worklist):
             raise WrongType
-        self.forget(queue)
+        if queue.ends_ms <= self.at_ms:
+            self.end(queue)
+        elif queue.is_vacant:
+            self.forget(queue)
+        if queue.name in self.queues:
+            raise WrongType
 
     def forget(self, queue: Worklist) -> None:
         """The worklist, which is empty, is gone. Without a record of it, recovery finds a queue
@@ -100,23 +117,52 @@ class Books:
         self.try_append(Forgotten(FORGOTTEN, queue.name))
         self.drop(queue)
 
+    def end(self, queue: Worklist) -> None:
+        """The worklist is gone, with all that was in it, because its time has come. Without a
+        record of it, recovery finds the same by looking at the clock."""
+        is_journaled = self.try_append(Forgotten(FORGOTTEN, queue.name))
+        gone = queue.clear()
+        if is_journaled:
+            self.note_purged(queue, gone)
+        self.bodies.went(gone)
+        self.drop(queue)
+        self.keep_claimed(queue)
+
     def drop(self, queue: Worklist) -> None:
         """The worklist is in no index any more."""
         self.queues.pop(queue.name, None)
         self.worklists.remove(queue.name)
 
+    def keep(self, queue: Worklist) -> None:
+        """The worklist, which is new, can be found."""
+        for found in self.subscriptions.of(queue.name):
+            if found.family is queue.family:
+                count_claimed(found, queue)
+        self.queues[queue.name] = queue
+        self.worklists.add(queue.name, queue)
+
+    def keep_claimed(self, gone: Worklist) -> None:
+        """What of the worklist is in claims is of a new one of the same name."""
+        if not gone.claimed:
+            return
+        queue = Worklist(gone.name, gone.family, self.directory, self.at_ms)
+        self.keep(queue)
+        if queue.family.is_lasting:
+            self.try_append(worklist_kept(queue))
+
     def note_purged(self, queue: Queue, gone: Sequence[Message]) -> None:
         """The event appended last took all of these away, and does not name them."""
         if gone and self.journal.notes is not None:
-            self.journal.note(purged(queue, [message.id for message in gone]))
+            self.journal.note(purged(queue, gone))
 
-    def try_append(self, event: Event) -> None:
-        """Journal what time made true if that can be: without the record, recovery finds the same
-        by looking at the clock."""
+    def try_append(self, event: Event) -> bool:
+        """Journal what time made true if that can be, and say whether: without the record, recovery
+        finds the same by looking at the clock."""
         try:
             self.journal.append(event)
         except (DiskFull, StoreUnavailable):
-            return
+            return False
+        return True
 
     def read(self, messages: Iterable[Message], room_bytes: int) -> list[bytes]:
         """The bodies: all, or those of the first messages when they are large, or when one after

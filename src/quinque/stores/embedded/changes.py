@@ -18,8 +18,11 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from quinque.engine.queue import Queue
-from quinque.model import events
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import DEAD, DELAYED, LEASED, READY, Worklist
+from quinque.model import events, own_events
 from quinque.model.lifecycle import Kind, Reason
+from quinque.model.message import Message
 from quinque.model.stage_events import STAGE_MOVED
 from quinque.model.states import State
 
@@ -41,6 +44,8 @@ _REDRIVEN: Final = int(Reason.REDRIVEN)
 _PURGED: Final = int(Reason.PURGED)
 _NO_ACK: Final = int(Reason.NO_ACK)
 _STAGED: Final = int(Reason.STAGED)
+_RECOVERED: Final = int(Reason.RECOVERED)
+_RENAMED: Final = int(Reason.RENAMED)
 
 _WHY_REQUEUED: Final = {
     events.LAPSE: _LAPSED,
@@ -73,9 +78,31 @@ class Change(NamedTuple):
     sizes: Sequence[int] | None
 
 
-def purged(queue: Queue, ids: Sequence[bytes]) -> Change:
+def purged(queue: Queue, gone: Sequence[Message]) -> Change:
     """All that was in the queue is gone."""
+    # In an order that is the same when the journal is read back, whatever was compacted meanwhile.
+    ids = [message.id for message in sorted(gone, key=lambda it: it.place)]
     return Change(CHANGE, _REMOVED, _PURGED, queue.family.code, queue.name, b"", 0, ids, None)
+
+
+def renamed(queue: Worklist, old_name: bytes, size_of: Callable[[Message], int]) -> list[Change]:
+    """All that is in the queue left one of the old name, and came to this one as it is."""
+    turns: Mapping[bytes, int] = queue.turns or {}
+    by_state: dict[int, list[WorkMessage]] = {READY: [], DELAYED: [], LEASED: [], DEAD: []}
+    for message in sorted(queue.all(), key=lambda it: (turns.get(it.id, 0), it.place)):
+        by_state[message.state].append(message)
+    messages = [message for some in by_state.values() for message in some]
+    ids = [message.id for message in messages]
+    code, name = queue.family.code, queue.name
+    changes = [
+        Change(CHANGE, _REMOVED, _RENAMED, code, old_name, b"", 0, ids, None),
+        Change(CHANGE, _ADDED, _RENAMED, code, name, b"", 0, ids, list(map(size_of, messages))),
+    ]
+    for state, kind in ((DELAYED, _DELAYED), (LEASED, _DELIVERED), (DEAD, _DEAD)):
+        some = [message.id for message in by_state[state]]
+        if some:
+            changes.append(Change(CHANGE, kind, _RENAMED, code, name, b"", 0, some, None))
+    return changes if ids else []
 
 
 class Changes:
@@ -101,7 +128,10 @@ class Changes:
             events.REMOVED: self._removed,
             events.ADDED: self._added,
             events.TAKEN: self._taken,
+            own_events.RECOVERED: self._recovered,
+            own_events.RENAMED: self._renamed,
             events.REQUEUED: self._requeued,
+            own_events.MOVED_BACK: self._moved_back,
             events.HELD: self._held,
             events.DIED: self._died,
             events.REDRIVEN: self._redriven,
@@ -242,14 +272,28 @@ class Changes:
             self.put(_DELAYED, 0, family, queue, b"", 0, ids, None)
 
     def _taken(self, event: Any) -> None:
-        _, queue, _, due_ms, ids = event
-        reason = 0 if due_ms else _NO_ACK
+        queue, due_ms, ids = event[1], event[3], event[4]
+        # In a family that keeps the order of deliveries an ack is waited for, for ever.
+        reason = 0 if due_ms or (len(event) > 5 and event[5] is not None) else _NO_ACK
         self.put(_DELIVERED, reason, self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+    def _recovered(self, event: Any) -> None:
+        _, queue, _, _, ids = event
+        self.put(_DELIVERED, _RECOVERED, self.families.get(queue, 0), queue, b"", 0, ids, None)
 
     def _requeued(self, event: Any) -> None:
         _, queue, _, why, due_ms, _, ids = event
         kind = _DELAYED if due_ms else _RETURNED
         self.put(kind, _WHY_REQUEUED[why], self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+    def _renamed(self, event: Any) -> None:
+        _, queue, new_name, _ = event
+        if queue in self.families:
+            self.families[new_name] = self.families[queue]
+
+    def _moved_back(self, event: Any) -> None:
+        _, queue, _, _, ids = event
+        self.put(_RETURNED, _LAPSED, self.families.get(queue, 0), queue, b"", 0, ids, None)
 
     def _held(self, event: Any) -> None:
         _, queue, state, _, ids = event

@@ -19,9 +19,7 @@ import mmap
 from collections.abc import Iterator
 from typing import Any, Final
 
-from quinque.engine.claims.subscription import Subscriptions
 from quinque.engine.feed.feed import Feed
-from quinque.engine.queue import Queue
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull
 from quinque.model.claim_events import (
@@ -33,17 +31,9 @@ from quinque.model.claim_events import (
     SubscriptionKept,
     Unsubscribed,
 )
-from quinque.model.events import (
-    ADDED,
-    KEPT,
-    NAMED,
-    STORED,
-    WORK_KEPT,
-    Event,
-    Named,
-    WorklistKept,
-)
+from quinque.model.events import ADDED, KEPT, NAMED, STORED, WORK_KEPT, Event, Named, WorklistKept
 from quinque.model.message import Message
+from quinque.model.own_events import REPLACED, Numbered
 from quinque.model.stage_events import STAGED, PublishedKept, Staged, StageKept
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import Journal, pack_home, where
@@ -57,11 +47,10 @@ from quinque.stores.embedded.kept import (
     subscription_kept,
     worklist_kept,
 )
-from quinque.stores.embedded.node import Node
 from quinque.stores.embedded.records import Damage, read_batches, read_records
-from quinque.stores.embedded.staged import Stages
+from quinque.stores.embedded.replay import Recovered
 
-_WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT, CLAIM_RETURNED})
+_WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT, REPLACED, CLAIM_RETURNED})
 _WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED})
 STEP_BYTES: Final = 64 << 10
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
@@ -71,22 +60,17 @@ log = logging.getLogger("quinque.journal")
 
 
 class Compactor:
-    def __init__(
-        self,
-        journal: Journal,
-        bodies: Bodies,
-        queues: dict[bytes, Queue],
-        subscriptions: Subscriptions,
-        stages: Stages,
-        node: Node,
-    ) -> None:
+    def __init__(self, journal: Journal, bodies: Bodies, done: Recovered) -> None:
         self._journal = journal
         self._bodies = bodies
-        self._queues = queues
-        self._subscriptions = subscriptions
-        self._stages = stages
-        self._node = node
+        self._queues = done.queues
+        self._former_names = done.former_names
+        self._subscriptions = done.subscriptions
+        self._stages = done.stages
+        self._node = done.node
+        self._numbers = done.numbers
         self._work: Iterator[None] | None = None
+        self._written: Worklist | None = None  # whose counts and settings are written again
         self.is_stuck = False  # there is no room to write the next message again
         self.dropped = 0
         self._own_bytes = 0  # of the batch that is pending, what was written again
@@ -144,6 +128,7 @@ class Compactor:
             yield
         self._journal.sync()
         self._journal.drop(segment)
+        self._former_names.drop(segment + 1, self._queues)
         self.dropped += 1
 
     def _keep(self, home: int, record: tuple[Any, ...]) -> Iterator[None]:
@@ -151,10 +136,9 @@ class Compactor:
         name = record[1]
         for id, body in _messages_of(record):
             # Looked up anew after each wait for room: what was acked meanwhile must not come back.
-            while (event := self._kept(name, id, home, body)) is not None:
+            while (found := self._kept(name, id, home, body)) is not None:
+                message, event = found
                 if self._has_appended(event):
-                    message = self._message(name, id)
-                    assert message is not None
                     self._bodies.moved(message, self._journal.body_home(), body)
                     break
                 yield
@@ -187,23 +171,20 @@ class Compactor:
             return None
         return chunk, chunk_kept(found, number, chunk, record[-1])
 
-    def _message(self, name: bytes, id: bytes) -> Message | None:
-        queue = self._queues.get(name)
-        if isinstance(queue, Feed):
-            return queue.messages.get(id)
-        return queue.find(id) if isinstance(queue, Worklist) else None
-
-    def _kept(self, name: bytes, id: bytes, home: int, body: bytes) -> Event | None:
-        """The message as it is now, if it lives, and lives at `home`."""
+    def _kept(self, name: bytes, id: bytes, home: int, body: bytes) -> tuple[Message, Event] | None:
+        """The message, and as it is now, if it lives, and lives at `home`."""
         queue = self._queues.get(name)
         if isinstance(queue, Feed):
             message = queue.messages.get(id)
             if message is not None and where(message.home) == home:
-                return kept_in_feed(queue, message, body)
-        elif isinstance(queue, Worklist):
-            work = queue.find(id)
-            if work is not None and where(work.home) == home:
-                return kept_in_worklist(queue, work, body)
+                return message, kept_in_feed(queue, message, body)
+            return None
+        found = self._former_names.find(name, id)
+        if isinstance(queue, Worklist) and (work := queue.find(id)) is not None:
+            found.append(work)
+        for work in found:
+            if where(work.home) == home:
+                return work, kept_in_worklist(work.queue, work, body)
         return None
 
     def _positions(self, segment: int) -> Iterator[Event]:
@@ -218,11 +199,15 @@ class Compactor:
                 and self._queues.get(queue.name) is queue
             ):
                 queue.segment = self._journal.segment
+                self._written = queue
                 yield worklist_kept(queue)
         yield from self._claim_positions(segment)
         if self._node.id and self._node.segment <= segment:
             self._node.segment = self._journal.segment
             yield Named(NAMED, self._node.id, self._node.is_leaving)
+        if self._numbers.at_ms and self._numbers.segment <= segment:
+            self._numbers.segment = self._journal.segment
+            yield self._numbers.kept()
 
     def _claim_positions(self, segment: int) -> Iterator[Event]:
         for found in self._subscriptions.all():
@@ -254,8 +239,8 @@ class Compactor:
         while not self._has_appended(event):
             yield
             if isinstance(event, WorklistKept):  # what was counted meanwhile stands before it
-                queue = self._queues.get(event.queue)
-                if not isinstance(queue, Worklist):
+                queue = self._written
+                if queue is None or self._queues.get(queue.name) is not queue:
                     return
                 event = worklist_kept(queue)
             elif isinstance(event, SubscriptionKept):
@@ -275,6 +260,8 @@ class Compactor:
                 event = published_kept((event.queue, event.sink, event.run), mark)
             elif isinstance(event, Named):
                 event = Named(NAMED, self._node.id, self._node.is_leaving)
+            elif isinstance(event, Numbered):
+                event = self._numbers.kept()
 
     def _has_appended(self, event: Event) -> bool:
         """Whether there was room for the event."""
@@ -290,7 +277,7 @@ class Compactor:
 
 def _messages_of(record: tuple[Any, ...]) -> list[tuple[bytes, bytes]]:
     """Id and body of each message in a record that holds some."""
-    if record[0] == KEPT or record[0] == WORK_KEPT:
+    if record[0] == KEPT or record[0] == WORK_KEPT or record[0] == REPLACED:
         return [(record[3], record[-1])]
     if record[0] == CLAIM_RETURNED:
         return [(row[0], row[1]) for row in record[-1]]

@@ -16,15 +16,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quinque.engine.feed.feed import Feed
+from quinque.engine.work.worklist import Worklist
 from quinque.errors import CopyRefused, printable
 from quinque.model.events import FLUSHED, KEPT, NAMED, Event, Flushed, Kept, Named, WorkKept
+from quinque.model.own_events import NUMBERED, Numbered
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.copy_mark import CopyMark
 from quinque.stores.embedded.copy_out import FolderReader
 from quinque.stores.embedded.journal import SPARE_BYTES, Journal
 from quinque.stores.embedded.lock import FolderLock
-from quinque.stores.embedded.recover import Recovered, recover
+from quinque.stores.embedded.recover import recover
+from quinque.stores.embedded.replay import Recovered
 from quinque.stores.portable import CHUNK_MOST, Chunk, Detached, Facts, Partitions, Progress
 
 
@@ -68,7 +71,10 @@ class FolderWriter:
         )
         if facts.node_id and not self._had.node.id:
             self._append(Named(NAMED, facts.node_id, facts.is_leaving))
-            self._journal.commit(self._facts.at_ms)
+        # No id that the source made is later than its last moment: all that are made here are.
+        last_ms = max(facts.at_ms, facts.stamp_us // 1000)
+        self._append(Numbered(NUMBERED, last_ms + 1, 0))
+        self._journal.commit(self._facts.at_ms)
         return progress
 
     def write(self, chunk: Chunk) -> None:
@@ -114,11 +120,11 @@ class FolderWriter:
 
     def _is_there(self, item: object) -> bool:
         """Whether the item came before the copy was interrupted."""
-        if isinstance(item, WorkKept):
-            return item.id in self._had.directory.by_id
-        if not isinstance(item, Kept | Detached):
+        if not isinstance(item, Kept | Detached | WorkKept):
             return False
         queue = self._had.queues.get(item.queue)
+        if isinstance(item, WorkKept):
+            return isinstance(queue, Worklist) and queue.find(item.id) is not None
         if not isinstance(queue, Feed):
             return False
         if isinstance(item, Kept):

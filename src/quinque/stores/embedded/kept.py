@@ -13,7 +13,7 @@ from quinque.engine.claims.subscription import Chunk, Subscription
 from quinque.engine.feed.feed import Feed
 from quinque.engine.feed.groups import Group
 from quinque.engine.work.message import WorkMessage
-from quinque.engine.work.worklist import Worklist
+from quinque.engine.work.worklist import LEASED, Worklist
 from quinque.model.claim_events import (
     CHUNK_KEPT,
     SUBSCRIPTION_KEPT,
@@ -56,6 +56,9 @@ def kept_in_feed(queue: Feed, message: FeedMessage, body: bytes) -> Kept:
 
 
 def kept_in_worklist(queue: Worklist, message: WorkMessage, body: bytes) -> WorkKept:
+    due_ms = message.due_ms if message.due_ms < NEVER_MS else 0
+    if queue.turns is not None and message.state == LEASED:
+        due_ms = queue.turns.get(message.id, 0)
     return WorkKept(
         WORK_KEPT,
         queue.name,
@@ -66,7 +69,7 @@ def kept_in_worklist(queue: Worklist, message: WorkMessage, body: bytes) -> Work
         message.key,
         message.state,
         message.expires_ms,
-        message.due_ms if message.due_ms < NEVER_MS else 0,
+        due_ms,
         message.nacks,
         message.requeues,
         message.deliveries,
@@ -92,6 +95,7 @@ def worklist_kept(queue: Worklist) -> WorklistKept:
         rate.count if rate is not None else 0,
         rate.span_ms if rate is not None else 0,
         rate.full_us if rate is not None else 0,
+        queue.ends_ms if queue.ends_ms < NEVER_MS else 0,
     )
 
 

@@ -1,6 +1,6 @@
 """What this broker is called among others, in the ids it makes and to its clients.
 
-Called by   work_operations.py (asks, changes), recover.py (reads it back), compact.py (keeps it).
+Called by   work_operations.py (asks, changes), replay.py (reads it back), compact.py (keeps it).
 Calls       nothing.
 
 Not here: the commands that show it (server/commands/cluster.py).

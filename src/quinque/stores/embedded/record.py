@@ -27,6 +27,7 @@ from quinque.engine.queue import Queue
 from quinque.errors import BadArgument
 from quinque.model.events import FLUSHED, FORGOTTEN
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
+from quinque.model.own_events import RENAMED
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.changes import Changes, purged
 from quinque.stores.embedded.journal import Journal
@@ -44,6 +45,7 @@ _NOTES_MOST: Final = 500
 _JOURNAL_BYTES_MOST: Final = 256 << 10
 _RETIRE_MS: Final = 10_000
 _READ_ROWS_MOST: Final = 100_000
+_TAKES_ALL: Final = frozenset({FLUSHED, FORGOTTEN, RENAMED})  # that was in a queue
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 log = logging.getLogger("quinque.lifecycle")
@@ -104,8 +106,8 @@ class Recorder:
     def tell(self, record: Any, queue: Queue | None, gone: Any) -> None:
         """The record is told; `gone` is what it took away from the queue."""
         self._changes.tell(record)
-        if (record[0] == FLUSHED or record[0] == FORGOTTEN) and queue is not None and gone:
-            self._changes.tell(purged(queue, [message.id for message in gone]))
+        if record[0] in _TAKES_ALL and queue is not None and gone:
+            self._changes.tell(purged(queue, gone))
         if self._changes.size_bytes >= FRAME_BYTES:
             self._end_frame()
 

@@ -1,6 +1,6 @@
 """Read back records of subscriptions and claims.
 
-Called by   recover.py, for each record of one of these kinds, and when all are read.
+Called by   replay.py, for each record of one of these kinds, and when all are read.
 Calls       engine/claims/apply.py (rules), claim_changes.py (for the record).
 
 Not here: records of queues (recover.py).

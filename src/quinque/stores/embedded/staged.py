@@ -1,6 +1,6 @@
 """Batches that are staged, or half published, and what is known of those that were published.
 
-Called by   stages.py after journaling, recover.py for each record (apply), compact.py (reads).
+Called by   stages.py after journaling, replay.py for each record (apply), compact.py (reads).
 Calls       msgpack.
 
     batch (queue, sink, run, number) ── chunks by part, attempt and number

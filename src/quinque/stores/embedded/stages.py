@@ -15,10 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from quinque.engine.claims.rows import chunk_sizes
+from quinque.engine.claims.views import claimed_among
 from quinque.engine.feed import decide as feed_rules
 from quinque.engine.feed.apply import apply_stored
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work import decide as work_rules
+from quinque.engine.work import items as item_rules
 from quinque.engine.work.apply import apply_added
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import NoReplicas, NoStage, QueuePaused
@@ -55,6 +57,7 @@ from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.staged_rows import Run, staged_runs
 
 _RECORD_BYTES: Final = 160  # what a record of messages takes beside bodies and names
+_ID_BYTES: Final = 16  # drawn for an item without an id, as Redis Work Queue's clients do
 
 
 class StageOperations:
@@ -245,6 +248,8 @@ class StageOperations:
 
     def _added(self, queue: Worklist, runs: Sequence[Run]) -> list[Added]:
         """The runs as events; one whose key is there, or comes twice, is left out."""
+        if queue.family.has_chosen_ids:
+            return self._items(queue, runs)
         node = self._names.known_node()
         now_ms = self._books.at_ms
         place = self._new_place()
@@ -257,11 +262,24 @@ class StageOperations:
                 keys.add(key)
             terms = Terms(ttl_ms, delay_ms, retry_ms, max_deliveries)
             for some in _lots(bodies):
-                ids = self._names.new_ids(queue.name, len(some), terms, node.id)
+                ids = self._names.new_ids(queue, len(some), terms, node.id)
                 op = Add(queue.family, queue.name, some, terms, key)
                 events.append(work_rules.add(queue, op, now_ms, place, ids))
                 place += len(some)
         return events
+
+    def _items(self, queue: Worklist, runs: Sequence[Run]) -> list[Added]:
+        """The runs as events, where producers choose ids; one whose id is there, or comes twice, is
+        left out."""
+        named = [run.name for run in runs if run.name is not None]
+        claimed = claimed_among(self._books.subscriptions, queue.name, named)
+        new: dict[bytes, bytes] = {}
+        for run in runs:
+            for body in run.bodies:
+                id = run.name or self._books.chance.take(_ID_BYTES).hex().encode()
+                if id not in claimed and queue.find(id) is None:
+                    new.setdefault(id, body)
+        return item_rules.add(queue, new, self._books.at_ms, self._new_place())
 
     def _stored(self, queue: Feed, runs: Sequence[Run]) -> list[Stored]:
         """The runs as events; one whose id is there, or comes twice, is left out."""

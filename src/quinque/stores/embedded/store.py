@@ -1,10 +1,10 @@
 """The embedded store: one process, one folder.
 
 Called by   server/ for every operation, cli/serve.py to open and close it.
-Calls       feed_operations.py, work_operations.py, work_taking.py, work_looks.py, claims.py,
-            claim_filling.py, stages.py and pages.py (what an operation does), journal.py
-            (durability), recover.py (opening), compact.py (upkeep), record.py (what happened to
-            every message).
+Calls       feed_operations.py, work_operations.py, work_taking.py, own_operations.py,
+            item_operations.py, queue_operations.py, work_looks.py, claims.py, claim_filling.py,
+            stages.py and pages.py (what an operation does), journal.py (durability), recover.py
+            (opening), compact.py (upkeep), record.py (what happened to every message).
 
 Not here: the promises (stores/base.py), the bytes (records.py).
 """
@@ -28,12 +28,16 @@ from quinque.stores.embedded.claims import Claims
 from quinque.stores.embedded.compact import Compactor
 from quinque.stores.embedded.copy_mark import CopyMark
 from quinque.stores.embedded.feed_operations import FeedOperations
+from quinque.stores.embedded.item_operations import ItemOperations
 from quinque.stores.embedded.journal import Fsync, Journal
 from quinque.stores.embedded.lock import FolderLock
 from quinque.stores.embedded.names import Names
+from quinque.stores.embedded.own_operations import OwnOperations
 from quinque.stores.embedded.pages import Pages
+from quinque.stores.embedded.queue_operations import QueueOperations
 from quinque.stores.embedded.record import Keeping, Recorder
-from quinque.stores.embedded.recover import Recovered, recover, segments
+from quinque.stores.embedded.recover import recover, segments
+from quinque.stores.embedded.replay import Recovered
 from quinque.stores.embedded.stages import StageOperations
 from quinque.stores.embedded.work_looks import WorkLooks
 from quinque.stores.embedded.work_operations import WorkOperations
@@ -85,6 +89,8 @@ class EmbeddedStore(Books):
             done.subscriptions,
             done.stages,
             done.node,
+            done.numbers,
+            done.former_names,
             journal,
             bodies,
             clock,
@@ -97,9 +103,7 @@ class EmbeddedStore(Books):
         names = Names(self)
         self._staging = StageOperations(self._lists, self._feeds, names)
         self._runners = self._make_runners(names)
-        self._compactor = Compactor(
-            journal, bodies, done.queues, done.subscriptions, done.stages, done.node
-        )
+        self._compactor = Compactor(journal, bodies, done)
         if fsync == "everysec":
             journal.start_syncer()
 
@@ -108,6 +112,9 @@ class EmbeddedStore(Books):
             **self._feeds.runners,
             **WorkOperations(self._lists, names).runners,
             **WorkTaking(self._lists, names).runners,
+            **OwnOperations(self._lists).runners,
+            **ItemOperations(self._lists).runners,
+            **QueueOperations(self._lists, self._feeds).runners,
             **WorkLooks(self._lists).runners,
             **self._claims.runners,
             **ClaimFilling(self._claims).runners,

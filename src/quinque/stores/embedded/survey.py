@@ -1,7 +1,7 @@
 """Look at a data folder: every segment, what is wrong with it and where, and what it all holds.
 
 Called by   cli/check.py, repair.py.
-Calls       records.py and recover.py, which read; nothing is changed.
+Calls       records.py and replay.py, which read; nothing is changed.
 
 Where a start stops at the first thing that is wrong, this goes on after it: what it counts is what
 there will be when the damaged places are put aside.
@@ -20,7 +20,7 @@ from quinque.errors import JournalDamaged
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import SUFFIX, Journal
 from quinque.stores.embedded.records import Batch, Damage, next_batch, read_batches
-from quinque.stores.embedded.recover import Recovered, finish, replay_batch
+from quinque.stores.embedded.replay import Recovered, finish, replay_batch
 
 # "empty": only the newest may be, when a crash came before its first batch.
 State = Literal["sound", "empty", "torn end", "damaged", "missing"]

@@ -13,9 +13,11 @@ from typing import Any
 
 from quinque.engine.claims.views import is_claimed
 from quinque.engine.work.decide import holder_id
+from quinque.engine.work.directory import Directory
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.views import browse, message_view, queue_view
 from quinque.engine.work.worklist import DEAD
+from quinque.errors import BadRequest
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
 from quinque.model.work_ops import (
     AwaitEnd,
@@ -86,10 +88,11 @@ class WorkLooks:
 
     def _scan_messages(self, op: ScanMessages) -> tuple[int, list[WorkView]]:
         now_ms = self._begin()
-        cursor, found = self._books.directory.scan(op.cursor, op.count)
+        directory = self._directory_to_scan(op)
+        cursor, found = directory.scan(op.cursor, op.count)
         states = set(map(int, op.states))
         views: list[WorkView] = []
-        for message in self._living([each.id for each in found]):
+        for message in self._living([each.id for each in found], directory):
             if message is None or (states and message.state not in states):
                 continue
             if op.queue is not None and message.queue.name != op.queue:
@@ -99,6 +102,15 @@ class WorkLooks:
                 body = self._books.bodies.of(message) if op.with_bodies else None
                 views.append(message_view(queue, message, body, now_ms))
         return cursor, views
+
+    def _directory_to_scan(self, op: ScanMessages) -> Directory:
+        """Where the messages are; of a worklist that has its own there must be the name."""
+        if not op.family.owns_ids:
+            return self._books.directory
+        if op.queue is None:
+            raise BadRequest(f"ids of {op.family.name} are known in their queue: name one")
+        queue = self._lists.settled(op.family, op.queue, self._books.at_ms, SETTLE_MOST_COUNTING)
+        return queue.directory if queue is not None else Directory()
 
     def _find_key(self, op: FindKey) -> bytes | None:
         now_ms = self._begin()
@@ -125,16 +137,19 @@ class WorkLooks:
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         return now_ms
 
-    def _living(self, ids: Sequence[bytes]) -> list[WorkMessage | None]:
+    def _living(
+        self, ids: Sequence[bytes], directory: Directory | None = None
+    ) -> list[WorkMessage | None]:
         """The messages as they are now, None for those that are not there."""
         now_ms = self._begin()
+        directory = directory or self._books.directory
         found: list[WorkMessage | None] = []
         for id in ids:
-            message = self._books.directory.by_id.get(id)
+            message = directory.by_id.get(id)
             if message is not None:
                 queue = message.queue
                 if queue.soonest_ms <= now_ms:
                     self._lists.settle_some(queue, now_ms, SETTLE_MOST_COUNTING)
-                    message = self._lists.settled_message(id, now_ms)
+                    message = self._lists.settled_message(id, now_ms, directory)
             found.append(message)
         return found

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quinque.engine.work import decide
-from quinque.engine.work.apply import APPLY, apply_added
+from quinque.engine.work.apply import APPLY
+from quinque.engine.work.lots import in_lots
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.views import queue_view
 from quinque.engine.work.worklist import DEAD, Worklist
@@ -49,7 +50,7 @@ from quinque.model.work_ops import (
 )
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.names import Names
-from quinque.stores.embedded.worklists import Worklists
+from quinque.stores.embedded.worklists import Worklists, added_bytes
 
 
 class WorkOperations:
@@ -96,14 +97,16 @@ class WorkOperations:
             self._lists.settle(
                 queue, now_ms, SETTLE_MOST_COUNTING
             )  # what has expired is not counted
-        ids = self._names.new_ids(op.queue, len(op.bodies), op.terms, node.id)
-        event = decide.add(queue, op, now_ms, place, ids)
-        self._lists.journal.append(event, SPARE_BYTES)
-        messages = apply_added(queue, event, self._lists.journal.body_home())
-        books.stamp_us = place + len(messages) - 1
+        ids = self._names.new_ids(queue, len(op.bodies), op.terms, node.id)
+        lots = in_lots(decide.add(queue, op, now_ms, place, ids))
+        # The first takes the room of all, so that none of the others is refused.
+        spare_bytes = SPARE_BYTES + sum(map(added_bytes, lots[1:]))
+        for event in lots:
+            self._lists.journal.append(event, spare_bytes)
+            self._lists.put(queue, event)
+            spare_bytes = 0
         if is_new:
             self._lists.keep(queue)
-        self._lists.bodies.came(messages, op.bodies)
         books.set_alarm(queue)
         if not op.terms.delay_ms:
             self._lists.has_work(queue)
@@ -222,8 +225,7 @@ class WorkOperations:
         self._lists.run_all([(queue, [Forgotten(FORGOTTEN, queue.name)]) for queue in queues])
         for queue in queues:
             self._books.drop(queue)
-            if queue.claimed:  # what is in claims is still of this worklist
-                self._lists.keep(Worklist(queue.name, op.family, self._lists.directory, now_ms))
+            self._books.keep_claimed(queue)
         return living
 
     def _look_at_node(self, op: LookAtNode) -> NodeView:

@@ -15,8 +15,7 @@ from quinque.engine.work import decide
 from quinque.engine.work.apply import apply_taken
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import DiskFull, JournalDamaged, Leaving
-from quinque.model.families import Family
+from quinque.errors import DiskFull, JournalDamaged, Leaving, WrongType
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES
 from quinque.model.work_ops import Take, WorkDelivery
 from quinque.stores.embedded.names import Names
@@ -36,7 +35,9 @@ class WorkTaking:
         given: list[WorkDelivery] = []
         if len(names) == 1:
             most = min(op.count, RESERVE_MOST)
-            given = self._take_from(op.family, names[0], most, now_ms, RESERVE_MOST_BYTES)
+            given = self._take_from(op, names[0], most, now_ms, RESERVE_MOST_BYTES)
+        elif op.is_drained:
+            self._drain(op, names, now_ms, given)
         else:
             for name in names:
                 self._lists.check_family(op.family, name)  # before anything is taken
@@ -44,6 +45,24 @@ class WorkTaking:
         if not given and op.is_waiting and self._books.node.is_leaving:
             raise Leaving
         return given
+
+    def _drain(
+        self, op: Take, names: Sequence[bytes], now_ms: int, given: list[WorkDelivery]
+    ) -> None:
+        """All of the first worklist, then all of the second, until there are enough."""
+        most = min(op.count, RESERVE_MOST)
+        room_bytes = RESERVE_MOST_BYTES
+        for name in names:
+            if len(given) == most or room_bytes <= 0:
+                return
+            try:
+                some = self._take_from(op, name, most - len(given), now_ms, room_bytes)
+            except (DiskFull, JournalDamaged, WrongType):
+                if given:  # they are leased, so they must be delivered
+                    continue
+                raise
+            given += some
+            room_bytes -= sum(len(delivery.body) for delivery in some)
 
     def _take_in_turn(
         self, op: Take, names: Sequence[bytes], now_ms: int, given: list[WorkDelivery]
@@ -60,7 +79,7 @@ class WorkTaking:
                 if len(given) == most or room_bytes <= 0:
                     break
                 try:
-                    some = self._take_from(op.family, name, 1, now_ms, room_bytes)
+                    some = self._take_from(op, name, 1, now_ms, room_bytes)
                 except (DiskFull, JournalDamaged):
                     if given:  # they are leased, so they must be delivered
                         return
@@ -74,13 +93,14 @@ class WorkTaking:
             left = still
 
     def _take_from(
-        self, family: Family, name: bytes, most: int, now_ms: int, room_bytes: int
+        self, op: Take, name: bytes, most: int, now_ms: int, room_bytes: int
     ) -> list[WorkDelivery]:
-        queue = self._lists.settled(family, name, now_ms)
+        queue = self._lists.settled(op.family, name, now_ms)
         if queue is None:
-            # Whoever asks for a worklist makes it, so that it can be seen that it was asked for.
-            if not self._books.node.is_leaving:
-                queue = Worklist(name, family, self._lists.directory, now_ms)
+            # Whoever asks for a worklist makes it, so that it can be seen that it was asked for;
+            # but not one that would stay.
+            if not self._books.node.is_leaving and not op.family.is_lasting:
+                queue = Worklist(name, op.family, self._lists.directory, now_ms)
                 self._lists.keep(queue)
                 queue.set_soonest()
                 self._books.set_alarm(queue)
@@ -89,15 +109,20 @@ class WorkTaking:
         given: list[WorkDelivery] = []
         if messages:
             bodies = self._books.read(messages, room_bytes)
-            given = self._hand_out(queue, messages[: len(bodies)], bodies, now_ms)
+            given = self._hand_out(queue, messages[: len(bodies)], bodies, now_ms, op.lease_ms)
         self._books.set_alarm(queue)
         return given
 
     def _hand_out(
-        self, queue: Worklist, messages: list[WorkMessage], bodies: list[bytes], now_ms: int
+        self,
+        queue: Worklist,
+        messages: list[WorkMessage],
+        bodies: list[bytes],
+        now_ms: int,
+        lease_ms: int,
     ) -> list[WorkDelivery]:
         taken = 0
-        for event in decide.take(queue, messages, now_ms, self._names.jitter_ms()):
+        for event in decide.take(queue, messages, now_ms, self._names.jitter_ms(), lease_ms):
             try:
                 self._lists.journal.append(event)
             except DiskFull:

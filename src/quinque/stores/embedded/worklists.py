@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
-from quinque.engine.claims.apply import count_claimed
 from quinque.engine.queue import Queue
-from quinque.engine.work.apply import APPLY
+from quinque.engine.work.apply import APPLY, apply_added
 from quinque.engine.work.decide import expired_first, is_over, room_to_take
+from quinque.engine.work.directory import Directory
 from quinque.engine.work.due import come_back, is_due, is_idle, settle
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
@@ -26,6 +26,7 @@ from quinque.model.events import (
     FORGOTTEN,
     REDRIVEN,
     REQUEUED,
+    Added,
     Expired,
     Flushed,
     Removed,
@@ -34,9 +35,13 @@ from quinque.model.events import (
 from quinque.model.families import Family
 from quinque.model.glob import compile_glob
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING, SETTLE_MOST_FLOODED
+from quinque.model.own_events import MOVED_BACK
 from quinque.stores.embedded.books import Books, removal_bytes
 
 _ALARMS_MOST: Final = 100  # worklists settled at once, most of them with little to do
+# What a record takes beside names, ids and bodies; and a message in it, beside its id and its body.
+RECORD_BYTES: Final = 160
+_MESSAGE_BYTES: Final = 10
 
 
 class Worklists:
@@ -56,7 +61,10 @@ class Worklists:
 
     def settle(self, queue: Worklist, now_ms: int, most: int) -> None:
         """Carry out what time made due, `most` of each kind."""
-        for event in settle(queue, now_ms, most):
+        if queue.ends_ms <= now_ms:
+            self.books.end(queue)
+            return
+        for event in settle(queue, now_ms, most, self.books.next_place()):
             self.books.try_append(event)
             self.apply(queue, event)
         if queue.rate is not None and queue.ready.size:
@@ -71,7 +79,7 @@ class Worklists:
 
     def settle_some(self, queue: Worklist, now_ms: int, most: int, *, must: bool = False) -> None:
         """Carry out what time made due, as far as that is an operation's business."""
-        most = self.books.settle_most(queue, now_ms, most, must)
+        most = self.books.settle_most(queue, now_ms, most, must or queue.ends_ms <= now_ms)
         if most:
             self.settle(queue, now_ms, most)
 
@@ -89,17 +97,19 @@ class Worklists:
             return None
         if queue.soonest_ms <= now_ms:
             self.settle_some(queue, now_ms, most)
-            if queue.name not in self.queues:
-                return None
+            left = self.queues.get(name)  # it may have gone, and claims may have left another
+            return left if isinstance(left, Worklist) else None
         return queue
 
-    def settled_message(self, id: bytes, now_ms: int) -> WorkMessage | None:
+    def settled_message(
+        self, id: bytes, now_ms: int, directory: Directory | None = None
+    ) -> WorkMessage | None:
         """The message, if it lives; more may be due in its worklist than has been settled."""
-        message = self.directory.by_id.get(id)
+        message = (directory or self.directory).by_id.get(id)
         if message is None:
             return None
         if is_due(message.queue, message, now_ms):
-            for event in come_back(message.queue, [message], now_ms):
+            for event in come_back(message.queue, [message], now_ms, self.books.next_place()):
                 self.books.try_append(event)
                 self.apply(message.queue, event)
         return None if is_over(message, now_ms) else message
@@ -198,10 +208,19 @@ class Worklists:
             if event.kind == FLUSHED or event.kind == FORGOTTEN:
                 self.books.note_purged(queue, gone)
             self._went(queue, gone)
+        elif event.kind == MOVED_BACK:
+            self.books.stamp_us = cast(Any, event).place + len(cast(Any, event).ids) - 1
+            self.has_work(queue)
         elif event.kind == REDRIVEN or (event.kind == REQUEUED and not cast(Any, event).due_ms):
             self.has_work(queue)
         elif event.kind == DIED and self.books.watched:
             self._notice(cast(Any, event).ids)
+
+    def put(self, queue: Worklist, event: Added) -> None:
+        """The messages of the event, which was appended last, are in the worklist."""
+        messages = apply_added(queue, event, self.journal.body_home())
+        self.books.stamp_us = event.place + len(messages) - 1
+        self.bodies.came(messages, event.bodies)
 
     def remove(self, queue: Worklist, event: Removed | Expired | Flushed) -> None:
         self.journal.append(event)
@@ -210,11 +229,7 @@ class Worklists:
 
     def keep(self, queue: Worklist) -> None:
         """The worklist, which is new, can be found."""
-        for found in self.books.subscriptions.of(queue.name):
-            if found.family is queue.family:
-                count_claimed(found, queue)
-        self.queues[queue.name] = queue
-        self.books.worklists.add(queue.name, queue)
+        self.books.keep(queue)
 
     def has_work(self, queue: Worklist) -> None:
         self.busy[queue.name] = queue
@@ -230,6 +245,13 @@ class Worklists:
     def _notice(self, ids: Iterable[bytes]) -> None:
         """Whoever waits for the end of these is told."""
         self.books.ready.update(id for id in ids if id in self.books.watched)
+
+
+def added_bytes(event: Added) -> int:
+    """Room that is enough for the record of the event."""
+    size_bytes = RECORD_BYTES + len(event.queue) + len(event.key or b"")
+    size_bytes += sum(map(len, event.ids)) + sum(map(len, event.bodies))
+    return size_bytes + _MESSAGE_BYTES * len(event.ids)
 
 
 def _record_bytes(queue: Worklist, event: WorkEvent) -> int:

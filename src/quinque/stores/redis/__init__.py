@@ -5,6 +5,10 @@ An operation, as steps that ask for calls:
     worklists.py  that change worklists
     taking.py     that hand out what is in worklists
     looks.py      that look at worklists
+    reliable.py   on worklists that number their messages
+    whole_queues.py  on a queue as a whole: deleting, renaming, its expiry
+    items.py      on queues of items, which clients of Redis Work Queue share
+    cleaning.py, deep_cleaning.py   what workers of those abandoned comes back
     claims.py     on claims
     stages.py     that put many messages once
     pages.py      that show a queue in the order of places
@@ -18,6 +22,7 @@ An operation, as steps that ask for calls:
 
 A call on its way:
     served.py     the contract: carries the steps out, for a broker
+    runners.py    which steps an operation is
     store.py      the same for a program without an event loop
     routes.py     which server has which slot; errands are tried again
     courier.py    the errands for one server, all of a turn together
@@ -29,11 +34,12 @@ A call on its way:
 
 What comes without being asked for:
     wakeups.py    what other brokers' clients brought about
+    foreign.py    what clients of Redis Work Queue add, where somebody waits
     alarms.py     what time will
     clock.py      the time itself, which is that of Redis
 
 Into another store:
-    copy_out.py, copy_in.py, copy_claims.py, copy_mark.py
+    copy_out.py, copy_in.py, copy_claims.py, copy_items.py, copy_mark.py
 
     run(op) ──► steps(op, edge) ── calls ──► served ──► routes ──► courier ── EVALSHA ──► scripts/
                                 ◄─ results ─        ◄───────────────────── lib/answer.lua ──

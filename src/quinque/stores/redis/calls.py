@@ -29,6 +29,7 @@ _SAFE: Final = frozenset(
         *("show", "browse", "look_at", "find_key", "find_queues", "scan_queues", "scan_messages"),
         *("count", "peek", "find_ready", "find_busy", "takeable", "look_at_node", "beat"),
         *("find_record", "read_record", "trim_record"),
+        *("find_families", "inspect", "look_at_expiry", "sweep"),
         *("browse_places", "divide_places", "leased_places"),
         *("find_partitions", "set_node", "forget_node", "set_partitions"),
         *("copy_queues", "copy_out_worklist", "copy_out_work", "copy_out_groups"),
@@ -37,6 +38,8 @@ _SAFE: Final = frozenset(
         *("copy_out_claims", "copy_out_chunk", "copy_out_published", "copy_in_subscription"),
         *("copy_in_chunk", "copy_in_published"),
         *("stage_add", "stage_find", "stage_due"),
+        *("items_look_at", "items_extend", "items_lengths", "items_scan", "settle_items"),
+        *("items_read", "items_keys", "copy_out_items", "copy_in_items"),
         *("copy_in_groups", "copy_in_detached", "copy_in_feed", "copy_mark", "copy_unmark"),
     }
 )

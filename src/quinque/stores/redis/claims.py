@@ -1,6 +1,6 @@
 """The operations on claims, as steps.
 
-Called by   store.py (RUNNERS), ticks.py (settle_claims).
+Called by   runners.py, ticks.py (settle_claims).
 Calls       the scripts claim_….
 
 All of a subscription lies in the slot of its queue, or of the partition that it claims. A script

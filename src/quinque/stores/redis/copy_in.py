@@ -3,8 +3,9 @@
 Called by   cli/copy.py, as the target.
 Calls       the scripts copy_in_… and set_partitions, copy_mark.py, store.py.
 
-A message of a worklist lies in the slot that its id tells. That is the slot of its worklist, or of
-a partition of it, unless the id was made before ids told a slot: then it is refused.
+A message of a worklist lies in the slot that its id tells, or its worklist if ids are its own. What
+an id tells is the slot of its worklist, or of a partition of it, unless the id was made before ids
+told a slot: then it is refused.
 
 Not here: what the items are (stores/portable.py).
 """
@@ -17,6 +18,7 @@ from typing import TypeVar, cast
 from quinque.errors import CopyRefused, printable
 from quinque.model.claim_events import ChunkKept, SubscriptionKept
 from quinque.model.events import GroupKept, Kept, WorkKept, WorklistKept
+from quinque.model.families import BY_CODE, ITEMS
 from quinque.model.limits import PARTITIONS_MOST
 from quinque.model.stage_events import PublishedKept
 from quinque.model.states import State
@@ -32,9 +34,11 @@ from quinque.stores.portable import (
 from quinque.stores.redis import copy_mark
 from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.copy_claims import ClaimWriter
+from quinque.stores.redis.copy_items import refuse_claims, refuse_name, take_items
 from quinque.stores.redis.copy_out import RedisReader, connect, identity_of
 from quinque.stores.redis.keys import PARTITIONS, SLOTS, slot_key, slot_of, slot_of_id
 from quinque.stores.redis.spread import slot_of_partition
+from quinque.stores.redis.urls import parse_store_url
 
 T = TypeVar("T")
 
@@ -47,6 +51,7 @@ class RedisWriter:
         NotDone, BadSetting."""
         self.identity = identity_of(url)
         self._url = url
+        self._is_cluster = parse_store_url(url).kind == "cluster"
         self._store = connect(url, is_live=is_live)
         self._source = ""
         self._facts = Facts(0, 0, b"", False)
@@ -90,6 +95,8 @@ class RedisWriter:
         """The items are in Redis. Those of a kind are neighbours."""
         items = chunk.items
         for head in _those(WorklistKept, items):
+            if head.family == ITEMS.code:
+                refuse_name(head.queue, self._is_cluster)
             self._head, self._known = head, 0
             yield from self._make_partitions(1)
         for spread in _those(Partitions, items):
@@ -100,9 +107,15 @@ class RedisWriter:
         claims = [
             it for it in items if isinstance(it, SubscriptionKept | ChunkKept | PublishedKept)
         ]
+        for subscription in _those(SubscriptionKept, items):
+            refuse_claims(subscription.queue, subscription.family)
         yield from self._claims.take(claims, self._facts, self._store.now_ms())
         yield from self._take_feed(_those(Kept, items))
-        yield from self._take_work(_those(WorkKept, items))
+        work = _those(WorkKept, items)
+        if work and work[0].family == ITEMS.code:
+            yield from take_items(work, self._facts.at_ms)
+        else:
+            yield from self._take_work(work)
 
     def _begin(self, item: WorklistKept | GroupKept | Kept) -> list[Arg]:
         """How ARGV begins in most of the scripts."""
@@ -154,17 +167,27 @@ class RedisWriter:
             number = _partition_of(it)
             if number >= self._known:
                 yield from self._make_partitions(number + 1)
-            argv = slots.setdefault(slot_of_id(it.id), [self._facts.at_ms, it.queue])
+            slot = slot_of_partition(it.queue, number)
+            argv = slots.setdefault(slot, [self._facts.at_ms, it.queue])
             argv += [it.id, it.place, *it.terms, int(it.key is not None), it.key or b""]
             argv += [State(it.state).name.lower().encode(), it.expires_ms, it.due_ms]
             argv += [it.nacks, it.requeues, it.deliveries, int(not it.was_ready)]
             argv += [it.reason, it.body]
         if slots:
-            yield [Call("copy_in_work", [slot_key(slot)], argv) for slot, argv in slots.items()]
+            calls = [Call("copy_in_work", [slot_key(slot)], argv) for slot, argv in slots.items()]
+            taken = yield calls
+            for id in taken:
+                if id is not None:
+                    raise CopyRefused(
+                        f"{printable(items[0].queue)} has a message {printable(id)}, and so has"
+                        " another queue of its slot: rename one of them before the copy"
+                    )
 
 
 def _partition_of(item: WorkKept) -> int:
     """The partition whose slot the id tells; 0 is home. Raises CopyRefused when there is none."""
+    if BY_CODE[item.family].owns_ids:
+        return 0
     offset = (slot_of_id(item.id) - slot_of(item.queue)) % SLOTS
     number = int(f"{offset:014b}"[::-1], 2)  # as spread.slot_of_partition makes it
     if number >= PARTITIONS_MOST:

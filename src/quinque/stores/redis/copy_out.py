@@ -30,7 +30,7 @@ from quinque.model.events import (
     WorkKept,
     WorklistKept,
 )
-from quinque.model.families import BY_CODE
+from quinque.model.families import BY_CODE, ITEMS
 from quinque.model.limits import NODE_FORGOTTEN_MS
 from quinque.model.stage_ops import FindStages
 from quinque.model.states import State
@@ -47,6 +47,7 @@ from quinque.stores.portable import (
 from quinque.stores.redis import copy_mark, ticks
 from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.copy_claims import read_claims
+from quinque.stores.redis.copy_items import read_items
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import BROKERS, slot_key, slot_of
 from quinque.stores.redis.slots import known_slots
@@ -135,6 +136,9 @@ class RedisReader:
         code = self._families.get(queue, _NO_QUEUE)
         if code == _NO_QUEUE:
             yield from self._claims(queue, after)
+        elif code == ITEMS.code:
+            yield self._worklist_head(queue, after)
+            yield from read_items(self._ask, queue, after, self._chunk_most)
         elif BY_CODE[code].is_worklist:
             yield self._worklist_head(queue, after)
             yield from self._claims(queue, after)
@@ -180,7 +184,7 @@ class RedisReader:
         ]
         since_ms, active_ms, came, went = zip(*(map(int, row[:4]) for row in rows), strict=True)
         is_paused_in, is_paused_out, *limits = map(int, rows[0][4:])
-        max_deliveries, rate_count, rate_ms, full_us = limits
+        max_deliveries, rate_count, rate_ms, full_us, ends_ms = limits
         kept = WorklistKept(
             WORKLIST_KEPT,
             queue,
@@ -195,6 +199,7 @@ class RedisReader:
             rate_count,
             rate_ms if rate_count else 0,
             full_us if rate_count else 0,
+            ends_ms,
         )
         items: list[Item] = [kept]
         if self._spread.is_spread(queue):

@@ -16,6 +16,7 @@ from quinque.stores.chance import Chance, id_tail
 from quinque.stores.clock import Clock
 from quinque.stores.id_slots import ID_RANDOM_BYTES, make_ids
 from quinque.stores.keeping import Keeping
+from quinque.stores.redis.foreign import Foreign
 from quinque.stores.redis.spread import Spread
 
 
@@ -26,9 +27,12 @@ class Edge:
         self.node: NodeView | None = None  # once it is known
         self.named_ms = 0  # when that was last kept for later
         self.follows = False  # whether that clock follows the one of Redis
+        self.is_cluster = False
         self.watched: Collection[bytes] = ()
         self.slots: set[int] = set()  # that have, or had, a queue, as far as is known
         self.spread = Spread()
+        self.foreign = Foreign()
+        self.deep_cleanings: dict[int, object] = {}  # put aside, by the cursor to go on with
         self.stamp_us = 0  # the newest this broker has given out
         self.fsync: Fsync = "always"  # as this broker was told; what Redis does is set there
         self.keeping = Keeping()  # the record of what became of messages

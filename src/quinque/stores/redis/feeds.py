@@ -1,6 +1,6 @@
 """The operations on feeds, as steps.
 
-Called by   store.py (RUNNERS), ticks.py (settle_call).
+Called by   runners.py, ticks.py (settle_call).
 Calls       the scripts put, reserve, ack, release, flush, peek, find_ready, count, settle_feeds.
 
 A script that had to clear more expired messages out of its way than one call may answers with

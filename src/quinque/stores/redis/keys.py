@@ -3,8 +3,8 @@
 Called by   calls.py and store.py (keys of slots), worklists.py and looks.py (slots of ids).
 Calls       nothing.
 
-A queue lies in the slot its name hashes to. All keys of a slot share the slot's tag in braces, so
-that one script may use all of them:
+A queue lies in the slot its name hashes to, as a key of Redis does. All keys of a slot share the
+slot's tag in braces, so that one script may use all of them:
 
     quinque:{a7}:ready:mail       the tag {a7}, the kind of key, the queue
     D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
@@ -49,7 +49,7 @@ class Key(NamedTuple):
 
 
 KEYS: Final = (
-    Key("slot", "HASH", "last_place (µs), last_number, last_epoch, at_ms, events (in feeds), rows"),
+    Key("slot", "HASH", "at_ms, last_place (µs), last_id, last_turn, …, events (in feeds), rows"),
     Key("queues", "HASH", "queue -> code of its family; who is not here is not there"),
     Key("alarms", "ZSET", "queue by when time next makes something of it due (ms)"),
     Key("awaited", "STRING", "is there while somebody waits for a message of the slot to end"),
@@ -65,9 +65,18 @@ KEYS: Final = (
     Key("ready:<queue>", "ZSET", "id by place"),
     Key("delayed:<queue>", "ZSET", "id by place"),
     Key("dead:<queue>", "ZSET", "id by place"),
-    Key("due:<queue>", "ZSET", "id by when its lease or its delay ends (ms)"),
+    Key(
+        "due:<queue>",
+        "ZSET",
+        "id by when its lease or its delay ends (ms), or by its turn if its family keeps those",
+    ),
     Key("expires:<queue>", "ZSET", "id by when its life ends (ms); all that are not dead"),
     Key("keys:<queue>", "HASH", "key -> id of the message that lives under it"),
+    Key(
+        "gone:<number>:<family>:<queue>",
+        "ZSET",
+        "ids of messages that have to go yet, of a worklist that is gone",
+    ),
     Key("feed:<queue>", "HASH", "of a feed: groups_ever, has_chosen_ids"),
     Key("order:<queue>", "ZSET", "id by place, in a feed"),
     Key("bodies:<queue>", "HASH", "id -> body, in a feed"),
@@ -80,7 +89,11 @@ KEYS: Final = (
     Key("deliveries:<length>:<queue>:<group>", "ZSET", "id by deliveries, where they are not 1"),
     Key("detached:<length>:<queue>:<group>", "ZSET", "as held, of messages that were flushed"),
     Key("detached_expiries:<length>:<queue>:<group>", "ZSET", "when the lives of those end (ms)"),
-    Key("timers", "ZSET", "kind:names of a subscription or a batch, by when it is next due (ms)"),
+    Key(
+        "timers",
+        "ZSET",
+        "kind:names of a subscription, batch or gone queue, by when it is due (ms)",
+    ),
     Key("subscription:<length>:<queue>:<subscription>", "HASH", "epoch, which claims it has, …"),
     Key("claim:<number>:<length>:<queue>:<subscription>", "HASH", "state, messages, plays, …"),
     Key("claim_rows:<number>:<length>:<queue>:<subscription>", "LIST", "chunks of packed rows"),
@@ -113,6 +126,21 @@ KEYS: Final = (
         "stage_todo:<length>:<queue>:<length>:<sink>:<number>:<run>",
         "LIST",
         "pieces that have to move yet, of a batch that is decided",
+    ),
+)
+
+# Of queues of items: they begin with the queue's name as it is, because they are the keys that the
+# clients of Redis Work Queue use.
+ITEM_KEYS: Final = (
+    Key("<queue>:queue", "LIST", "ids; new ones on the left, the first one on the right"),
+    Key("<queue>:processing", "LIST", "ids that a worker has; the one leased last on the left"),
+    Key("<queue>:item:<id>", "STRING", "the data; an item is there as long as this is"),
+    Key("<queue>:lease:<id>", "STRING", "is there while the lease runs; Redis removes it then"),
+    Key("<queue>:leased_by_session:<id>", "STRING", "the same, where older clients look for it"),
+    Key(
+        "<queue>:cleaning",
+        "LIST",
+        "ids that a cleaner of older clients is moving; brokers add none",
     ),
 )
 
@@ -155,9 +183,7 @@ def guarded_keys(key: bytes, is_recorded: bool = True) -> Sequence[bytes]:
 @lru_cache(maxsize=SLOTS)
 def slot_of_key(key: bytes) -> int:
     """The slot where a cluster has this key."""
-    start = key.find(b"{")
-    end = key.find(b"}", start)
-    return slot_of(key[start + 1 : end] if 0 <= start < end - 1 else key)
+    return slot_of(key)
 
 
 def slot_of_tag(tag: bytes) -> int:

@@ -1,6 +1,6 @@
 """The operations that look at worklists, as steps.
 
-Called by   store.py (RUNNERS), worklists.py (views).
+Called by   runners.py, worklists.py (views).
 Calls       the scripts show, find_queues, browse, look_at, find_key, scan_queues, scan_messages.
 
 A scan goes through the slots in order, and in each from number to number: queues have numbers in
@@ -43,7 +43,7 @@ from quinque.stores.redis.keys import SLOTS, slot_key, slot_of_id
 from quinque.stores.redis.slots import known_slots
 
 _AWAITED_MS: Final = 60_000  # whoever waits longer looks again before that (served.py)
-_SCAN_MOST: Final = 1 << 31  # Lua would write more as 4.6e+18, which is no whole number to Redis
+SCAN_MOST: Final = 1 << 31  # Lua would write more as 4.6e+18, which is no whole number to Redis
 
 _STATES: Final = {state.name.lower().encode(): state for state in State}
 _WORDS: Final = {state: word for word, state in _STATES.items()}
@@ -173,7 +173,9 @@ def scan_queues(op: ScanQueues, edge: Edge) -> Steps:
         names.extend(found)
         names.extend(name for name in idle if name in edge.watched)
 
-    cursor = yield from _scan("scan_queues", op.cursor, min(op.count, _SCAN_MOST), edge, make, read)
+    cursor = yield from scan_slots(
+        "scan_queues", op.cursor, min(op.count, SCAN_MOST), edge, make, read
+    )
     return cursor, list(dict.fromkeys(names))  # a queue may lie in several slots
 
 
@@ -188,13 +190,13 @@ def scan_messages(op: ScanMessages, edge: Edge) -> Steps:
     def read(found: list[list[Any]]) -> None:
         views.extend(map(message_view, found))
 
-    cursor = yield from _scan(
-        "scan_messages", op.cursor, min(op.count, _SCAN_MOST), edge, make, read
+    cursor = yield from scan_slots(
+        "scan_messages", op.cursor, min(op.count, SCAN_MOST), edge, make, read
     )
     return cursor, views
 
 
-def _scan(
+def scan_slots(
     script: str,
     cursor: int,
     count: int,

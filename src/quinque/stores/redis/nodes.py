@@ -1,6 +1,6 @@
 """The brokers that share the store: what each is called, where it is, when it was last heard of.
 
-Called by   store.py (RUNNERS), worklists.py (a broker that leaves has others accept messages),
+Called by   runners.py, worklists.py (a broker that leaves has others accept messages),
             served.py (beats once a second, and a last word).
 Calls       the scripts look_at_node, set_node, beat and forget_node.
 

@@ -1,6 +1,6 @@
 """A queue in the order of places, page by page: BrowsePlaces and DividePlaces, as steps.
 
-Called by   served.py (RUNNERS).
+Called by   runners.py.
 Calls       the scripts browse_places, leased_places and divide_places.
 
 A page is made of chunks, one by each call of a script, so that Redis never stands still for long.

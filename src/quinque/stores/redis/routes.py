@@ -67,6 +67,10 @@ class Routes:
             raise StoreUnavailable(f"Redis: {why}")
 
     @property
+    def is_cluster(self) -> bool:
+        return self._url.kind == "cluster"
+
+    @property
     def is_idle(self) -> bool:
         return not self._waiting and all(courier.is_idle for courier in self._couriers.values())
 

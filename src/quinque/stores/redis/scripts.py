@@ -1,48 +1,24 @@
 """The Lua scripts, and what the errors they answer with mean.
 
 Called by   store.py.
-Calls       nothing; it reads scripts/*.lua when it is imported.
-
-A line `-- include lib/name.lua` stands for that file, once; includes may include. Numbers that have
-a name, `local NAME = 1`, are written where the name is: all of a script is carried out at every
-call, and each local that a function uses makes it dearer to make that function.
+Calls       script_texts.py, when it is imported.
 
 Not here: what a script is called with (feeds.py, worklists.py, looks.py).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from hashlib import sha1
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from quinque.errors import BY_CODE, NotDone, QuinqueError, StoreUnavailable, error_told
-
-FOLDER: Final = Path(__file__).parent / "scripts"
-_INCLUDE: Final = re.compile(r"^-- include (lib/\w+\.lua)$")
-_NUMBERS: Final = re.compile(r"^local ([A-Z][A-Z_, ]*) = ([\d.^, ]+?)(?: *--.*)?$", re.MULTILINE)
+from quinque.stores.redis.script_texts import FOLDER, script_text
 
 
 class Script(NamedTuple):
     text: bytes
     sha: bytes
-
-
-def script_text(path: Path) -> str:
-    """The file with all it includes, each once, before it is used; numbers have no names."""
-    text = "\n".join(_lines(path, set()))
-    numbers: dict[str, str] = {}
-    for names, values in _NUMBERS.findall(text):
-        numbers.update(zip(names.split(", "), values.split(", "), strict=True))
-    if not numbers:
-        return text
-    # What is quoted, or a comment, stays as it is.
-    word = re.compile(rf"'[^'\n]*'|--[^\n]*|\b({'|'.join(numbers)})\b")
-    return word.sub(
-        lambda found: f"({numbers[found[1]]})" if found[1] else found[0], _NUMBERS.sub("", text)
-    )
 
 
 def error_of(text: str) -> QuinqueError:
@@ -53,16 +29,6 @@ def error_of(text: str) -> QuinqueError:
     if code not in BY_CODE:
         return StoreUnavailable(f"Redis answered: {text}; the effect is unknown")
     return error_told(text)
-
-
-def _lines(path: Path, seen: set[str]) -> Iterator[str]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        include = _INCLUDE.match(line)
-        if include is None:
-            yield line
-        elif include[1] not in seen:
-            seen.add(include[1])
-            yield from _lines(FOLDER / include[1], seen)
 
 
 def _load(path: Path) -> Script:

@@ -1,8 +1,8 @@
 """The Redis store as a broker uses it: it answers later, and nobody else waits meanwhile.
 
 Called by   server/ for every operation, cli/serve.py to open and close it, store.py.
-Calls       the steps of operations, routes.py (calls on their way), wakeups.py (what other brokers
-            did).
+Calls       runners.py (the steps of an operation), routes.py (calls on their way), wakeups.py (what
+            other brokers did).
 
 All that matters is in Redis, so there is nothing to commit. What is known here besides is when
 something is next due in which slot. An operation's steps go on when the calls they asked for have
@@ -31,42 +31,19 @@ from quinque.stores.base import Fsync
 from quinque.stores.clock import Clock
 from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
-from quinque.stores.redis import (
-    claims,
-    copy_mark,
-    feeds,
-    looks,
-    nodes,
-    pages,
-    records,
-    stages,
-    taking,
-    ticks,
-    worklists,
-)
+from quinque.stores.redis import copy_mark, items, nodes, records, ticks
 from quinque.stores.redis.alarms import SlotAlarms
-from quinque.stores.redis.calls import Call, Runner, Steps
+from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.clock import FollowingClock
 from quinque.stores.redis.courier import Outcome
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import slot_of_id, slot_of_key, tags
 from quinque.stores.redis.routes import Routes
+from quinque.stores.redis.runners import steps_of
 from quinque.stores.redis.scripts import error_of
 from quinque.stores.redis.slots import look_at_slots, note_call, unknown_slots
 from quinque.stores.redis.urls import parse_store_url
 from quinque.stores.redis.wakeups import Wakeups
-
-RUNNERS: Final[dict[type[Op], Runner]] = {
-    **feeds.RUNNERS,
-    **taking.RUNNERS,
-    **worklists.RUNNERS,
-    **looks.RUNNERS,
-    **nodes.RUNNERS,
-    **claims.RUNNERS,
-    **stages.RUNNERS,
-    **pages.RUNNERS,
-    **records.RUNNERS,
-}
 
 _TICK_SLOTS: Final = 10  # looked at in one tick
 _ROUND_S: Final = 1.0  # how often a broker asks for what nobody told it
@@ -127,6 +104,7 @@ class ServedRedisStore:
         follows = None if clock is not None else FollowingClock()
         store = cls(routes, Edge(clock or follows or FollowingClock(), chance, node), follows)
         store.edge.keeping = keeping or Keeping()
+        store.edge.is_cluster = routes.is_cluster
         try:
             await store._learn(is_alone)
         except QuinqueError:
@@ -141,6 +119,9 @@ class ServedRedisStore:
                 ended=store._hear_of_end,
                 spread=store._look_at_partitions,
                 missed=store._look_again,
+            )
+            store.edge.foreign.begin(
+                loop, lambda: store.watched, store._find_foreign, store._hear_of_end
             )
             store._round = loop.call_later(_ROUND_S, store._look_round)
         return store
@@ -167,7 +148,7 @@ class ServedRedisStore:
         """As stores/base.py says."""
         if isinstance(op, LookAtNode):
             return self.edge.node
-        return self.start(RUNNERS[type(op)](op, self.edge))
+        return self.start(steps_of(op, self.edge))
 
     def start(self, steps: Steps) -> Pending:
         """The steps are under way."""
@@ -211,6 +192,7 @@ class ServedRedisStore:
         """Everything under way has come back; the store may be opened again."""
         if self._round is not None:
             self._round.cancel()
+        self.edge.foreign.end()
         if self._wakeups is not None:
             await self._wakeups.close()
             self._start_unasked(nodes.retire(self.edge))
@@ -326,6 +308,9 @@ class ServedRedisStore:
         if name in self.watched:
             self.ready.add(name)
             self.on_ready()
+
+    def _find_foreign(self, names: list[bytes]) -> Pending:
+        return self.start(items.look_for_foreign(names))
 
     def _look_again(self) -> None:
         """Notices may have been missed: whoever waits looks again."""

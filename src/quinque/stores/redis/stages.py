@@ -1,13 +1,14 @@
 """The operations by which many messages are put once, as steps.
 
-Called by   store.py (RUNNERS), ticks.py (settle_stages).
+Called by   runners.py, ticks.py (settle_stages).
 Calls       the scripts stage_…, nodes.py (who accepts a message).
 
 A batch lies in the slot of its queue's name, and what is published goes there, also if the queue is
 spread: so one script moves messages and says that they have moved.
 
 What is staged is kept in pieces that a script can move without making others wait, and ids of
-messages in worklists are drawn when they are staged. Then a piece moves within Redis.
+messages in worklists are drawn when they are staged, unless they are numbers. Then a piece moves
+within Redis.
 
 Not here: what the scripts do (scripts/), how a chunk is packed (model/stage_ops.py).
 """
@@ -154,7 +155,7 @@ def _packed(op: Stage, runs: Sequence[Run], edge: Edge, node_id: bytes) -> bytes
     listed: list[list[Any]] = []
     for run in runs:
         ids: list[bytes] = []
-        if op.family.is_worklist:
+        if op.family.is_worklist and not op.family.numbers_ids:
             terms = Terms(run.ttl_ms, run.delay_ms, run.retry_ms, run.max_deliveries)
             ids = edge.new_ids(slot_of(op.queue), len(run.bodies), terms, node_id)
         listed.append([*run[:5], ids, run.bodies])

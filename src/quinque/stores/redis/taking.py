@@ -1,11 +1,13 @@
 """Handing out messages of worklists: Take, as steps.
 
-Called by   store.py (RUNNERS).
+Called by   runners.py.
 Calls       the scripts take, takeable and find_busy; spread.py.
 
 From one slot, messages are taken at once. From several, all are asked at the same time how much
 they have, and then each for its share, so that one comes from each worklist in turn. What somebody
-else took in between is missing then; when it was all, they are asked again.
+else took in between is missing then; when it was all, they are asked again. Where one worklist is
+to be drained before the next, the first is drained at once, and then those that have something, one
+after the other.
 
 Not here: waiting for something to take (server/waiters.py).
 """
@@ -40,7 +42,7 @@ class Spot(NamedTuple):
 
 def take(op: Take, edge: Edge) -> Steps:
     node: NodeView = yield from known_node(edge)
-    makes = not node.is_leaving and not op.patterns
+    makes = not (node.is_leaving or op.patterns or op.family.is_lasting)
     names: Sequence[bytes] = op.queues
     if op.patterns:
         names = yield from _matching(op, edge)
@@ -49,10 +51,34 @@ def take(op: Take, edge: Edge) -> Steps:
         spots = [Spot(edge.spread.read_slots(names[0])[0], names[0])]
         found = yield _calls(op, edge, spots, [min(op.count, RESERVE_MOST)], makes)
         given = _deliveries(found[0])
+    elif op.is_drained:
+        given = yield from _drain(op, edge, names)
     elif names:
         given = yield from _take_from_many(op, edge, names, makes)
     if not given and op.is_waiting and node.is_leaving:
         raise Leaving
+    return given
+
+
+def _drain(op: Take, edge: Edge, names: Sequence[bytes]) -> Steps:
+    given: list[WorkDelivery] = []
+    most, room_bytes = min(op.count, RESERVE_MOST), RESERVE_MOST_BYTES
+    found_in = (Spot(slot, name) for name in names for slot in edge.spread.read_slots(name))
+    spots = list(dict.fromkeys(found_in))
+    counts: dict[Spot, Any] = dict.fromkeys(spots[:1], most)
+    for at, spot in enumerate(spots):
+        if len(given) == most or room_bytes <= 0:
+            break
+        if at == 1:
+            counts = yield from _takeable(op, edge, spots[1:], may_fail=True)
+        count, some = counts[spot], []
+        if isinstance(count, QuinqueError) and not given:
+            raise count
+        if not isinstance(count, QuinqueError) and count > 0:
+            found = yield _calls(op, edge, [spot], [most - len(given)], makes=False)
+            some = _deliveries(found[0])
+        given += some
+        room_bytes -= sum(len(delivery.body) for delivery in some)
     return given
 
 
@@ -88,21 +114,24 @@ def _take_where_believed(op: Take, edge: Edge, queue: bytes) -> Steps:
     return given
 
 
-def _takeable(op: Take, edge: Edge, spots: Sequence[Spot]) -> Steps:
-    """How many each could hand out; -1 for one that is not there."""
-    by_slot: dict[int, list[Spot]] = {}
+def _takeable(op: Take, edge: Edge, spots: Sequence[Spot], *, may_fail: bool = False) -> Steps:
+    """How many each could hand out; -1 for one that is not there, and if it `may_fail` the error of
+    one that cannot be asked."""
+    groups: dict[object, list[Spot]] = {}
     for spot in spots:
-        by_slot.setdefault(spot.slot, []).append(spot)
+        groups.setdefault(spot if may_fail else spot.slot, []).append(spot)
     calls = []
     most = min(op.count, RESERVE_MOST)
-    for slot, some in by_slot.items():
+    for some in groups.values():
         argv: list[Arg] = [op.family.code, edge.now_ms(), SETTLE_MOST, most]
         for spot in some:
             argv += [spot.queue, int(spot.queue in edge.watched)]
-        calls.append(Call("takeable", [slot_key(slot)], argv))
+        calls.append(Call("takeable", [slot_key(some[0].slot)], argv, may_fail=may_fail))
     replies = yield calls
-    rows = zip(by_slot.values(), replies, strict=True)
-    counted = {spot: n for some, row in rows for spot, n in zip(some, row, strict=True)}
+    counted: dict[Spot, Any] = {}
+    for some, row in zip(groups.values(), replies, strict=True):
+        is_error = isinstance(row, QuinqueError)
+        counted.update((spot, row if is_error else row[at]) for at, spot in enumerate(some))
     return {spot: counted[spot] for spot in spots}
 
 

@@ -1,8 +1,8 @@
 """What is done slot by slot and for no client: opening, what time made due, facts for INFO.
 
 Called by   store.py.
-Calls       claims.py and feeds.py (settle those), records.py (facts); the scripts open, due, settle
-            and info.
+Calls       claims.py, feeds.py and cleaning.py (settle those), records.py (facts); the scripts
+            open, due, settle and info.
 
 Not here: when a slot has something due (alarms.py).
 """
@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from quinque.model.families import BY_CODE
+from quinque.model.families import BY_CODE, ITEMS
 from quinque.model.limits import SETTLE_MOST
-from quinque.stores.redis import claims, feeds, records, stages
+from quinque.stores.redis import claims, cleaning, feeds, records, stages, whole_queues
 from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import PARTITIONS, slot_key
@@ -54,10 +54,13 @@ def tick(slot: bytes, edge: Edge) -> Steps:
     now_ms = edge.now_ms()
     (due,) = yield [Call("due", [slot], [now_ms, _QUEUES_MOST])]
     names = {True: [], False: []}  # type: dict[bool, list[bytes]]
+    item_queues: list[bytes] = []
     timer = b""
     for name, code in zip(due[::2], due[1::2], strict=True):
         if int(code) == _TIMER:
             timer = name
+        elif int(code) == ITEMS.code:
+            item_queues.append(name)
         else:
             names[BY_CODE[int(code)].is_worklist].append(name)
     calls: list[Call] = []
@@ -70,8 +73,12 @@ def tick(slot: bytes, edge: Edge) -> Steps:
         calls.append(feeds.settle_call(slot, names[False], edge))
     if calls:
         yield calls
+    if item_queues:
+        yield from cleaning.settle_items(slot, item_queues, edge)
     if timer == b"claim":
         yield from claims.settle_claims(slot, edge)
+    elif timer == b"gone":
+        yield from whole_queues.sweep(slot, edge)
     elif timer:
         yield from stages.settle_stages(slot, edge)
 
@@ -81,9 +88,9 @@ def info(edge: Edge) -> Steps:
     facts: Counter[str] = Counter(dict.fromkeys(("queues", "messages", *_FACTS), 0))
     slots: list[int] = yield from known_slots(edge)
     rows = yield [Call("info", [slot_key(slot)], [edge.now_ms()]) for slot in slots]
-    for queues, worklists, jobs, events, *more in rows:
-        counts = (worklists, jobs, *more)
-        facts.update(queues=queues, messages=jobs + events)
+    for queues, worklists, messages, numbered, events, *more in rows:
+        counts = (worklists, messages - numbered, *more)
+        facts.update(queues=queues, messages=messages + events)
         facts.update(dict(zip(_FACTS, counts, strict=True)))
     of_record: dict[str, int | str] = yield from records.facts(edge)
     return {**facts, **of_record, "fsync": edge.fsync}

@@ -1,6 +1,6 @@
 """The operations that change worklists, as steps.
 
-Called by   store.py (RUNNERS).
+Called by   runners.py.
 Calls       the scripts of those names, nodes.py (who accepts a message).
 
 A queue lies in one slot, or in several that are alike (spread.py). What is about messages of
@@ -37,7 +37,7 @@ from quinque.model.work_ops import (
 )
 from quinque.stores.redis.calls import NOT_WAITED, Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.keys import PARTITIONS, slot_key, slot_of_id
+from quinque.stores.redis.keys import PARTITIONS, slot_key, slot_of, slot_of_id
 from quinque.stores.redis.looks import look_at, queue_view, whole_view
 from quinque.stores.redis.nodes import known_node, stand_in
 from quinque.stores.redis.slots import known_slots
@@ -64,12 +64,10 @@ def add(op: Add, edge: Edge) -> Steps:
     node: NodeView = yield from known_node(edge)
     if node.is_leaving:
         node = yield from stand_in(edge)
-    slot = (
-        edge.spread.next_slot(op.queue)
-        if op.key is None
-        else edge.spread.slot_of_message_key(op.queue, op.key)
-    )
-    ids = edge.new_ids(slot, len(op.bodies), op.terms, node.node_id)
+    slot = _slot_to_add(op, edge)
+    ids = [b""] * len(op.bodies)  # where they are numbered, the script makes them
+    if not op.family.numbers_ids:
+        ids = edge.new_ids(slot, len(op.bodies), op.terms, node.node_id)
     family, now_ms, queue, is_waited, settle_most = about_queue(op.family, op.queue, edge)
     # Each partition takes its share.
     most = -(-op.max_length // edge.spread.partitions(op.queue))
@@ -94,8 +92,16 @@ def add(op: Add, edge: Edge) -> Steps:
         raise
     if isinstance(reply, bytes):
         return [reply]
-    edge.stamp_us = max(edge.stamp_us, reply + len(ids) - 1)
-    return ids
+    edge.stamp_us = max(edge.stamp_us, reply[0] + len(ids) - 1)
+    return reply[1] if op.family.numbers_ids else ids
+
+
+def _slot_to_add(op: Add, edge: Edge) -> int:
+    if op.family.numbers_ids:
+        return slot_of(op.queue)
+    if op.key is None:
+        return edge.spread.next_slot(op.queue)
+    return edge.spread.slot_of_message_key(op.queue, op.key)
 
 
 def _add_to(slot: int, op: Add, argv: Sequence[Arg]) -> Steps:
@@ -165,10 +171,12 @@ def configure(op: Configure, edge: Edge) -> Steps:
 
 def _check_partitions(op: Configure, edge: Edge) -> Steps:
     """Raises BadRequest for partitions of a worklist whose rate is limited: they could not keep to
-    one limit together."""
+    one limit together; and of one whose ids do not tell where a message lies."""
     partitions = edge.spread.partitions(op.queue) if op.partitions is None else op.partitions
     if partitions == 1:
         return
+    if op.family.owns_ids:
+        raise BadRequest(f"a queue of the family {op.family.name} has one partition")
     limited = op.rate is not None and op.rate[0] > 0
     if op.rate is None:
         view: QueueView | None = yield from look_at(LookAt(op.family, op.queue), edge)

@@ -15,8 +15,9 @@
 --         12  has_key          1 = there is one message, and it lives under a key
 --         13  key              that key
 --         14  settle_most      settle so many of each kind first
---         15.. id, body        of each message
--- RETURNS  the id of the message that lives under the key already, or the first message's place
+--         15.. id, body        of each message; ids of a family that numbers them are made here
+-- RETURNS  the id of the message that lives under the key already, or a list: the first message's
+--          place, and the ids that were made
 -- ERRORS   WRONGTYPE           the name belongs to another family
 --          MAXLEN              so many are ready
 --          PAUSED              the worklist takes nothing
@@ -75,4 +76,5 @@ local terms = {
   replicas = replicas,
   key = has_key and message_key,
 }
-return work_answer(work_put_in(list, terms, ids, bodies, from_us, NONE))
+local place, made = work_put_in(list, terms, ids, bodies, from_us, NONE)
+return work_answer({place, list.is_reliable and made or nil})

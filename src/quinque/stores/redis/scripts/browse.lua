@@ -15,6 +15,8 @@
 
 -- include lib/work_body.lua
 -- include lib/work_find.lua
+-- include lib/work_is_over.lua
+-- include lib/work_load.lua
 -- include lib/work_message_view.lua
 -- include lib/work_answer.lua
 

@@ -66,7 +66,7 @@ end
 -- another family.
 local function from_queue()
   if count == 0 then
-    return find_queue(slot, queue, subscription.family) ~= nil and claim_chunk(), true
+    return find_queue(slot, queue, subscription.family, now_ms) ~= nil and claim_chunk(), true
   elseif subscription.is_worklist then
     local list = work_find(slot, queue, subscription.family, now_ms, settle_most, is_waited)
     if not list then

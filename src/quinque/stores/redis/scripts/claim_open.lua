@@ -28,7 +28,7 @@ local family, is_worklist, group = ARGV[5], ARGV[6] == '1', ARGV[7]
 local subscription = claim_find(slot, queue, ARGV[3], now_ms, settle_most)
 -- Messages that have not gone back yet are as good as claimed.
 local has_open = subscription and subscription.closing <= subscription.last
-if find_queue(slot, queue, family) == nil or (has_open and subscription.family ~= family) then
+if find_queue(slot, queue, family, now_ms) == nil or (has_open and subscription.family ~= family) then
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 if not subscription then

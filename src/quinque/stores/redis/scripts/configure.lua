@@ -18,6 +18,7 @@
 -- include lib/work_find.lua
 -- include lib/work_make.lua
 -- include lib/work_view.lua
+-- include lib/work_wake.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])

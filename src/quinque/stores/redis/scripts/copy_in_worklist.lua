@@ -24,6 +24,14 @@ for at = 5, #ARGV, 2 do
   redis.call('HSET', slot .. 'worklist:' .. queue, ARGV[at], ARGV[at + 1])
 end
 opened[slot .. queue] = nil
-work_open(slot, queue, at_ms).is_changed = true
+local list = work_open(slot, queue, at_ms)
+list.is_changed = true
 copy_time(slot, at_ms, stamp_us)
+if list.is_reliable then
+  -- No id that was made elsewhere is later than the last moment there.
+  local last_ms = math.max(at_ms, math.floor(stamp_us / 1000)) + 1
+  if last_ms > tonumber(string.match(redis.call('HGET', KEYS[1], 'last_id') or '0', '^%d+')) then
+    redis.call('HSET', KEYS[1], 'last_id', string.format('%d-0', last_ms))
+  end
+end
 return work_answer(false)

@@ -7,14 +7,15 @@
 --          3  count            so many at most
 --          4  room_bytes       and no more once the bodies are so large
 -- RETURNS  id, place, ttl_ms, delay_ms, retry_ms, max_deliveries, replicas, key (nothing = it has
---          none), state, expires_ms, due_ms, nacks, requeues, deliveries, is_new, reason, body of
---          each
+--          none), state, expires_ms, due_ms (where the order of deliveries is kept, of a leased one
+--          its turn), nacks, requeues, deliveries, is_new, reason, body of each
 -- ERRORS   none
 -- SAME AS  stores/embedded/kept.py:kept_in_worklist
 
 -- include lib/answer.lua
 -- include lib/work_body.lua
 -- include lib/work_load.lua
+-- include lib/work_turns.lua
 
 local slot, queue = slot_prefix(KEYS[1]), ARGV[1]
 local from, count, room_bytes = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -34,6 +35,7 @@ for _, message in ipairs(work_load(slot, ids, 0)) do
     break
   end
   local terms, body = message.terms, work_body(slot, message)
+  local turn = message.list.is_reliable and message.turn
   room_bytes = room_bytes - #body
   rows[#rows + 1] = {
     message.id,
@@ -46,7 +48,7 @@ for _, message in ipairs(work_load(slot, ids, 0)) do
     terms.key,
     message.state,
     message.expires_ms,
-    message.due_ms,
+    turn and turn - TURNS_FROM or message.due_ms,
     message.nacks,
     message.requeues,
     message.deliveries,

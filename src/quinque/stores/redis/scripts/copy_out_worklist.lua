@@ -3,7 +3,7 @@
 -- KEYS     1  slot       HASH  the worklist's slot
 -- ARGV     1  queue            the worklist, which is there
 -- RETURNS  since_ms, active_ms, came, went, is_paused_in, is_paused_out, max_deliveries, rate_count,
---          rate_ms, rate_full_us
+--          rate_ms, rate_full_us, ends_ms
 -- ERRORS   none
 -- SAME AS  stores/embedded/kept.py:worklist_kept
 
@@ -23,4 +23,5 @@ return answer({
   list.rate_count,
   list.rate_ms,
   list.rate_full_us,
+  list.ends_ms,
 })

@@ -9,6 +9,7 @@
 
 -- include lib/answer.lua
 -- include lib/claim_names.lua
+-- include lib/items_count.lua
 -- include lib/stage_names.lua
 
 local slot = slot_prefix(KEYS[1])
@@ -18,6 +19,9 @@ local owners = redis.call('HGETALL', slot .. 'queues')
 for at = 1, #owners, 2 do
   local name = owners[at]
   local count = 0
+  if owners[at + 1] == '4' then
+    count = items_count(name)
+  end
   for _, kind in ipairs({'order', 'expires', 'dead'}) do
     count = count + redis.call('ZCARD', slot .. kind .. ':' .. name)
   end

@@ -10,7 +10,12 @@
 -- SAME AS  engine/work/decide.py:finish
 
 -- include lib/argv_rest.lua
--- include lib/work_find_messages.lua
+-- include lib/many.lua
+-- include lib/work_is_due.lua
+-- include lib/work_kept.lua
+-- include lib/work_open.lua
+-- include lib/work_remove.lua
+-- include rarely lib/work_find_messages.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])

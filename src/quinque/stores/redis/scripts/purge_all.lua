@@ -10,26 +10,11 @@
 -- SAME AS  stores/embedded/work_operations.py:_purge_all
 
 -- include lib/work_purge.lua
--- include lib/work_forget.lua
--- include lib/work_make.lua
+-- include lib/work_reset.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-
--- The worklist is gone, and what was set for it. One of which messages are claimed is as if it were
--- new; keys that are left are theirs.
-local function forget(name)
-  local claimed = tonumber(redis.call('HGET', slot .. 'worklist:' .. name, 'claimed') or 0)
-  local keys = claimed > 0 and redis.call('HGETALL', slot .. 'keys:' .. name) or {}
-  work_forget(slot, name)
-  opened[slot .. name] = nil
-  if claimed > 0 then
-    work_make(slot, name, family, now_ms)
-    redis.call('HSET', slot .. 'worklist:' .. name, 'claimed', claimed)
-    many('HSET', slot .. 'keys:' .. name, keys)
-  end
-end
 
 local living, looked = 0, 0
 for _, name in ipairs(redis.call('ZRANGE', slot .. 'worklists', 0, most - 1)) do
@@ -43,7 +28,8 @@ for _, name in ipairs(redis.call('ZRANGE', slot .. 'worklists', 0, most - 1)) do
     if looked >= most then
       break
     end
-    forget(name)
+    opened[slot .. name] = nil
+    work_reset(slot, name, family, now_ms)
     keep_time(slot, now_ms)
   end
 end

@@ -12,6 +12,7 @@
 -- SAME AS  engine/work/decide.py:redrive
 
 -- include lib/work_find.lua
+-- include lib/work_load.lua
 -- include lib/work_redrive.lua
 -- include lib/work_answer.lua
 

@@ -27,7 +27,7 @@ for _, name in ipairs(names) do
   if redis.call('HGET', slot .. 'queues', name) == family then
     local list = work_find(slot, name, family, now_ms, settle_most, nil)
     local length = redis.call('ZCARD', slot .. 'ready:' .. name)
-    if least <= length and length <= most then
+    if list and least <= length and length <= most then
       local names_of = list.is_idle and idle or found
       names_of[#names_of + 1] = name
     end

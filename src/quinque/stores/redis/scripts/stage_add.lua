@@ -30,7 +30,7 @@ local family, attempt = ARGV[6], ARGV[7] .. ' ' .. ARGV[8]
 local chunk, messages, body_bytes = attempt .. ' ' .. ARGV[9], ARGV[10], tonumber(ARGV[11])
 local pieces = argv_rest(12)
 
-if find_queue(slot, queue, family) == nil then
+if find_queue(slot, queue, family, now_ms) == nil then
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 local batch = stage_batch(slot, queue, ARGV[3], ARGV[4], ARGV[5], now_ms)

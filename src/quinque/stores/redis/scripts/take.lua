@@ -43,7 +43,7 @@ local given = {}
 for at = 9, #ARGV, 3 do
   local list, name, most = lists[at], ARGV[at], tonumber(ARGV[at + 2])
   if list and most > 0 then
-    if redis.call('ZCOUNT', slot .. 'due:' .. name, '-inf', now_ms) > 0 then
+    if work_is_due(list) and redis.call('ZCOUNT', slot .. 'due:' .. name, '-inf', now_ms) > 0 then
       -- More came back than was settled at once: as much as is taken now, in its order.
       work_settle(list, math.max(SETTLE_MOST_FLOODED, math.min(most, SETTLE_MOST_COUNTING)))
     end

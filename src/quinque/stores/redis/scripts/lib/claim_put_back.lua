@@ -38,7 +38,7 @@ local function claim_put_back(list, messages)
     end
     note(by_place[message.state], message.place, id)
     if message.state ~= 'dead' then
-      note(ends, string.format('%d', message.expires_ms), id)
+      note(ends, string.format('%d', message.expires_ms > 0 and message.expires_ms or NEVER_MS), id)
     end
     if message.state == 'delayed' then
       note(due, string.format('%d', message.due_ms), id)

@@ -67,7 +67,9 @@ local function claim_take(list, claim, most, until_place)
     local place, terms, body = work_unkept(kept[at])
     body = body or redis.call('HGET', slot .. 'bodies', id)
     local attempt, tail = claim_progress(terms, progress[at])
-    if not claim_row(chunk, id, body, attempt, tonumber(place), tonumber(expires[at]), tail) then
+    local expires_ms = tonumber(expires[at])
+    if not claim_row(chunk, id, body, attempt, tonumber(place),
+        expires_ms < NEVER_FROM_MS and expires_ms or 0, tail) then
       break
     end
     if terms.key then

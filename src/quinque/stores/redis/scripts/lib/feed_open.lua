@@ -6,7 +6,7 @@
 -- include lib/find_queue.lua
 
 local function feed_open(feed, family, now_ms, most)
-  local is_ours = find_queue(feed.prefix, feed.queue, family)
+  local is_ours = find_queue(feed.prefix, feed.queue, family, now_ms)
   feed.family, feed.now_ms = is_ours ~= nil and family or nil, now_ms
   if is_ours == false then
     return true

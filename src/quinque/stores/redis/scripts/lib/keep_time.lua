@@ -1,6 +1,7 @@
 -- keep_time(slot, now_ms, ...): a broker that opens the store later goes on from there, whatever its
 -- own clock shows. Called by whatever changes something. Fields of the slot that are to be kept too
 -- may follow, each with its value.
+-- Whoever asks the slot for something anyway may ask for at_ms besides, and set kept_time_ms.
 local kept_time_ms = 0
 
 local function keep_time(slot, now_ms, ...)

@@ -14,6 +14,7 @@ local EXPIRED, DEAD, REMOVED, HELD = 6, 7, 8, 9
 local NONE, LAPSED, NACKED, ASKED, DELAY_OVER, REDRIVEN = 0, 1, 2, 3, 4, 5
 local CLAIM_SETTLED, CLAIM_RELEASED, CLAIM_FORFEITED, CLAIM_SHRUNK = 6, 7, 8, 9
 local DELETED, PURGED, NO_ACK, CLAIMED, STAGED = 10, 11, 12, 13, 14
+local RECOVERED, RENAMED = 15, 16
 
 local is_recording = string.sub(KEYS[2], -5) ~= 'quiet'  -- keys.py:guarded_keys
 local recorded, recorded_slot = {}, nil  -- the fields of each entry, and how many rows it is

@@ -1,6 +1,7 @@
 -- stage_move(target, is_worklist, runs, from_us): messages of a staged piece are in it; how many, and
 -- how many there were: what has an id or a key that is taken is left out. The piece is a list of
--- runs: ttl_ms, delay_ms, retry_ms, max_deliveries, name, ids, bodies.
+-- runs: ttl_ms, delay_ms, retry_ms, max_deliveries, name, ids, bodies. Ids that are numbers are made
+-- when the messages are put in.
 --
 -- stage_target(slot, queue, family, is_worklist, now_ms, settle_most, is_waited): the worklist or feed
 -- that messages are to be put into, false for a worklist that is not there; nothing if the name belongs

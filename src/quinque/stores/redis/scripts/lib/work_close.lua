@@ -7,6 +7,7 @@
 -- include lib/keep_time.lua
 
 local NEVER_MS = 2 ^ 62  -- model/limits.py:NEVER_MS
+local NEVER_FROM_MS = 2 ^ 50  -- no clock comes so far, and turns (lib/work_turns.lua) are beyond it
 local QUEUE_IDLE_MOST_MS = 300000  -- model/limits.py:QUEUE_IDLE_MOST_MS
 
 local function first_score(key)
@@ -18,7 +19,10 @@ local function work_soonest(list)
   local slot, name = list.slot, list.name
   local soonest_ms = math.min(first_score(slot .. 'expires:' .. name),
       first_score(slot .. 'due:' .. name))
-  if soonest_ms == NEVER_MS and work_is_vacant(slot, name) then
+  if list.ends_ms > 0 then
+    soonest_ms = math.min(soonest_ms, list.ends_ms)
+  end
+  if soonest_ms >= NEVER_FROM_MS and not list.is_reliable and work_is_vacant(slot, name) then
     return math.max(list.active_ms, list.spared_ms) + QUEUE_IDLE_MOST_MS
   end
   if list.refused_until_ms > 0 and not list.is_paused_out
@@ -47,8 +51,11 @@ local function work_close()
       local slot, name = list.slot, list.name
       many('HSET', slot .. 'worklist:' .. name, work_changes(list))
       local soonest_ms = work_soonest(list)
-      if soonest_ms >= NEVER_MS then
-        redis.call('ZREM', slot .. 'alarms', name)
+      if soonest_ms >= NEVER_FROM_MS then
+        soonest_ms = 0
+        if list.alarm_ms > 0 then
+          redis.call('ZREM', slot .. 'alarms', name)
+        end
       elseif soonest_ms ~= list.alarm_ms then
         redis.call('ZADD', slot .. 'alarms', string.format('%d', soonest_ms), name)
       end

@@ -5,14 +5,18 @@
 -- include lib/work_close.lua
 -- include lib/work_free_key.lua
 
+local function work_progress_text(message)
+  return string.format('%d %d %d %d ', message.nacks, message.requeues, message.deliveries,
+      message.is_new and 1 or 0) .. message.reason
+end
+
 -- What is known without it, lib/work_load.lua says when, is not kept.
 local function work_keep_progress(message)
   local progress, state = message.list.slot .. 'progress', message.state
   if message.nacks + message.requeues > 0 or message.reason ~= ''
       or message.deliveries ~= (state == 'leased' and 1 or 0)
       or message.is_new ~= (state == 'delayed') then
-    redis.call('HSET', progress, message.id, string.format('%d %d %d %d ', message.nacks,
-        message.requeues, message.deliveries, message.is_new and 1 or 0) .. message.reason)
+    redis.call('HSET', progress, message.id, work_progress_text(message))
     message.has_progress = true
   elseif message.has_progress then
     redis.call('HDEL', progress, message.id)

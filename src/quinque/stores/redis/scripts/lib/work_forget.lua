@@ -5,6 +5,6 @@ local function work_forget(slot, name)
     redis.call('ZREM', slot .. kind, name)
   end
   for _, kind in ipairs({'worklist', 'ready', 'delayed', 'dead', 'due', 'expires', 'keys'}) do
-    redis.call('DEL', slot .. kind .. ':' .. name)
+    redis.call('UNLINK', slot .. kind .. ':' .. name)
   end
 end

@@ -2,8 +2,9 @@
 --
 --   place, terms   as they came; so is the body, unless it is long (lib/work_body.lua)
 --   state          ready, delayed, leased or dead
---   expires_ms     when its life ends; 0 = it is dead
+--   expires_ms     when its life ends; 0 = it does not, or it is dead
 --   due_ms         when its lease or its delay ends; 0 = never
+--   turn           of one that is leased, where the order of deliveries is kept (lib/work_turns.lua)
 --   is_new         until it is ready for the first time
 --
 -- A message of which `progress` has nothing was delivered once if it is leased and never if it is
@@ -31,14 +32,18 @@ local function work_find_states(list, messages, ids)
   for at, message in ipairs(messages) do
     message.expires_ms, message.due_ms = tonumber(expires[at] or 0), tonumber(due[at] or 0)
     if not expires[at] then
-      message.state = 'dead'
+      local is_dead = redis.call('ZSCORE', slot .. 'dead:' .. name, message.id)
+      message.state = is_dead and 'dead' or 'gone'  -- with its worklist: lib/work_end.lua
     elseif not due[at] then
       message.state = 'ready'
     else
       message.state = delayed[at] and 'delayed' or 'leased'
     end
-    if message.due_ms >= NEVER_MS then
-      message.due_ms = 0
+    if message.due_ms >= NEVER_FROM_MS then
+      message.turn, message.due_ms = message.due_ms, 0
+    end
+    if message.expires_ms >= NEVER_FROM_MS then
+      message.expires_ms = 0
     end
   end
 end
@@ -62,7 +67,9 @@ local function work_load(slot, ids, now_ms)
   end
   local progress = many('HMGET', slot .. 'progress', ids)
   for at, message in ipairs(found) do
-    if message then
+    if message and message.state == 'gone' then
+      found[at] = false
+    elseif message then
       message.has_progress = progress[at] and true
       if progress[at] then
         work_read_progress(message, progress[at])

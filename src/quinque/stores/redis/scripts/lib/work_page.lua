@@ -71,10 +71,10 @@ local function work_page(list, chunk, after, till, count, states, leased)
     local expires_ms, due_ms = tonumber(expires[at] or 0), tonumber(due[at] or 0)
     if expires_ms == 0 or expires_ms > list.now_ms then
       local _, terms, body = work_unkept(kept[at])
-      local attempt, tail = work_page_tail(terms, states_of[at], due_ms < NEVER_MS and due_ms or 0,
-          progress[at])
+      local attempt, tail = work_page_tail(terms, states_of[at],
+          due_ms < NEVER_FROM_MS and due_ms or 0, progress[at])
       if not claim_row(chunk, id, body or redis.call('HGET', slot .. 'bodies', id), attempt,
-          places[at], expires_ms, tail) then
+          places[at], expires_ms < NEVER_FROM_MS and expires_ms or 0, tail) then
         return last, false
       end
     end

@@ -1,19 +1,29 @@
 -- work_put_in(list, terms, ids, bodies, from_us, reason): new messages are in the worklist, ready or
 -- delayed, on these terms (as lib/work_terms.lua has them); the place of the first, from_us if that
--- is later than all others of the slot. Why they came goes on record.
+-- is later than all others of the slot, and the ids, which are made here if they are numbers. Why they
+-- came goes on record.
 -- SAME AS engine/work/apply.py:apply_added
 --
 -- include lib/keep_time.lua
 -- include lib/many.lua
+-- include lib/work_close.lua
 -- include lib/work_kept.lua
+-- include lib/work_new_ids.lua
 -- include lib/work_record.lua
 -- include lib/work_wake.lua
 
 local function work_put_in(list, terms, ids, bodies, from_us, reason)
-  local slot, name, now_ms, count = list.slot, list.name, list.now_ms, #ids
-  local last_place = tonumber(redis.call('HGET', slot .. 'slot', 'last_place') or 0)
-  local place = math.max(from_us, last_place + 1)
-  keep_time(slot, now_ms, 'last_place', string.format('%d', place + count - 1))
+  local slot, name, now_ms, count = list.slot, list.name, list.now_ms, #bodies
+  local last = redis.call('HMGET', slot .. 'slot', 'at_ms', 'last_place', 'last_id')
+  kept_time_ms = tonumber(last[1] or 0)
+  local place = math.max(from_us, tonumber(last[2] or 0) + 1)
+  local last_place = string.format('%d', place + count - 1)
+  if list.is_reliable then
+    ids = work_new_ids(last[3] or '0-0', now_ms, count)
+    keep_time(slot, now_ms, 'last_place', last_place, 'last_id', ids[count])
+  else
+    keep_time(slot, now_ms, 'last_place', last_place)
+  end
 
   -- All that is said to Redis is text: it takes long to write numbers of so many digits.
   local text_of_terms = work_terms_text(terms.ttl_ms, terms.delay_ms, terms.retry_ms,
@@ -40,7 +50,7 @@ local function work_put_in(list, terms, ids, bodies, from_us, reason)
     many('ZADD', slot .. kind .. ':' .. name, scored)
   end
 
-  keep_moment('expires', now_ms + terms.ttl_ms)
+  keep_moment('expires', terms.ttl_ms > 0 and now_ms + terms.ttl_ms or NEVER_MS)
   work_record(list, ADDED, reason, ids, sizes)
   if terms.delay_ms > 0 then
     keep_moment('due', now_ms + terms.delay_ms)
@@ -54,5 +64,5 @@ local function work_put_in(list, terms, ids, bodies, from_us, reason)
   end
   list.active_ms = now_ms
   list.is_changed = true
-  return place
+  return place, ids
 end

@@ -14,8 +14,9 @@ local function work_redrive(message)
   work_leave(message)
   message.nacks, message.requeues, message.deliveries = 0, 0, 0
   message.reason = ''
-  message.expires_ms = list.now_ms + terms.ttl_ms
-  redis.call('ZADD', list.slot .. 'expires:' .. list.name, message.expires_ms, message.id)
+  message.expires_ms = terms.ttl_ms > 0 and list.now_ms + terms.ttl_ms or 0
+  redis.call('ZADD', list.slot .. 'expires:' .. list.name,
+      terms.ttl_ms > 0 and message.expires_ms or NEVER_MS, message.id)
   if terms.key then
     if work_key_holder(list, terms.key) then
       local text = work_terms_text(terms.ttl_ms, terms.delay_ms, terms.retry_ms,

@@ -1,49 +1,29 @@
 -- work_take(list, most, room_bytes, jitter_ms, given): up to `most` ready messages of the worklist
 -- are leased and appended to `given`: queue, id, body, nacks, requeues. Returns how many, and the
 -- room that is left; the last body may be larger than it.
--- SAME AS engine/work/decide.py: room_to_take, expired_first, take; engine/work/rate.py
+-- SAME AS engine/work/decide.py: room_to_take, take; engine/work/rate.py
 --
 -- include lib/is_there.lua
--- include lib/work_load.lua
+-- include lib/many.lua
+-- include lib/work_close.lua
 -- include lib/work_is_due.lua
--- include lib/work_is_over.lua
--- include lib/work_remove.lua
--- include lib/work_enter.lua
+-- include lib/work_kept.lua
 -- include lib/work_record.lua
 -- include lib/work_lease_end.lua
 -- include lib/work_takeable.lua
+-- include lib/work_turns.lua
 -- include lib/rate_take.lua
+-- include rarely lib/work_deliver_again.lua
+-- include rarely lib/work_living.lua
 
 local TAKE_MOST = 1000  -- looked at together
-
--- Those of the messages that live; the others are gone.
-local function work_living(list, ids)
-  local living, gone = {}, {}
-  for _, message in ipairs(work_load(list.slot, ids, list.now_ms)) do
-    if work_is_over(message, list.now_ms) then
-      gone[#gone + 1] = message
-    else
-      living[#living + 1] = message.id
-    end
-  end
-  work_remove(list, gone, EXPIRED, NONE)
-  return living
-end
-
--- One that was delivered before, or whose lease was not asked for; how often it came back.
-local function work_deliver_again(list, id, kept)
-  local message = {id = id, list = list, state = 'leased'}
-  work_read_progress(message, kept)
-  message.deliveries = message.deliveries + 1
-  work_keep_progress(message)
-  return message.nacks, message.requeues
-end
 
 -- The first messages are leased and appended to `given`, until there is no room left; for how long
 -- each, ms, and the room.
 local function work_lease(list, ids, room_bytes, jitter_ms, given)
   local slot, spans_ms, held, ends = list.slot, {}, {}, {}
-  local leased, once = {}, {}
+  local leased, once, from, was_delivered = {}, {}, #given + 1, false
+  local turn = list.is_reliable and work_turns(list, #ids)
   local kept = many('HMGET', slot .. 'messages', ids)
   local progress = is_there(slot .. 'progress')
       and many('HMGET', slot .. 'progress', ids) or {}
@@ -60,16 +40,16 @@ local function work_lease(list, ids, room_bytes, jitter_ms, given)
       ends[retry_ms] = string.format('%d', due_ms > 0 and due_ms or NEVER_MS)
     end
     spans_ms[at] = retry_ms
-    local kind = retry_ms > 0 and leased or once
+    local kind = (turn or retry_ms > 0) and leased or once
     kind[#kind + 1] = id
-    held[2 * at - 1], held[2 * at] = ends[retry_ms], id
-    local nacks, requeues = 0, 0
-    if progress[at] then
-      nacks, requeues = work_deliver_again(list, id, progress[at])
-    end
+    held[2 * at - 1], held[2 * at] = turn and string.format('%d', turn + at - 1) or ends[retry_ms], id
+    was_delivered = was_delivered or progress[at]
     local to = #given
     given[to + 1], given[to + 2], given[to + 3] = list.name, id, body
-    given[to + 4], given[to + 5] = nacks, requeues
+    given[to + 4], given[to + 5] = 0, 0
+  end
+  if was_delivered then
+    work_deliver_again(list, ids, progress, given, from)
   end
   if #spans_ms > 0 then
     -- They are the first ones there.

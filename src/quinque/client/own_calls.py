@@ -1,0 +1,187 @@
+"""Operations on worklists whose ids are their own, as requests in RedisRQ's words and as WQ.*.
+
+Called by   broker.py, through CALLS; work_calls.py, for operations that all worklists have.
+Calls       calls.py for the shape of a row.
+
+Not here: the other families (work_calls.py), what a command takes (dialects/redisrq.py,
+workqueue.py, keys.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from quinque.client.calls import Call, Request, as_map, asks
+from quinque.errors import BadArgument, EmptyKey
+from quinque.model.families import BY_NAME, ITEMS, RELIABLE, Family
+from quinque.model.ops import Op
+from quinque.model.own_ops import (
+    RELIABLE_TERMS,
+    AddItems,
+    Complete,
+    ExtendLeases,
+    Inspect,
+    Inspected,
+    Recover,
+)
+from quinque.model.queue_ops import DeleteQueues, FindFamilies
+from quinque.model.work_ops import Add, LookAt, QueueView, ScanQueues, Take, WorkDelivery
+
+# Of one request: far from the most words that a broker takes, and enough to make few of them.
+_WORDS_MOST: Final = 1_000
+_TYPES: Final = {RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name}
+_FAMILIES: Final = {"RELIABLEQ": RELIABLE, **BY_NAME}
+_NO_LIMIT: Final = 1 << 62  # what ScanQueues has for none
+
+
+def add(op: Add) -> list[Request]:
+    """RQ.PUSH; only RedisRQ's elements are added without an id."""
+    _is_of(op, op.family, RELIABLE)
+    if op.terms != RELIABLE_TERMS or op.key is not None or op.max_length:
+        raise BadArgument("RQ.PUSH takes no terms, no key and no limit")
+    return [["RQ.PUSH", op.queue, *some] for some in _parts(op.bodies)]
+
+
+def added(op: Add, replies: list[list[bytes]]) -> list[bytes]:
+    return [id for ids in replies for id in ids]
+
+
+def take(op: Take) -> Request:
+    """RQ.POP or WQ.LEASE."""
+    if op.patterns:
+        raise BadArgument(f"queues of the family {op.family.name} are named, not matched")
+    if op.family is RELIABLE:
+        if len(op.queues) > 1 and not op.is_drained:
+            raise BadArgument("RQ.POP drains one queue after the other")
+        return ["RQ.POP", "COUNT", op.count, *op.queues]
+    if len(op.queues) != 1:
+        raise BadArgument("WQ.LEASE is for one queue")
+    return ["WQ.LEASE", op.queues[0], op.lease_ms, "COUNT", op.count]
+
+
+def taken(op: Take, reply: Any) -> list[WorkDelivery]:
+    if op.family is RELIABLE:
+        return [WorkDelivery(queue, id, body, 0, 0) for queue, id, body in reply]
+    return [WorkDelivery(op.queues[0], id, body, 0, 0) for id, body in reply]
+
+
+def look_at(op: LookAt) -> Request:
+    return ["RQ.INFO" if op.family is RELIABLE else "WQ.LEN", op.queue]
+
+
+def looked_at(op: LookAt, reply: Any) -> QueueView | None:
+    """How many are ready and leased; of all else nothing is told, and 0 stands for that."""
+    if reply is None:
+        return None
+    ready, leased = as_map(reply).values()
+    return QueueView(op.queue, ready, 0, leased, 0, 0, 0, 0, 0, False, False, 0, 0, 0)
+
+
+def scan(op: ScanQueues) -> Request:
+    if op.least or op.most != _NO_LIMIT:
+        raise BadArgument("SCAN does not look at how many messages are ready")
+    return ["SCAN", op.cursor, "COUNT", op.count, "TYPE", _TYPES[op.family]]
+
+
+def _complete(op: Complete) -> list[Request]:
+    if op.is_leased != (op.family is RELIABLE):
+        raise BadArgument("RQ.ACK is for what is leased, and WQ.COMPLETE for all there is")
+    word = "RQ.ACK" if op.family is RELIABLE else "WQ.COMPLETE"
+    if op.family is RELIABLE:
+        return [[word, op.queue, *some] for some in _parts(op.message_ids)]
+    return [[word, op.queue, id] for id in op.message_ids]
+
+
+def _completed(op: Complete, replies: list[Any]) -> list[bool] | None:
+    if op.family is ITEMS:
+        return [bool(reply) for reply in replies]
+    if None in replies:
+        return None
+    done = {id for ids in replies for id in ids}
+    were_so = []
+    for id in op.message_ids:
+        were_so.append(id in done)
+        done.discard(id)
+    return were_so
+
+
+def _recover(op: Recover) -> Request:
+    _is_of(op, op.family, RELIABLE)
+    return ["RQ.RECOVER", op.queue, op.count, op.elapsed_ms]
+
+
+def _recovered(op: Recover, replies: list[Any]) -> list[WorkDelivery] | None:
+    [reply] = replies
+    if reply is None:
+        return None
+    return [WorkDelivery(op.queue, id, body, 0, 0) for id, body in reply]
+
+
+def _inspect(op: Inspect) -> Request:
+    _is_of(op, op.family, RELIABLE)
+    pending = ["PENDING"] if op.is_leased else []
+    return ["RQ.INSPECT", op.queue, *pending, op.start, op.count]
+
+
+def _inspected(op: Inspect, replies: list[Any]) -> list[Inspected] | None:
+    [reply] = replies
+    if reply is None:
+        return None
+    if not op.is_leased:
+        return [Inspected(id, body, 0, 0) for id, body in reply]
+    return [Inspected(id, body, at_ms, deliveries) for id, body, at_ms, _, deliveries in reply]
+
+
+def _add_items(op: AddItems) -> list[Request]:
+    word = "WQ.ADDUNIQUE" if op.is_known_new else "WQ.ADD"
+    pairs = zip(op.message_ids, op.bodies, strict=True)
+    return [[word, op.queue, id, body] for id, body in pairs]
+
+
+def _extend(op: ExtendLeases) -> list[Request]:
+    return [["WQ.EXTEND", op.queue, op.lease_ms, id] for id in op.message_ids]
+
+
+def _each_whether(op: Op, replies: list[Any]) -> list[bool]:
+    """WQ.ADDUNIQUE does not tell, and is believed."""
+    return [bool(reply) for reply in replies]
+
+
+def _find_families(op: FindFamilies) -> list[Request]:
+    return [["TYPE", queue] for queue in op.queues]
+
+
+def _families(op: FindFamilies, replies: list[bytes]) -> list[Family | None]:
+    return [_FAMILIES.get(reply.decode()) for reply in replies]
+
+
+def _delete(op: DeleteQueues) -> Request:
+    _is_of(op, op.family, RELIABLE)
+    return ["DEL", *op.queues]
+
+
+def _parts(items: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    for at in range(0, len(items), _WORDS_MOST):
+        yield items[at : at + _WORDS_MOST]
+
+
+def _is_of(op: Op, family: Family, only: Family) -> None:
+    if family is not only:
+        raise BadArgument(f"{type(op).__name__} has no words for the family {family.name}")
+
+
+CALLS: Final[dict[type[Op], Call]] = {
+    # What is finished already is left alone, and said not to be there.
+    Complete: Call(_complete, _completed, is_safe=True),
+    # Sent again, it would hand out more than was asked for.
+    Recover: Call(lambda op: [_recover(op)], _recovered, is_safe=False),
+    # An item that is there stays; a lease begins anew.
+    AddItems: Call(_add_items, _each_whether, is_safe=True),
+    ExtendLeases: Call(_extend, _each_whether, is_safe=True),
+    # Somebody may have made it anew.
+    DeleteQueues: asks(_delete, int, is_safe=False),
+    # These change nothing.
+    Inspect: Call(lambda op: [_inspect(op)], _inspected, is_safe=True, absent=EmptyKey),
+    FindFamilies: Call(_find_families, _families, is_safe=True),
+}

@@ -1,0 +1,234 @@
+"""The items family, as WQ.* commands: Redis Work Queue's methods, done by the broker.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       args.py, options.py, quick_replies.py.
+
+Redis Work Queue has no server, and so no commands that these could be the same as: its clients work
+keys of Redis. On a Redis store, so do these commands, and they are the same keys.
+
+    WQ.ADD  add_item             WQ.LEASE     lease       WQ.LEN    queue_len, processing
+    WQ.ADDUNIQUE add_unique_item WQ.COMPLETE  complete    WQ.CLEAN  light_clean, deep_clean
+
+Not here: the Python library (quinque.workqueue), the rules (engine/work/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from quinque.dialects.args import read_int, read_name
+from quinque.dialects.command import Command, Session, Wait
+from quinque.dialects.options import Options
+from quinque.dialects.quick_replies import reply_item, reply_share_of_whethers, reply_whether
+from quinque.errors import WrongArity
+from quinque.model.families import ITEMS
+from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
+from quinque.model.own_ops import AddItems, Cleaned, CleanItems, Complete, ExtendLeases
+from quinque.model.work_ops import LookAt, QueueView, Take, WorkDelivery
+from quinque.wire.resp import NULL_ARRAY, OK, Value
+
+
+def parse_add(argv: list[bytes]) -> AddItems:
+    """WQ.ADD queue id data [id data ...]
+
+    Add items at the back, under ids of your own. How many are new; one that is there stays as it
+    is.
+    """
+    if len(argv) % 2:
+        raise WrongArity("WQ.ADD")
+    return AddItems(ITEMS, read_name("queue", argv[1]), _ids(argv[2::2]), argv[3::2])
+
+
+def gather_add(op: AddItems, words: list[bytes]) -> bool:
+    """Requests for one queue are one; if one of the ids is none, they are not."""
+    op.message_ids, op.bodies = _ids(words[::2]), words[1::2]
+    return True
+
+
+def reply_number(were_so: Sequence[bool] | None) -> Value:
+    """For how many it was so."""
+    return sum(were_so or ())
+
+
+def parse_addunique(argv: list[bytes]) -> AddItems:
+    """WQ.ADDUNIQUE queue id data
+
+    Add an item whose id is surely new. If it is not, that item has these data from here on.
+    """
+    queue, id = read_name("queue", argv[1]), _id(argv[2])
+    return AddItems(ITEMS, queue, [id], argv[3:4], is_known_new=True)
+
+
+def reply_ok(were_new: Sequence[bool]) -> Value:
+    """OK, as a simple string."""
+    return OK
+
+
+def parse_lease(argv: list[bytes], session: Session) -> Wait:
+    """WQ.LEASE queue lease-ms [COUNT n] [BLOCK ms]
+
+    Lease the first item, or up to COUNT, for so long. When there is none, with BLOCK, wait for one:
+    so long, or with a negative number for ever.
+    """
+    queue, lease_ms = read_name("queue", argv[1]), _lease_ms(argv[2])
+    take = Take(ITEMS, [queue], lease_ms=lease_ms)
+    timeout_ms = 0
+    options = Options("WQ.LEASE", argv, 3)
+    for word in options:
+        match word:
+            case b"COUNT":
+                take.count = options.number(least=1)
+            case b"BLOCK":
+                timeout_ms = options.number(least=-SPAN_MOST_MS, most=SPAN_MOST_MS)
+            case _:
+                raise options.refused()
+    take.is_waiting = timeout_ms != 0
+    return Wait(take, [queue], b"", timeout_ms if timeout_ms >= 0 else NEVER_MS)
+
+
+def gather_lease(wait: Wait, same: list[bytes]) -> bool:
+    """Requests for an item each, that do not wait for it, are one for as many items."""
+    take = wait.op
+    assert isinstance(take, Take)
+    if take.count != 1 or wait.timeout_ms:
+        return False
+    take.count = len(same)
+    return True
+
+
+def reply_lease(asked: Wait, found: list[WorkDelivery] | None, session: Session) -> Value:
+    """[[id, data], …], without any if there was no wait for one; null when the wait is over."""
+    if found is None:
+        return NULL_ARRAY
+    return [[item.message_id, item.body] for item in found]
+
+
+def parse_complete(argv: list[bytes]) -> Complete:
+    """WQ.COMPLETE queue id [id ...]
+
+    The items are done, and gone, whoever has them. How many there were.
+    """
+    return Complete(ITEMS, read_name("queue", argv[1]), _ids(argv[2:]), is_leased=False)
+
+
+def gather_ids(op: Complete | ExtendLeases, ids: list[bytes]) -> bool:
+    """Requests for one queue are one; if one of the ids is none, they are not."""
+    op.message_ids = _ids(ids)
+    return True
+
+
+def parse_extend(argv: list[bytes]) -> ExtendLeases:
+    """WQ.EXTEND queue lease-ms id [id ...]
+
+    The leases end so long from now, be that later or sooner. How many still ran.
+    """
+    queue, lease_ms = read_name("queue", argv[1]), _lease_ms(argv[2])
+    return ExtendLeases(ITEMS, queue, _ids(argv[3:]), lease_ms)
+
+
+def parse_len(argv: list[bytes]) -> LookAt:
+    """WQ.LEN queue
+
+    How many items are queued, and how many are being processed.
+    """
+    return LookAt(ITEMS, read_name("queue", argv[1]))
+
+
+def reply_len(queue: QueueView | None) -> Value:
+    """{queued: number, processing: number}"""
+    if queue is None:
+        return {"queued": 0, "processing": 0}
+    return {"queued": queue.ready, "processing": queue.leased}
+
+
+def parse_clean(argv: list[bytes]) -> CleanItems:
+    """WQ.CLEAN queue [DEEP] [CURSOR cursor] [COUNT n]
+
+    Bring back what workers abandoned: a slice of about COUNT ids (1000), from the CURSOR of the
+    answer before, until that is 0. DEEP looks at every item. The broker cleans by itself, but not
+    deeply.
+    """
+    clean = CleanItems(ITEMS, read_name("queue", argv[1]), is_deep=False)
+    options = Options("WQ.CLEAN", argv, 2)
+    for word in options:
+        match word:
+            case b"DEEP":
+                clean.is_deep = True
+            case b"CURSOR":
+                clean.cursor = options.number()
+            case b"COUNT":
+                clean.count = options.number(least=1)
+            case _:
+                raise options.refused()
+    return clean
+
+
+def reply_clean(done: Cleaned) -> Value:
+    """{cursor, looked-at, returned, dropped, doubled}, each with its number."""
+    return {
+        "cursor": done.cursor,
+        "looked-at": done.looked_at,
+        "returned": done.returned,
+        "dropped": done.dropped,
+        "doubled": done.doubled,
+    }
+
+
+def _id(text: bytes) -> bytes:
+    return read_name("id", text)
+
+
+def _ids(texts: Sequence[bytes]) -> Sequence[bytes]:
+    for text in texts:
+        _id(text)
+    return texts
+
+
+def _lease_ms(text: bytes) -> int:
+    return read_int("lease-ms", text, least=1, most=SPAN_MOST_MS)
+
+
+def _on_ids(name: str, arity: int, parse: Callable[..., Any]) -> Command:
+    """The ids are the arguments from the last of those that have to be there."""
+    row = Command(name, _ITEMS, "write", arity, parse, reply_number)
+    row.gather, row.reply_each, row.reply_share = gather_ids, reply_whether, reply_share_of_whethers
+    row.varies, row.varies_on = -arity - 1, True
+    return row
+
+
+_ITEMS: Final = ITEMS.name
+COMMANDS: Final = [
+    Command(
+        "WQ.ADD",
+        _ITEMS,
+        "write",
+        -4,
+        parse_add,
+        reply_number,
+        gather=gather_add,
+        reply_each=reply_whether,
+        reply_share=reply_share_of_whethers,
+        varies=2,
+        varies_on=True,
+        words_each=2,
+    ),
+    Command("WQ.ADDUNIQUE", _ITEMS, "write", 4, parse_addunique, reply_ok),
+    Command(
+        "WQ.LEASE",
+        _ITEMS,
+        "write",
+        -3,
+        parse_lease,
+        reply_lease,
+        with_session=True,
+        gather=gather_lease,
+        reply_each=reply_item,
+        varies=0,
+        is_blocking=True,
+    ),
+    _on_ids("WQ.COMPLETE", -3, parse_complete),
+    _on_ids("WQ.EXTEND", -4, parse_extend),
+    Command("WQ.LEN", _ITEMS, "read", 2, parse_len, reply_len),
+    Command("WQ.CLEAN", _ITEMS, "write", -2, parse_clean, reply_clean),
+]

@@ -1,0 +1,130 @@
+"""The operations on worklists whose ids are their own, and the result of each.
+
+Called by   dialects (make operations, read results), stores (carry them out).
+Calls       nothing.
+
+Whoever names an id there names its queue as well, because another queue may have the same id.
+
+Not here: the operations that all worklists share (model/work_ops.py), those on a queue as a whole
+(model/queue_ops.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quinque.model.families import Family
+from quinque.model.ops import Op
+from quinque.model.work_ops import Terms
+
+# They live until they are acked, and a lease ends only when somebody ends it.
+RELIABLE_TERMS: Final = Terms(ttl_ms=0)
+# They live until they are completed; how long a lease runs is said when it is taken.
+ITEM_TERMS: Final = Terms(ttl_ms=0)
+
+
+@dataclass
+class Complete(Op):
+    """The messages are done and gone: all that are there, or with `is_leased` those that are
+    leased. The result says of each whether it was so, the first time it is named; None when there
+    is no such queue."""
+
+    family: Family
+    queue: bytes
+    message_ids: Sequence[bytes]
+    is_leased: bool
+
+
+@dataclass
+class Recover(Op):
+    """Up to `count` leased messages whose last delivery was `elapsed_ms` ago or more are delivered
+    again, those first that have waited longest, and none of them twice. The result has a
+    WorkDelivery for each; it is None when there is no such queue."""
+
+    family: Family
+    queue: bytes
+    count: int
+    elapsed_ms: int
+
+
+@dataclass
+class Inspected:
+    """A message as it is now. What was never delivered has no `delivered_ms` (0), which is when it
+    was delivered last."""
+
+    message_id: bytes
+    body: bytes
+    delivered_ms: int
+    deliveries: int
+
+
+@dataclass
+class Inspect(Op):
+    """Messages from the one at `start` on, `count` of them, fewer when they are large or very many:
+    the ready ones in their order, or the leased ones in the order of their last delivery. A
+    negative `start` counts from the end; before the first there is nothing. None when there is no
+    such queue."""
+
+    family: Family
+    queue: bytes
+    is_leased: bool
+    start: int
+    count: int
+
+
+@dataclass
+class AddItems(Op):
+    """Store messages under ids that the caller chose, at the back; the result says of each whether
+    it is new. One that is there stays where it is and as it is, but with `is_known_new`, where the
+    caller vouches for the ids, it has the new body."""
+
+    family: Family
+    queue: bytes
+    message_ids: Sequence[bytes]
+    bodies: Sequence[bytes]
+    is_known_new: bool = False
+
+
+@dataclass
+class ExtendLeases(Op):
+    """Leases that run still end `lease_ms` from now; the result says of each message whether it is
+    so."""
+
+    family: Family
+    queue: bytes
+    message_ids: Sequence[bytes]
+    lease_ms: int
+
+
+@dataclass
+class Cleaned:
+    """What a slice of cleaning looked at and found, and the cursor to go on with: 0 at the end.
+
+    returned   abandoned items that are in the queue again
+    dropped    ids that were in a list, and whose items are done or never were
+    doubled    ids that were in a list more than once, or in both, and are not any more
+    """
+
+    cursor: int
+    looked_at: int
+    returned: int
+    dropped: int
+    doubled: int
+
+
+@dataclass
+class CleanItems(Op):
+    """A slice of cleaning, about `count` ids: what workers abandoned is in the queue again. Deep
+    cleaning looks at every item, and finds those as well that are in no list. The result is
+    Cleaned.
+
+    A store that nobody else writes to has nothing to clean, and looks at nothing.
+    """
+
+    family: Family
+    queue: bytes
+    is_deep: bool
+    cursor: int = 0
+    count: int = 1_000

@@ -1,0 +1,107 @@
+"""Operations on worklists whose producers choose the ids: adding, extending, cleaning.
+
+Called by   store.py.
+Calls       worklists.py (finds, settles, changes), engine/work/ (rules).
+
+Not here: completing (own_operations.py), handing out (work_taking.py), leases that end
+(worklists.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quinque.engine.claims.views import claimed_among
+from quinque.engine.work import items
+from quinque.engine.work.apply import apply_replaced
+from quinque.engine.work.worklist import Worklist
+from quinque.model.events import Added
+from quinque.model.own_events import REPLACED, Replaced
+from quinque.model.own_ops import AddItems, Cleaned, CleanItems, ExtendLeases
+from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.kept import kept_in_worklist
+from quinque.stores.embedded.worklists import RECORD_BYTES, Worklists, added_bytes
+
+
+class ItemOperations:
+    def __init__(self, lists: Worklists) -> None:
+        self._books = lists.books
+        self._lists = lists
+        self.runners: dict[type, Callable[[Any], Any]] = {
+            AddItems: self._add,
+            ExtendLeases: self._extend,
+            CleanItems: self._clean,
+        }
+
+    def _add(self, op: AddItems) -> list[bool]:
+        books = self._books
+        books.at_ms = now_ms = books.clock.now_us() // 1000
+        queue = self._lists.settled(op.family, op.queue, now_ms)
+        is_new = queue is None
+        if queue is None:
+            queue = Worklist(op.queue, op.family, self._lists.directory, now_ms)
+        claimed: set[bytes] = set()
+        if queue.claimed or is_new:
+            claimed = claimed_among(books.subscriptions, op.queue, op.message_ids)
+        found = items.sort_items(queue, op, claimed)
+        events: list[Added | Replaced] = [
+            *self._replaced(queue, found.other),
+            *items.add(queue, found.new, now_ms, books.next_place()),
+        ]
+        self._put_all(queue, events)
+        if found.new:
+            if is_new:
+                self._lists.keep(queue)
+            self._lists.has_work(queue)
+        books.set_alarm(queue)
+        return found.are_new
+
+    def _replaced(self, queue: Worklist, bodies: dict[bytes, bytes]) -> list[Replaced]:
+        by_id = queue.directory.by_id
+        return [
+            Replaced(REPLACED, *kept_in_worklist(queue, by_id[id], body)[1:])
+            for id, body in bodies.items()
+        ]
+
+    def _put_all(self, queue: Worklist, events: Sequence[Added | Replaced]) -> None:
+        """Journal and apply the events, all of them or none."""
+        books = self._books
+        for number, event in enumerate(events):
+            # The first takes the room of all, so that none of the others is refused.
+            spare_bytes = 0
+            if not number:
+                spare_bytes = SPARE_BYTES + sum(map(_record_bytes, events[1:]))
+            books.journal.append(event, spare_bytes)
+            if isinstance(event, Added):
+                self._lists.put(queue, event)
+            else:
+                old, message = apply_replaced(queue, event, books.journal.body_home())
+                books.bodies.went(old)
+                books.bodies.came([message], [event.body])
+
+    def _extend(self, op: ExtendLeases) -> list[bool]:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        queue = self._lists.settled(op.family, op.queue, now_ms)
+        event = None
+        if queue is not None:
+            event = items.extend(queue, op.message_ids, op.lease_ms, now_ms)
+        if queue is None or event is None:
+            return [False] * len(op.message_ids)
+        self._lists.run_all([(queue, [event])])
+        extended = set(event.ids)
+        return [id in extended for id in op.message_ids]
+
+    def _clean(self, op: CleanItems) -> Cleaned:
+        """There is nothing to clean: nobody else writes here."""
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        self._lists.settled(op.family, op.queue, now_ms)
+        return Cleaned(0, 0, 0, 0, 0)
+
+
+def _record_bytes(event: Added | Replaced) -> int:
+    """Room that is enough for the record of the event."""
+    if isinstance(event, Added):
+        return added_bytes(event)
+    size_bytes = RECORD_BYTES + len(event.queue) + len(event.id) + len(event.body)
+    return size_bytes + len(event.reason)

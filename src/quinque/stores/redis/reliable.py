@@ -1,0 +1,72 @@
+"""The operations on worklists that number their messages, as steps: complete, recover, inspect.
+
+Called by   runners.py.
+Calls       the scripts complete, recover and inspect.
+
+Such a worklist lies in the slot of its name and nowhere else: ids are numbered slot by slot, so an
+id alone tells nobody where to look.
+
+Not here: adding and handing out, which are as in all worklists (worklists.py, taking.py); what is
+about a queue as a whole (whole_queues.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
+from quinque.model.ops import Op
+from quinque.model.own_ops import Complete, Inspect, Inspected, Recover
+from quinque.model.work_ops import WorkDelivery
+from quinque.stores.redis.calls import Call, Runner, Steps
+from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.keys import slot_key, slot_of
+from quinque.stores.redis.worklists import about_queue
+
+_START_MOST: Final = 1 << 53  # a worklist has fewer messages
+
+
+def complete(op: Complete, edge: Edge) -> Steps:
+    ids = list(dict.fromkeys(op.message_ids))
+    argv = [*about_queue(op.family, op.queue, edge), int(op.is_leased), *ids]
+    (reply,) = yield [Call("complete", [_home(op.queue)], argv)]
+    if reply is None:
+        return None
+    if len(ids) == len(op.message_ids):  # none twice, as mostly
+        return [is_done == 1 for is_done in reply]
+    done = {id for id, is_done in zip(ids, reply, strict=True) if is_done}
+    results: list[bool] = []
+    for id in op.message_ids:
+        results.append(id in done)
+        done.discard(id)
+    return results
+
+
+def recover(op: Recover, edge: Edge) -> Steps:
+    count = max(0, min(op.count, RESERVE_MOST))
+    argv = [*about_queue(op.family, op.queue, edge), count, op.elapsed_ms, RESERVE_MOST_BYTES]
+    (row,) = yield [Call("recover", [_home(op.queue)], argv)]
+    if row is None:
+        return None
+    return [WorkDelivery(op.queue, *row[at : at + 4]) for at in range(0, len(row), 4)]
+
+
+def inspect(op: Inspect, edge: Edge) -> Steps:
+    argv = about_queue(op.family, op.queue, edge, SETTLE_MOST_COUNTING)
+    argv += [int(op.is_leased), max(-_START_MOST, min(op.start, _START_MOST))]
+    argv += [max(0, min(op.count, RESERVE_MOST)), RESERVE_MOST_BYTES]
+    (row,) = yield [Call("inspect", [_home(op.queue)], argv)]
+    if row is None:
+        return None
+    return [Inspected(*row[at : at + 4]) for at in range(0, len(row), 4)]
+
+
+def _home(queue: bytes) -> bytes:
+    return slot_key(slot_of(queue))
+
+
+RUNNERS: Final[dict[type[Op], Runner]] = {
+    Complete: complete,
+    Recover: recover,
+    Inspect: inspect,
+}

@@ -1,0 +1,128 @@
+"""The operations on a queue as a whole, as steps: what it is, deleting, renaming, its expiry.
+
+Called by   runners.py, ticks.py (sweep).
+Calls       the scripts find_families, delete_queues, rename_queue, set_expiry, look_at_expiry and
+            sweep.
+
+A queue that goes is gone at once, however much is in it: of very many messages those that are left
+are out of everybody's sight, and ticks remove them some at a time.
+
+Not here: operations on messages (worklists.py, reliable.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from quinque.errors import LimitReached, NoQueue, WrongType, printable
+from quinque.model.families import BY_CODE
+from quinque.model.limits import SETTLE_MOST
+from quinque.model.ops import Op
+from quinque.model.queue_ops import (
+    DeleteQueues,
+    FindFamilies,
+    LookAtExpiry,
+    RenameQueue,
+    SetExpiry,
+)
+from quinque.stores.redis.calls import Arg, Call, Runner, Steps
+from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.keys import slot_key, slot_of
+from quinque.stores.redis.worklists import about_queue
+
+_RENAME_MOST: Final = 10_000  # messages: Redis stands still for some 45 ms
+_SWEEP_MOST: Final = 2_000  # messages by one call: some 3 ms
+
+
+def find_families(op: FindFamilies, edge: Edge) -> Steps:
+    codes = yield from _codes(op.queues, edge)
+    return [BY_CODE[codes[name]] if codes[name] else None for name in op.queues]
+
+
+def delete_queues(op: DeleteQueues, edge: Edge) -> Steps:
+    slots: dict[int, list[bytes]] = {}
+    for name in dict.fromkeys(op.queues):
+        slots.setdefault(slot_of(name), []).append(name)
+    if len(slots) > 1:
+        # Before any of them is gone: a name of another family refuses them all.
+        codes: dict[bytes, int] = yield from _codes(op.queues, edge)
+        if any(code and code != op.family.code for code in codes.values()):
+            raise WrongType
+    begin: list[Arg] = [op.family.code, edge.now_ms(), SETTLE_MOST]
+    counts = yield [
+        Call("delete_queues", [slot_key(slot)], [*begin, *names]) for slot, names in slots.items()
+    ]
+    return sum(counts)
+
+
+def rename_queue(op: RenameQueue, edge: Edge) -> Steps:
+    old_slot, new_slot = slot_of(op.queue), slot_of(op.new_name)
+    if edge.is_cluster and old_slot != new_slot:
+        raise LimitReached(
+            f"on a Redis Cluster '{printable(op.queue)}' and '{printable(op.new_name)}' lie in"
+            " different slots: a queue can be renamed if both names have the same text in braces,"
+            " {like this}"
+        )
+    argv: list[Arg] = [op.family.code, edge.now_ms(), op.queue, slot_key(old_slot), SETTLE_MOST]
+    argv += [op.new_name, int(op.only_free), _RENAME_MOST]
+    (word,) = yield [Call("rename_queue", [slot_key(new_slot)], argv, makes=True)]
+    if word == b"missing":
+        raise NoQueue
+    if word in _WHY_NOT_RENAMED:
+        raise LimitReached(f"'{printable(op.queue)}' {_WHY_NOT_RENAMED[word]}")
+    return word != b"taken"
+
+
+def set_expiry(op: SetExpiry, edge: Edge) -> Steps:
+    argv = [*about_queue(op.family, op.queue, edge), op.expires_ms]
+    (is_so,) = yield [Call("set_expiry", [slot_key(slot_of(op.queue))], argv)]
+    return is_so == 1
+
+
+def look_at_expiry(op: LookAtExpiry, edge: Edge) -> Steps:
+    argv = about_queue(op.family, op.queue, edge)
+    (ends_ms,) = yield [Call("look_at_expiry", [slot_key(slot_of(op.queue))], argv)]
+    return ends_ms
+
+
+def sweep(slot: bytes, edge: Edge) -> Steps:
+    """What is left of queues of the slot that went is gone."""
+    is_more = 1
+    while is_more:
+        (is_more,) = yield [Call("sweep", [slot], [edge.now_ms(), _SWEEP_MOST])]
+
+
+def _codes(queues: Iterable[bytes], edge: Edge) -> Steps:
+    """The code of each queue's family, 0 where there is no such queue."""
+    slots: dict[int, list[bytes]] = {}
+    for name in dict.fromkeys(queues):
+        for slot in edge.spread.read_slots(name):
+            slots.setdefault(slot, []).append(name)
+    calls = []
+    for slot, names in slots.items():
+        argv: list[Arg] = [edge.now_ms(), SETTLE_MOST]
+        for name in names:
+            argv += [name, int(name in edge.watched)]
+        calls.append(Call("find_families", [slot_key(slot)], argv))
+    replies = yield calls
+    codes: dict[bytes, int] = {}
+    for names, row in zip(slots.values(), replies, strict=True):
+        for name, code in zip(names, row, strict=True):
+            codes[name] = codes.get(name, 0) or int(code or 0)
+    return codes
+
+
+# What rename_queue.lua answers with: why it changed nothing.
+_WHY_NOT_RENAMED: Final = {
+    b"claimed": "has open claims: settle or release them before it is renamed",
+    b"large": f"has more than {_RENAME_MOST} messages: so many cannot be renamed at once",
+    b"mixed": "cannot have that name: another queue of its slot has messages of the same ids",
+}
+RUNNERS: Final[dict[type[Op], Runner]] = {
+    FindFamilies: find_families,
+    DeleteQueues: delete_queues,
+    RenameQueue: rename_queue,
+    SetExpiry: set_expiry,
+    LookAtExpiry: look_at_expiry,
+}

@@ -1,0 +1,354 @@
+"""Reliable queues in a folder: compaction, restarts and copies keep order, ids, names and ends."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from quinque.errors import DiskFull, LimitReached
+from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
+from quinque.model.families import RELIABLE
+from quinque.model.lifecycle import Kind, Reason
+from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Recover
+from quinque.model.queue_ops import (
+    DeleteQueues,
+    FindFamilies,
+    LookAtExpiry,
+    RenameQueue,
+    SetExpiry,
+)
+from quinque.model.work_ops import Add, ScanMessages, Take
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded import queue_operations
+from quinque.stores.embedded.numbers import Numbers
+from quinque.stores.embedded.store import EmbeddedStore
+from tests.conformance.record_words import rows
+from tests.copying.places import FolderPlace, copy
+from tests.store.picture import check_indexes, picture_of
+from tests.store.random_reliable import ReliableWorker
+from tests.store.stage import Stage
+
+Q, R = b"q", b"r"
+
+pytestmark = pytest.mark.usefixtures("compaction_pauses_often")
+
+
+def push(store: EmbeddedStore, *bodies: bytes, queue: bytes = Q) -> list[bytes]:
+    ids: list[bytes] = store.run(Add(RELIABLE, queue, bodies, RELIABLE_TERMS))
+    return ids
+
+
+def pop(store: EmbeddedStore, count: int = 1, queue: bytes = Q) -> list[bytes]:
+    return [given.body for given in store.run(Take(RELIABLE, [queue], count))]
+
+
+def seen(store: EmbeddedStore, queue: bytes = Q) -> tuple[list[bytes], list[tuple[bytes, int]]]:
+    """Bodies that wait; and of those that are delivered, with how often, in their order."""
+    waiting = store.run(Inspect(RELIABLE, queue, False, 0, 100))
+    delivered = store.run(Inspect(RELIABLE, queue, True, 0, 100))
+    assert waiting is not None
+    assert delivered is not None
+    return [it.body for it in waiting], [(it.body, it.deliveries) for it in delivered]
+
+
+def spread(stage: Stage) -> None:
+    """Four messages, three of them delivered in one millisecond, out of their order, and each
+    record in a segment of its own."""
+    for body in (b"a", b"b", b"c", b"d"):
+        push(stage.store, body)
+        stage.turn()
+    for _ in range(3):
+        pop(stage.store)
+        stage.turn()
+    stage.store.run(Recover(RELIABLE, Q, 1, 0))
+    stage.turn()
+
+
+def test_the_order_of_deliveries_is_the_same_after_compaction(stage: Stage) -> None:
+    spread(stage)
+    before = picture_of(stage.store)
+
+    stage.compact_all()
+
+    assert picture_of(stage.reopened()) == before
+    assert seen(stage.store) == ([b"d"], [(b"b", 1), (b"c", 1), (b"a", 2)])
+
+
+def test_a_crash_in_compaction_leaves_the_order_as_it_was(stage: Stage) -> None:
+    spread(stage)
+    before = picture_of(stage.store)
+
+    for _ in range(6):
+        for _ in stage.compact_first():
+            stage.turn()
+            copied = EmbeddedStore(stage.copied(), clock=ManualClock(), fsync="no")
+            with closing(copied):
+                assert picture_of(copied) == before
+                check_indexes(copied)
+
+
+def test_ids_go_on_when_nothing_of_what_had_them_is_left(stage: Stage) -> None:
+    ids = push(stage.store, *[b"x"] * 5)
+    stage.turn()
+    pop(stage.store, 5)
+    stage.store.run(Complete(RELIABLE, Q, ids, is_leased=True))
+    stage.store.run(DeleteQueues(RELIABLE, [Q]))
+    stage.turn()
+    stage.compact_all()
+    stage.compact_all()
+
+    stage.reopened()
+
+    at_ms = ids[0].partition(b"-")[0]
+    assert push(stage.store, b"y") == [at_ms + b"-6"]
+
+
+def test_an_empty_queue_is_there_after_compaction_with_its_end(stage: Stage) -> None:
+    ends_ms = stage.store.now_ms() + 60_000
+    ids = push(stage.store, b"x")
+    pop(stage.store)
+    stage.store.run(SetExpiry(RELIABLE, Q, ends_ms))
+    stage.turn()
+    stage.store.run(Complete(RELIABLE, Q, ids, is_leased=True))
+    stage.turn()
+
+    stage.compact_all()
+    stage.reopened()
+
+    assert stage.store.run(FindFamilies([Q])) == [RELIABLE]
+    assert stage.store.run(LookAtExpiry(RELIABLE, Q)) == ends_ms
+    stage.clock.advance(60_000)
+    stage.store.tick()
+    assert stage.store.queues == {}
+
+
+def test_a_queue_that_ended_while_nobody_was_there_is_gone(stage: Stage) -> None:
+    push(stage.store, b"x")
+    stage.store.run(SetExpiry(RELIABLE, Q, stage.store.now_ms() + 1))
+    stage.turn()
+
+    stage.clock.advance(1)
+    stage.reopened()
+
+    assert stage.store.run(FindFamilies([Q])) == [None]
+    check_indexes(stage.store)
+
+
+def test_what_finds_no_room_in_the_journal_changes_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spread(stage)
+    push(stage.store, b"x", queue=R)
+    stage.turn()
+    before = picture_of(stage.store)
+    delivered = stage.store.run(Inspect(RELIABLE, Q, True, 0, 9))
+
+    def refuse(event: object, spare_bytes: int = 0) -> None:
+        raise DiskFull("there is no room")
+
+    monkeypatch.setattr(stage.store.journal, "append", refuse)
+    for op in (
+        Add(RELIABLE, Q, [b"y"], RELIABLE_TERMS),
+        Add(RELIABLE, b"other", [b"y"], RELIABLE_TERMS),
+        Take(RELIABLE, [Q, R], 5, is_drained=True),
+        Complete(RELIABLE, Q, [it.message_id for it in delivered], is_leased=True),
+        Recover(RELIABLE, Q, 5, 0),
+        DeleteQueues(RELIABLE, [Q, R]),
+        RenameQueue(RELIABLE, Q, R),
+        SetExpiry(RELIABLE, Q, stage.store.now_ms() + 5),
+        SetExpiry(RELIABLE, Q, 1),
+    ):
+        with pytest.raises(DiskFull):
+            stage.store.run(op)
+
+        assert picture_of(stage.store) == before
+        check_indexes(stage.store)
+
+
+def test_what_comes_after_an_end_that_found_no_room_in_the_journal_is_kept(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(stage.store, b"old")
+    stage.store.run(SetExpiry(RELIABLE, Q, stage.store.now_ms() + 1))
+    stage.turn()
+    with monkeypatch.context() as full:
+        full.setattr(stage.store, "try_append", lambda event: False)
+        stage.clock.advance(1)
+        stage.store.tick()
+    push(stage.store, b"new")
+    stage.turn()
+    assert seen(stage.store) == ([b"new"], [])
+
+    stage.reopened()
+
+    assert seen(stage.store) == ([b"new"], [])
+    assert stage.store.run(LookAtExpiry(RELIABLE, Q)) == 0
+
+
+def test_what_was_renamed_is_written_again_under_its_new_name(stage: Stage) -> None:
+    spread(stage)
+    stage.store.run(RenameQueue(RELIABLE, Q, R))
+    push(stage.store, b"new")  # under the old name
+    stage.turn()
+    stage.store.run(RenameQueue(RELIABLE, R, b"s"))
+    stage.turn()
+    before = picture_of(stage.store)
+    assert len(stage.store.former_names) == 2
+
+    for _ in range(12):
+        for _ in stage.compact_first():
+            stage.turn()
+            with closing(EmbeddedStore(stage.copied(), clock=ManualClock(), fsync="no")) as copied:
+                assert picture_of(copied) == before
+
+    assert picture_of(stage.reopened()) == before
+    assert seen(stage.store, b"s") == ([b"d"], [(b"b", 1), (b"c", 1), (b"a", 2)])
+    assert seen(stage.store) == ([b"new"], [])
+    assert len(stage.store.former_names) == 0
+
+
+def test_former_names_are_known_after_a_restart(stage: Stage) -> None:
+    spread(stage)
+    stage.store.run(RenameQueue(RELIABLE, Q, R))
+    stage.turn()
+    before = picture_of(stage.store)
+    stage.reopened(maxmemory=1)
+
+    stage.compact_all()
+
+    assert picture_of(stage.reopened()) == before
+
+
+def test_a_queue_that_is_renamed_while_compaction_waits_for_room_keeps_its_counts(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = push(stage.store, b"x")
+    pop(stage.store)
+    stage.store.run(Complete(RELIABLE, Q, ids, is_leased=True))
+    stage.turn()
+    is_full = True
+    append = type(stage.store._compactor)._has_appended
+
+    def refused(self: object, event: object) -> bool:
+        return not is_full and append(self, event)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(stage.store._compactor), "_has_appended", refused)
+    steps = stage.compact_first()
+    next(steps)
+    next(steps)
+    stage.store.run(RenameQueue(RELIABLE, Q, R))
+    is_full = False
+    for _ in steps:
+        stage.turn()
+    before = picture_of(stage.store)
+
+    assert list(before) == [R]
+    assert picture_of(stage.reopened()) == before
+
+
+def test_a_rename_is_on_record_once_however_the_process_ended(stage: Stage) -> None:
+    spread(stage)
+    push(stage.store, b"gone", queue=R)
+    stage.turn()
+    stage.store.run(RenameQueue(RELIABLE, Q, R))
+    stage.turn()
+    with closing(EmbeddedStore(stage.copied(), clock=ManualClock(), fsync="no")) as crashed:
+        told = rows(crashed)
+
+    assert told == rows(stage.store)
+    last = [(row.queue, row.seen.kind, row.seen.reason) for row in told[-12:]]
+    assert last == [
+        (R, Kind.REMOVED, Reason.PURGED),
+        *[(Q, Kind.REMOVED, Reason.RENAMED)] * 4,
+        *[(R, Kind.ADDED, Reason.RENAMED)] * 4,
+        *[(R, Kind.DELIVERED, Reason.RENAMED)] * 3,
+    ]
+    assert [row.seen.size for row in told if row.seen.reason == Reason.RENAMED][4:8] == [1] * 4
+
+
+def test_a_queue_that_is_too_long_keeps_its_name(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_operations, "RENAME_MOST", 2)
+    push(stage.store, b"1", b"2", b"3")
+
+    with pytest.raises(LimitReached, match="3 messages cannot be renamed: the limit is 2"):
+        stage.store.run(RenameQueue(RELIABLE, Q, R))
+
+    assert pop(stage.store, 9) == [b"1", b"2", b"3"]
+
+
+def test_a_queue_that_is_deleted_while_some_of_it_is_claimed_gets_that_back(stage: Stage) -> None:
+    store = stage.store
+    push(store, b"1", b"2", b"3")
+    epoch = store.run(OpenClaims(RELIABLE, Q, b"s", b"", 60_000, 0)).epoch
+    store.run(FillClaim(Q, b"s", epoch, 1, 2, seals=True))
+
+    with pytest.raises(LimitReached, match="open claims"):
+        store.run(RenameQueue(RELIABLE, Q, R))
+    assert store.run(DeleteQueues(RELIABLE, [Q])) == 1
+    assert seen(store) == ([], [])
+    stage.turn()
+    store = stage.reopened()
+    assert store.run(ReleaseClaims(Q, b"s", epoch, 1)) == 2
+
+    assert seen(store) == ([b"1", b"2"], [])
+    check_indexes(store)
+
+
+def test_all_of_a_queue_is_scanned(stage: Stage) -> None:
+    spread(stage)
+
+    cursor, views = stage.store.run(ScanMessages(RELIABLE, 0, 3, Q, with_bodies=True))
+    end, more = stage.store.run(ScanMessages(RELIABLE, cursor, 3, Q))
+
+    assert [view.body for view in views] == [b"a", b"b", b"c"]
+    assert (end, len(more)) == (0, 1)
+
+
+def test_a_copy_has_the_same_order_and_later_ids(folder: Path, clock: ManualClock) -> None:
+    first, second = FolderPlace(folder / "a"), FolderPlace(folder / "b")
+    with closing(first.open(clock)) as store:
+        worker = ReliableWorker(store, clock, seed=8)
+        for _ in range(60):
+            worker.turn()
+        before = picture_of(store)
+        newest = max(_numbers(id) for id in [*worker.ids] if b"-" in id)
+
+    copy(first, second)
+
+    with closing(second.open(ManualClock(0))) as store:
+        assert picture_of(store) == before
+        check_indexes(store)
+        assert min(map(_numbers, push(store, b"x", b"y"))) > newest
+
+
+def test_a_number_that_is_none_is_passed_over() -> None:
+    numbers = Numbers()
+
+    for id in (b"", b"-", b"7", b"7-", b"-7", b"7-x", b"D-dcb833cf-8YL1", b"\xb2-1"):
+        numbers.note(id)
+
+    assert numbers.new_ids(0, 1) == [b"0-1"]
+
+
+def _numbers(id: bytes) -> tuple[int, int]:
+    at_ms, _, number = id.partition(b"-")
+    return int(at_ms), int(number)
+
+
+def test_a_push_of_more_than_a_record_holds_can_be_read_back_from_the_disk(folder: Path) -> None:
+    bodies = [b"%d" % number for number in range(70_000)]
+    store = EmbeddedStore(folder, clock=ManualClock(), maxmemory=1)
+    store.run(Add(RELIABLE, b"q", bodies, RELIABLE_TERMS))
+    store.commit()
+    store.close()
+
+    again = EmbeddedStore(folder, clock=ManualClock(), maxmemory=1)
+    inspected = again.run(Inspect(RELIABLE, b"q", False, 65_530, 10))
+    again.close()
+
+    assert inspected is not None
+    assert [element.body for element in inspected] == bodies[65_530:65_540]
