@@ -89,7 +89,7 @@ class Job:
         done = subprocess.run(
             [sys.executable, "-m", "tests.faults.spark_job", json.dumps(told)],
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(_python_path())},
             capture_output=True,
             text=True,
             timeout=JOB_TIMEOUT_S,
@@ -132,6 +132,12 @@ def strike(running: RunningBroker, folder: Path, moment: str, master: str = "loc
     if moment != "none" and not job.marker.exists():
         raise JobFailed(f"{moment}: the blow never fell")
     return job.outcome()
+
+
+def _python_path() -> list[str]:
+    """That of this process, if it has one, after the folder of the tests."""
+    inherited = os.environ.get("PYTHONPATH")
+    return [str(ROOT), *([inherited] if inherited else [])]
 
 
 def bring_back(running: RunningBroker) -> None:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,7 @@ from pyspark.sql.types import StructType
 
 from quinque.client.broker import Broker
 from quinque.model.claim_ops import ClaimView
+from quinque.model.ops import Op
 from quinque.model.stage_ops import Publish
 from quinque.spark import sink
 from quinque.spark.options import CLAIM, WRITE, read_options
@@ -43,6 +44,7 @@ from quinque.spark.sink import QuinqueStreamWriter, StagedRows
 from quinque.spark.source import QuinqueDataSource
 from quinque.spark.stream import ClaimPart, ClaimStreamReader
 from quinque.spark.subscriptions import Shard, Subscriptions
+from tests.spark import quick
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,13 +54,11 @@ STRUCK_BATCH: Final = 1
 SUBSCRIPTION: Final = "struck"
 _PARTS: Final = 3
 _PUBLISHED_AT_ONCE: Final = 1
-_SETTINGS: Final = {
+_SETTINGS: Final = quick.CHECKPOINTS | {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager"
-    ),
+    "spark.driver.extraJavaOptions": quick.JAVA_WORDS,
+    "spark.executor.extraJavaOptions": quick.JAVA_WORDS,
 }
 
 # What a blow of each name interrupts.
@@ -101,9 +101,10 @@ class Blow:
             return
         if moment == "failing":
             raise Struck("as it was told to")
-        os.kill(self._victim, signal.SIGKILL)
-        if moment != "broker":
-            _await_end(self._victim)
+        if moment == "broker":
+            os.kill(self._victim, signal.SIGKILL)
+        else:
+            _kill_and_await(self._victim)
             os._exit(1)  # whatever this process would do now, it does in a world without Spark
 
 
@@ -226,29 +227,26 @@ def _session(master: str) -> tuple[SparkSession, int]:
 def _strike_after_a_part(blow: Blow) -> None:
     """In this process, which lives for one commit, publishing goes in small steps."""
     vars(sink)["PUBLISH_MOST"] = _PUBLISHED_AT_ONCE
-    carry_out = Broker._carry_out
+    run_all = Broker.run_all
 
-    def struck(self: Broker, op: Any, wait_ms: int) -> Any:
-        done = carry_out(self, op, wait_ms)
-        if isinstance(op, Publish) and done.left:
+    def struck(self: Broker, ops: Sequence[Op]) -> list[Any]:
+        done = run_all(self, ops)
+        if isinstance(ops[0], Publish) and done[0].left:
             blow.fall("publishing")
         return done
 
-    Broker._carry_out = struck  # type: ignore[method-assign]
+    Broker.run_all = struck  # type: ignore[method-assign]
 
 
 def _last(offset: dict[str, Any]) -> int:
     return max((n for shards in offset["claims"].values() for n in shards.values()), default=0)
 
 
-def _await_end(process_id: int) -> None:
-    """Gone, or dead and not yet buried by its parent."""
-    stat = Path(f"/proc/{process_id}/stat")
-    try:
-        while stat.read_text().rpartition(")")[2].split()[0] != "Z":
-            time.sleep(0.01)
-    except OSError:
-        pass
+def _kill_and_await(process_id: int) -> None:
+    """It is dead, if not yet buried by its parent."""
+    process = os.pidfd_open(process_id)
+    os.kill(process_id, signal.SIGKILL)
+    select.select([process], [], [])
 
 
 if __name__ == "__main__":

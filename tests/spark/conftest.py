@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark import quick
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -37,18 +39,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = build_session(
             "quinque tests",
             master="local[2,2]",
-            settings={
-                "spark.ui.enabled": "false",
-                "spark.sql.shuffle.partitions": "2",
+            settings=quick.SETTINGS
+            | {
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 "spark.local.dir": str(folder / "local"),
                 "spark.driver.memory": "1g",
-                "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
-                # Its logs are written in one step less: half the time of a small batch.
-                "spark.sql.streaming.checkpointFileManagerClass": (
-                    "org.apache.spark.sql.execution.streaming.checkpointing."
-                    "FileSystemBasedCheckpointFileManager"
-                ),
+                "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder} {quick.JAVA_WORDS}",
             },
             log_level="ERROR",
         )

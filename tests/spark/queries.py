@@ -13,8 +13,9 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -25,10 +26,30 @@ from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Put
 from quinque.model.work_ops import Add, Terms
 from tests.server.broker import RunningBroker
+from tests.servers import stores
 
 TIMEOUT_S = 60
 SUBSCRIPTION = "tests"
 Sink = Callable[[DataFrame, int], None]
+Test = TypeVar("Test", bound=Callable[..., None])
+
+_ON_REDIS_TOO: set[Callable[..., None]] = set()
+
+
+def on_redis_too(test: Test) -> Test:
+    """What this test says is a matter of the store as well: it runs on both kinds."""
+    _ON_REDIS_TOO.add(test)
+    return test
+
+
+def on_its_stores(metafunc: pytest.Metafunc) -> None:
+    """A test that uses `broker` runs on an embedded store, and on Redis if on_redis_too() says so.
+    As `pytest_generate_tests` of a file, it is for the tests there."""
+    if "broker" in metafunc.fixturenames:
+        kinds = [stores.EMBEDDED]
+        if metafunc.function in _ON_REDIS_TOO:
+            kinds += [kind for kind in stores.SHARED if kind == "redis"]
+        metafunc.parametrize("broker", kinds, indirect=True, scope="module")
 
 
 class Queue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from pathlib import Path
 
 import pytest
@@ -10,68 +10,98 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from quinque.model.lifecycle import Kind
-from tests.server.broker import RunningBroker, start_broker
-from tests.spark.queries import Kept, Queue, run
+from quinque.model.look_ops import FindRecords
+from tests.server.broker import RunningBroker
+from tests.spark.queries import Kept, Queue, on_redis_too, run
+from tests.spark.queries import on_its_stores as pytest_generate_tests
+
+__all__ = ["pytest_generate_tests"]
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> Iterator[Queue]:
-    """Of a broker on which nobody else leaves rows."""
-    with start_broker(tmp_path / "broker") as running:
-        yield queue_of(running)
+def queue(broker: RunningBroker, queue: str) -> Queue:
+    return Queue(broker, queue)
 
 
-def queue_of(running: RunningBroker) -> Queue:
-    return Queue(running, "orders")
+def ends(queue: Queue) -> dict[int, int]:
+    """The next row of each shard; a store on Redis has one for each slot of a queue."""
+    return {record.shard: record.next for record in queue.broker.run(FindRecords())}
+
+
+def place_of(queue: Queue, before: dict[int, int]) -> tuple[int, int]:
+    """The shard that has got rows since then, and the first of them."""
+    [shard] = [shard for shard, end in ends(queue).items() if end != before.get(shard)]
+    return shard, before.get(shard, 1)
 
 
 def log(spark: SparkSession, queue: Queue, **options: object) -> DataFrame:
     given = {"url": queue.url, "mode": "log"} | {
-        name: str(value) for name, value in options.items()
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in options.items()
     }
     return spark.read.format("quinque").options(**given).load()
 
 
+@on_redis_too
 def test_every_change_is_a_row(spark: SparkSession, queue: Queue) -> None:
+    before = ends(queue)
     queue.add([b"a", b"bcd"])
     [[_, job_id, _]] = queue.broker.call("GETJOB", "FROM", queue.name)
     queue.broker.call("ACKJOB", job_id)
+    shard, first = place_of(queue, before)
 
-    rows = log(spark, queue).orderBy("seq").collect()
+    rows = log(spark, queue, startingOffset={shard: first}).where(f"shard = {shard}").collect()
 
-    assert [(row.seq, row.kind, row.size) for row in rows] == [
-        (1, Kind.ADDED, 1),
-        (2, Kind.ADDED, 3),
-        (3, Kind.DELIVERED, None),
-        (4, Kind.ACKED, None),
+    rows.sort(key=lambda row: int(row.seq))
+    assert [(row.seq - first, row.kind, row.size) for row in rows] == [
+        (0, Kind.ADDED, 1),
+        (1, Kind.ADDED, 3),
+        (2, Kind.DELIVERED, None),
+        (3, Kind.ACKED, None),
     ]
-    assert {(row.shard, row.queue) for row in rows} == {(0, "orders")}
+    assert {row.queue for row in rows} == {queue.name}
     assert rows[3].message_id == job_id.decode()
-    assert [r.seq for r in log(spark, queue, startingOffset='{"0": 3}').collect()] == [3, 4]
-    assert log(spark, queue, endingOffset='{"0": 3}', minPartitions=2).count() == 2
+    some = {"startingOffset": {shard: first + 1}, "endingOffset": {shard: first + 3}}
+    assert [row.seq - first for row in log(spark, queue, **some, minPartitions=2).collect()] == [
+        *(1, 2)
+    ]
 
 
+@on_redis_too
 def test_a_stream_of_rows_goes_on_where_it_was(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:
+    before = ends(queue)
+    queue.add([b"1"] * 6)
+    shard, first = place_of(queue, before)
     frame = spark.readStream.format("quinque").options(
-        url=queue.url, mode="log", maxMessagesPerTrigger=4
+        url=queue.url,
+        mode="log",
+        maxMessagesPerTrigger=4,
+        startingOffset=json.dumps({**before, shard: first}),
     )
     kept = Kept()
-    queue.add([b"1"] * 6)
     run(frame.load(), tmp_path / "checkpoint", kept)
-    assert kept.sizes == [4, 2]
+    assert max(kept.sizes) <= 4
+    assert sum(kept.sizes) == 6
     queue.add([b"2"] * 3)
 
     run(frame.load(), tmp_path / "checkpoint", kept)
 
-    assert [row.seq for rows in kept.batches.values() for row in rows] == [*range(1, 10)]
+    rows = [row for rows in kept.batches.values() for row in rows]
+    assert [(row.shard, row.seq - first) for row in rows] == [(shard, n) for n in range(9)]
 
 
+@on_redis_too
 def test_rows_that_are_not_there_are_a_loss_that_is_told(spark: SparkSession, queue: Queue) -> None:
+    before = ends(queue)
     queue.add([b"1"])
+    shard, first = place_of(queue, before)
+    part = {"startingOffset": {shard: first}, "endingOffset": {shard: first + 4}}
 
-    with pytest.raises(PySparkException, match="rows 2 to 4 of shard 0 of the lifecycle are not"):
-        log(spark, queue, endingOffset='{"0": 5}').collect()
+    with pytest.raises(PySparkException) as failure:
+        log(spark, queue, **part).collect()
 
-    assert log(spark, queue, endingOffset='{"0": 5}', failOnDataLoss="false").count() == 1
+    lost = f"rows {first + 1} to {first + 3} of shard {shard} of the lifecycle are not"
+    assert lost in str(failure.value)
+    assert log(spark, queue, **part, failOnDataLoss="false").count() == 1

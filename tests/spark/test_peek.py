@@ -7,7 +7,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.server.broker import RunningBroker
-from tests.spark.queries import Queue
+from tests.spark.queries import Queue, on_redis_too
+from tests.spark.queries import on_its_stores as pytest_generate_tests
+
+__all__ = ["pytest_generate_tests"]
 
 
 @pytest.fixture
@@ -15,6 +18,7 @@ def queue(broker: RunningBroker, queue: str) -> Queue:
     return Queue(broker, queue)
 
 
+@on_redis_too
 def test_a_look_shows_everything_and_changes_nothing(spark: SparkSession, queue: Queue) -> None:
     bodies = [b"%d" % n for n in range(2_500)]
     queue.add(bodies)
@@ -29,6 +33,7 @@ def test_a_look_shows_everything_and_changes_nothing(spark: SparkSession, queue:
     assert queue.ready() == 2_500
 
 
+@on_redis_too
 def test_states_are_chosen(spark: SparkSession, queue: Queue) -> None:
     queue.add([b"ready", b"leased"])
     queue.broker.call("ADDJOB", queue.name, "delayed", 0, "DELAY", 600)
@@ -41,10 +46,12 @@ def test_states_are_chosen(spark: SparkSession, queue: Queue) -> None:
     assert seen(states="leased,delayed") == {b"ready": "leased", b"delayed": "delayed"}
 
 
+@on_redis_too
 def test_a_queue_that_is_not_there_is_empty(spark: SparkSession, queue: Queue) -> None:
     assert queue.peek(spark).count() == 0
 
 
+@on_redis_too
 def test_queues_of_a_pattern_are_one_table(
     spark: SparkSession, broker: RunningBroker, queue: Queue
 ) -> None:

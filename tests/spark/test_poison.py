@@ -9,7 +9,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.server.broker import RunningBroker
-from tests.spark.queries import Broke, Kept, Queue, run
+from tests.spark.queries import Broke, Kept, Queue, on_redis_too, run
+from tests.spark.queries import on_its_stores as pytest_generate_tests
+
+__all__ = ["pytest_generate_tests"]
 
 
 class Picky(Kept):
@@ -27,6 +30,7 @@ def queue(broker: RunningBroker, queue: str) -> Queue:
     return Queue(broker, queue)
 
 
+@on_redis_too
 def test_poison_goes_to_the_dead_and_the_rest_goes_on(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:

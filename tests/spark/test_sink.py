@@ -13,7 +13,10 @@ from pyspark.sql import functions as sf
 
 from quinque.model.stage_ops import FindStages
 from tests.server.broker import RunningBroker
-from tests.spark.queries import Queue, copy
+from tests.spark.queries import Queue, copy, on_redis_too
+from tests.spark.queries import on_its_stores as pytest_generate_tests
+
+__all__ = ["pytest_generate_tests"]
 
 BODIES = [b"%d" % n for n in range(25)]
 
@@ -34,6 +37,7 @@ def write(frame: DataFrame, queue: Queue, **options: Any) -> None:
     frame.write.format("quinque").options(**given).mode("append").save()
 
 
+@on_redis_too
 def test_a_table_becomes_messages(spark: SparkSession, queue: Queue) -> None:
     frame = spark.range(2_500).select(sf.col("id").cast("string").alias("body"))
 
@@ -44,6 +48,7 @@ def test_a_table_becomes_messages(spark: SparkSession, queue: Queue) -> None:
     assert queue.broker.run(FindStages()) == []
 
 
+@on_redis_too
 def test_columns_say_how_a_message_is_treated(spark: SparkSession, queue: Queue) -> None:
     frame = spark.createDataFrame(
         [(b"a", 60_000, 0, 7_000, 4), (b"b", None, 500_000, 0, None)],
@@ -61,6 +66,7 @@ def test_columns_say_how_a_message_is_treated(spark: SparkSession, queue: Queue)
     assert lives_s == [60, 86_400]
 
 
+@on_redis_too
 def test_rows_name_their_queue(spark: SparkSession, queue: Queue, out: Queue) -> None:
     frame = spark.createDataFrame(
         [("1", queue.name), ("2", out.name), ("3", None)], "body string, queue string"
@@ -72,6 +78,7 @@ def test_rows_name_their_queue(spark: SparkSession, queue: Queue, out: Queue) ->
     assert out.bodies() == [b"2"]
 
 
+@on_redis_too
 def test_a_key_is_put_once_while_it_lives(spark: SparkSession, queue: Queue) -> None:
     frame = spark.createDataFrame([("1", "k"), ("2", "k"), ("3", "l")], "body string, key string")
 
@@ -80,6 +87,7 @@ def test_a_key_is_put_once_while_it_lives(spark: SparkSession, queue: Queue) -> 
     assert queue.bodies() == [b"1", b"3"]
 
 
+@on_redis_too
 def test_events_have_ids_of_their_own(
     spark: SparkSession, broker: RunningBroker, queue: Queue
 ) -> None:
@@ -95,6 +103,7 @@ def test_events_have_ids_of_their_own(
     ]
 
 
+@on_redis_too
 def test_a_write_of_the_same_run_and_batch_happens_once(spark: SparkSession, queue: Queue) -> None:
     frame = spark.createDataFrame([("1",), ("2",)], "body string")
 
@@ -146,6 +155,7 @@ def test_a_stream_goes_from_queue_to_queue_once(
     assert source["endOffset"] == {"v": 1, "claims": {queue.name: {"0": 1}}}
 
 
+@on_redis_too
 def test_a_batch_that_spark_repeats_is_not_published_again(
     spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
 ) -> None:
@@ -161,6 +171,7 @@ def test_a_batch_that_spark_repeats_is_not_published_again(
     assert sorted(out.bodies()) == sorted(BODIES)
 
 
+@on_redis_too
 def test_a_new_checkpoint_is_another_run(
     spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
 ) -> None:
@@ -171,6 +182,7 @@ def test_a_new_checkpoint_is_another_run(
     assert out.ready() == 50
 
 
+@on_redis_too
 def test_rows_settle_the_messages_they_come_from(
     spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
 ) -> None:
@@ -199,6 +211,7 @@ def test_rows_settle_the_messages_they_come_from(
     }
 
 
+@on_redis_too
 def test_an_outcome_for_a_message_that_is_not_there_is_told(
     spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
 ) -> None:

@@ -11,7 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.server.broker import RunningBroker, wait_until
-from tests.spark.queries import Broke, Kept, Queue, Sink, run, start, wait_for
+from tests.spark.queries import Broke, Kept, Queue, Sink, on_redis_too, run, start, wait_for
+from tests.spark.queries import on_its_stores as pytest_generate_tests
+
+__all__ = ["pytest_generate_tests"]
 
 BODIES = [b"%d" % n for n in range(25)]
 
@@ -42,6 +45,7 @@ def failing(*numbers: int) -> Sink:
     return sink
 
 
+@on_redis_too
 def test_all_that_is_there_is_read_once_and_acked(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:
@@ -99,6 +103,7 @@ def test_what_comes_after_the_start_is_left_for_the_next_run(
     assert queue.bodies() == [b"late"] * 3
 
 
+@on_redis_too
 def test_a_batch_that_failed_comes_again_with_the_same_rows(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:
@@ -118,6 +123,7 @@ def test_a_batch_that_failed_comes_again_with_the_same_rows(
     assert [bytes(row.body) for row in first.batches[0]] + kept.bodies == BODIES
 
 
+@on_redis_too
 def test_a_first_batch_that_failed_comes_again_before_what_came_since(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:
@@ -133,6 +139,7 @@ def test_a_first_batch_that_failed_comes_again_before_what_came_since(
     assert kept.bodies == BODIES
 
 
+@on_redis_too
 def test_a_deleted_checkpoint_loses_nothing(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:
@@ -147,6 +154,7 @@ def test_a_deleted_checkpoint_loses_nothing(
     assert (queue.ready(), queue.in_flight()) == (0, 0)
 
 
+@on_redis_too
 def test_a_batch_may_be_read_many_times(spark: SparkSession, queue: Queue, tmp_path: Path) -> None:
     queue.add(BODIES)
     counts: list[int] = []
@@ -196,6 +204,7 @@ def test_a_running_query_reports_backlog_and_acks_at_once(
         query.stop()
 
 
+@on_redis_too
 def test_a_second_query_of_the_same_name_takes_over(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:
@@ -245,6 +254,7 @@ def test_queues_of_a_pattern_join_when_they_come(
     assert kept.bodies == [b"a", b"b"]
 
 
+@on_redis_too
 def test_every_group_of_a_feed_sees_every_event(
     spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path
 ) -> None:
@@ -277,6 +287,7 @@ def test_a_schema_chooses_columns(spark: SparkSession, queue: Queue, tmp_path: P
     assert [row.asDict() for row in kept.batches[0]] == [{"body": b"x", "attempt": 1}]
 
 
+@on_redis_too
 def test_a_dropped_subscription_is_a_loss_that_is_told(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:
@@ -293,6 +304,7 @@ def test_a_dropped_subscription_is_a_loss_that_is_told(
     assert sorted(kept.bodies) == sorted(BODIES[10:])
 
 
+@on_redis_too
 def test_a_claim_of_a_query_that_is_gone_is_released_if_that_is_asked_for(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:

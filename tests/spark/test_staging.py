@@ -100,10 +100,12 @@ def test_options_hold_where_a_row_says_nothing() -> None:
     assert runs(chunk) == [[3_600_000, 5_000, 0, 3, None, [b"a"]]]
 
 
-def test_an_id_is_for_a_feed() -> None:
-    [chunk] = staged({"body": [b"a"], "id": ["7"]}, {"family": "events", "ttl": "1m"})
+def test_an_id_is_for_a_feed_or_an_item() -> None:
+    [event] = staged({"body": [b"a"], "id": ["7"]}, {"family": "events", "ttl": "1m"})
+    [item] = staged({"body": [b"a"], "id": ["7"]}, {"family": "items"})
 
-    assert runs(chunk) == [[60_000, 0, 0, 0, b"7", [b"a"]]]
+    assert runs(event) == [[60_000, 0, 0, 0, b"7", [b"a"]]]
+    assert runs(item) == [[0, 0, 0, 0, b"7", [b"a"]]]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,19 @@ def test_an_id_is_for_a_feed() -> None:
         ({"body": [b"a"], "priority": [1]}, {}, "the family jobs has no priority"),
         ({"body": [b"a"], "delay_ms": [-1]}, {}, "column delay_ms is negative"),
         ({"body": [b"a"], "delay_ms": [9]}, {"family": "events"}, "column delay_ms: the family ev"),
+        (
+            {"body": [b"a"], "ttl_ms": [9]},
+            {"family": "reliable"},
+            "the family reliable has no such",
+        ),
+        (
+            {"body": [b"a"]},
+            {"family": "reliable", "retry": "1m"},
+            "column retry_ms: the family rel",
+        ),
+        ({"body": [b"a"], "id": ["x"]}, {"family": "reliable"}, "reliable makes ids itself"),
+        ({"body": [b"a"], "key": ["x"]}, {"family": "reliable"}, "the family reliable has no keys"),
+        ({"body": [b"a"], "key": ["x"]}, {"family": "items"}, "items has no keys; see id"),
     ],
 )
 def test_a_row_that_cannot_be_put_is_refused_by_its_column(

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from quinque.cli.interrupts import asked_to_end
 from quinque.cli.pipeline_run import Asked, run_job
+from quinque.model.families import BY_NAME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +107,7 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
 @click.option("--format", "format_", default="parquet", show_default=True,
               help="parquet, json, csv, text or orc.")  # fmt: skip
 @click.option("--body-column", default=None, help="The body; without it the row, as JSON.")
-@click.option("--id-column", default=None, help="The id that it is to have (events).")
+@click.option("--id-column", default=None, help="The id that it is to have (events, items).")
 @click.option("--key-column", default=None, help="Its key: one such at a time (jobs).")
 @click.option("--queue-column", default=None, help="The queue it is for, instead of QUEUE.")
 @click.option("--delay-column", default=None, help="After how many ms it is ready.")
@@ -113,7 +115,7 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
 @click.option("--retry-column", default=None, help="How many ms a lease runs.")
 @click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", callback=pairs,
               help="Of the files' format: header=true, multiLine=true, …")  # fmt: skip
-@click.option("--family", type=click.Choice(["jobs", "events"]), default="jobs", show_default=True)
+@click.option("--family", type=click.Choice(tuple(BY_NAME)), default="jobs", show_default=True)
 @click.option("--rate", type=click.IntRange(min=0), default=0, show_default=True,
               help="So many messages a second; 0 is as fast as it goes.")  # fmt: skip
 @click.option("--checkpoint", default=None, metavar="DIR",
@@ -169,8 +171,10 @@ def ingest(ctx: click.Context, /, source: str, queue: str, format_: str, **optio
               help="The name under which the broker keeps what was read.")  # fmt: skip
 @click.option("--checkpoint", default=None, metavar="DIR",
               help="Where Spark keeps it; without it DIR/_checkpoint.")  # fmt: skip
+@click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None,
+              help="Of the queue; without it jobs, and with --group events.")  # fmt: skip
 @click.option("--group", default=None, help="The consumer group (events).")
-@click.option("--follow", is_flag=True, help="Go on until it is interrupted.")
+@click.option("--follow", is_flag=True, help="Go on until SIGINT or SIGTERM.")
 @click.option("--every", default="10 seconds", show_default=True, help="With --follow.")
 @click.option("--batch", "batch_rows", type=click.IntRange(min=1), default=100_000,
               show_default=True, help="Messages in a batch, at most.")  # fmt: skip
@@ -184,27 +188,24 @@ def drain(ctx: click.Context, /, queue: str, target: str, format_: str, **option
     """
     asked = Asked.of(options)
     broker = asked.connector() | {"maxMessagesPerTrigger": str(options["batch_rows"])}
-    if options["group"]:
-        broker["group"] = options["group"]
+    broker |= {name: options[name] for name in ("family", "group") if options[name]}
 
     def work(spark: SparkSession, tell: Tell) -> dict[str, Any]:
         from quinque.spark.jobs.drain import Drain, drain
 
-        return drain(
-            spark,
-            Drain(
-                queue,
-                target,
-                options["subscription"],
-                options["checkpoint"] or f"{target.rstrip('/')}/_checkpoint",
-                format_,
-                options["body_as"],
-                options["follow"],
-                options["every"],
-                broker,
-            ),
-            tell,
+        wished = Drain(
+            queue,
+            target,
+            options["subscription"],
+            options["checkpoint"] or f"{target.rstrip('/')}/_checkpoint",
+            format_,
+            options["body_as"],
+            options["follow"],
+            options["every"],
+            broker,
         )
+        with asked_to_end() as is_asked_to_end:
+            return drain(spark, wished, tell, is_asked_to_end=is_asked_to_end)
 
     ctx.exit(run_job(asked, work))
 

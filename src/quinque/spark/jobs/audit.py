@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from quinque.client.broker import Broker
 from quinque.errors import BadSetting
 from quinque.model.claim_ops import ClaimState, FindClaims
-from quinque.model.families import EVENTS, JOBS
+from quinque.model.families import EVENTS, FAMILIES, Family
 from quinque.model.look_ops import FindRecords
 from quinque.model.ops import Count
 from quinque.model.work_ops import LookAt, ScanQueues
@@ -121,18 +121,22 @@ def verdict_of(audit: DataFrame, seq_gaps: DataFrame, *, allows_unknown: bool = 
 def count_messages(broker: Broker) -> dict[tuple[str, str], tuple[int, int]]:
     """What the broker holds of each queue, as (open, dead); what is in open claims is there."""
     held: dict[tuple[str, str], tuple[int, int]] = {}
-    claimed: dict[bytes, int] = {}
+    claimed: dict[tuple[Family, bytes], int] = {}
     for view in broker.run(FindClaims()):
-        if view.family == JOBS:
-            claimed[view.queue] = claimed.get(view.queue, 0) + sum(
+        if view.family.is_worklist:
+            key = (view.family, view.queue)
+            claimed[key] = claimed.get(key, 0) + sum(
                 claim.messages
                 for claim in view.claims
                 if claim.state in (ClaimState.FILLING, ClaimState.SEALED)
             )
-    for queue in {*_worklists(broker), *claimed}:
-        found = broker.run(LookAt(JOBS, queue))
-        live, dead = (found.ready + found.delayed + found.leased, found.dead) if found else (0, 0)
-        held["jobs", _shown(queue)] = (live + claimed.get(queue, 0), dead)
+    for family in filter(lambda family: family.is_worklist, FAMILIES):
+        names = {queue for of, queue in claimed if of is family}
+        for queue in {*_worklists(broker, family), *names}:
+            found = broker.run(LookAt(family, queue))
+            live = found.ready + found.delayed + found.leased if found else 0
+            dead = found.dead if found else 0
+            held[family.name, _shown(queue)] = (live + claimed.get((family, queue), 0), dead)
     for count in broker.run(Count(EVENTS)):
         held["events", _shown(count.queue)] = (count.total, 0)
     return held
@@ -160,11 +164,11 @@ def differences(
     return found
 
 
-def _worklists(broker: Broker) -> set[bytes]:
+def _worklists(broker: Broker, family: Family) -> set[bytes]:
     names: set[bytes] = set()
     cursor = 0
     while True:
-        cursor, some = broker.run(ScanQueues(JOBS, cursor, 1_000))
+        cursor, some = broker.run(ScanQueues(family, cursor, 1_000))
         names.update(some)
         if not cursor:
             return names

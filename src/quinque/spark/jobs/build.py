@@ -1,7 +1,7 @@
 """Bring the tables of a lake up to date with the record that lies in it.
 
 Called by   archive.py, report.py, audit.py, the bench.
-Calls       lake.py, spark/tables/.
+Calls       lake.py, aggregation.py, spark/tables/.
 
 Only files that no batch has taken are read. What a batch tells is kept as partials, and the tables
 are made of all partials. Run twice, nothing changes; files that come late, or twice, do no harm.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
+from quinque.spark.jobs.aggregation import PARTIAL_FILES, of_events, of_partials, shuffled
 from quinque.spark.jobs.lake import PARTIALS, Lake, Piece, batch_files, batch_name, overlap
 from quinque.spark.tables.audit import audit, verdict
 from quinque.spark.tables.columns import JOURNAL_RAW
@@ -38,8 +39,6 @@ from quinque.spark.tables.partials import (
 
 # A batch is about so many rows: some seconds of work, which a run that is killed loses at most.
 BATCH_ROWS: Final = 10_000_000
-# A shuffled partition of so many rows fits into the memory of a small executor.
-_PARTITION_ROWS: Final = 500_000
 # When there are so many batches they become one, so that tables are made of few.
 _BATCHES_MOST: Final = 24
 _TABLES_AT_ONCE: Final = 4
@@ -105,7 +104,7 @@ def build_batch(spark: SparkSession, lake: Lake, pieces: Sequence[Piece]) -> str
         rows = events(rows)
         if taken:
             rows = _not_in(rows, read_partials(spark, lake, "ranges"))
-    with _shuffled(spark, sum(piece.rows for piece in pieces)):
+    with shuffled(spark, sum(piece.rows for piece in pieces)):
         _write_partials(
             lake,
             name,
@@ -114,6 +113,7 @@ def build_batch(spark: SparkSession, lake: Lake, pieces: Sequence[Piece]) -> str
                 "flow": flow_partials(rows),
                 "ranges": ranges(rows),
             },
+            of_events(spark),
         )
     lake.finish_batch(name, files)
     return name
@@ -124,8 +124,8 @@ def merge_batches(spark: SparkSession, lake: Lake) -> str:
     files = pa.concat_tables(lake.batches().values())
     name = batch_name(files)
     merged = {table: _MERGES[table](read_partials(spark, lake, table)) for table in PARTIALS}
-    with _shuffled(spark, merged["lifecycle"].count()):
-        _write_partials(lake, name, merged)
+    with shuffled(spark, merged["lifecycle"].count()):
+        _write_partials(lake, name, merged, of_partials(spark))
     lake.finish_batch(name, files)
     lake.forget_unfinished()
     return name
@@ -134,10 +134,13 @@ def merge_batches(spark: SparkSession, lake: Lake) -> str:
 def write_tables(spark: SparkSession, lake: Lake, tell: Tell | None = None) -> list[str]:
     """All tables are as the partials say; their names."""
     partials = read_partials(spark, lake, "lifecycle")
-    with _shuffled(spark, partials.count()):
+    with shuffled(spark, partials.count()):
         _told(tell, "tables", 0, len(TABLES))
         messages = lifecycle(merge_lifecycle_partials(partials))
-        messages.write.mode("overwrite").partitionBy("dt").parquet(lake.at("tables", "lifecycle"))
+        with of_partials(spark):
+            messages.write.mode("overwrite").partitionBy("dt").parquet(
+                lake.at("tables", "lifecycle")
+            )
 
         def write(name: str) -> None:
             made = make_table(spark, lake, name)
@@ -182,10 +185,20 @@ def read_partials(spark: SparkSession, lake: Lake, table: str) -> DataFrame:
     return spark.read.parquet(*paths)
 
 
-def _write_partials(lake: Lake, name: str, partials: dict[str, DataFrame]) -> None:
+def _write_partials(
+    lake: Lake,
+    name: str,
+    partials: dict[str, DataFrame],
+    as_messages: AbstractContextManager[None],
+) -> None:
+    """The partials are there; those of messages were aggregated within `as_messages`."""
     for table, made in partials.items():
-        one_file = made if table == "lifecycle" else made.repartition(1)
-        one_file.write.mode("overwrite").parquet(lake.at("partials", table, f"batch={name}"))
+        target = lake.at("partials", table, f"batch={name}")
+        if table == "lifecycle":
+            with as_messages:
+                made.write.mode("overwrite").options(**PARTIAL_FILES).parquet(target)
+        else:
+            made.repartition(1).write.mode("overwrite").parquet(target)
 
 
 def _batches(pieces: Sequence[Piece], most_rows: int) -> Iterator[list[Piece]]:
@@ -209,18 +222,6 @@ def _not_in(rows: DataFrame, taken: DataFrame) -> DataFrame:
         F.col("first"), F.col("last")
     )
     return rows.join(spans, is_taken, "left_anti")
-
-
-@contextmanager
-def _shuffled(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Within, Spark shuffles into as many partitions as so many rows want."""
-    name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
-    spark.conf.set(name, str(max(2, rows // _PARTITION_ROWS)))
-    try:
-        yield
-    finally:
-        spark.conf.set(name, str(before))
 
 
 def _told(tell: Tell | None, what: str, done: int, total: int) -> None:

@@ -19,7 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from quinque.errors import BadSetting
-from quinque.spark.jobs.progress import Stopwatch, Tell, Watched
+from quinque.spark.jobs.progress import IsAskedToEnd, Stopwatch, Tell, Watched, never
+from quinque.spark.options import CLAIM, read_options
+from quinque.spark.stream import ClaimStreamReader
 
 FORMATS: Final = ("parquet", "json", "csv", "delta")
 
@@ -40,13 +42,20 @@ class Drain:
 
 
 def drain(
-    spark: SparkSession, asked: Drain, tell: Tell | None = None, backlog: int = 0
+    spark: SparkSession,
+    asked: Drain,
+    tell: Tell | None = None,
+    backlog: int = 0,
+    is_asked_to_end: IsAskedToEnd = never,
 ) -> dict[str, Any]:
-    """What was in the queue is written and acked; with `follows`, until it is interrupted."""
+    """What was in the queue is written and acked; with `follows`, until it is asked to end.
+
+    Asked to end, it finishes the batch it is at, and what was written is acked. Raises
+    KeyboardInterrupt then, unless it follows: there may be more in the queue.
+    """
     watch = Stopwatch()
-    stream = spark.readStream.format("quinque").options(**asked.broker)
-    stream = stream.option("queue", asked.queue).option("subscription", asked.subscription)
-    rows = shaped(stream.load(), asked)
+    source = {**asked.broker, "queue": asked.queue, "subscription": asked.subscription}
+    rows = shaped(spark.readStream.format("quinque").options(**source).load(), asked)
     if asked.format == "delta":
         _check_delta()
         writer = rows.writeStream.foreachBatch(_delta_writer(asked))
@@ -58,11 +67,11 @@ def drain(
     else:
         writer = writer.trigger(availableNow=True)
     watched = Watched(writer.start())
-    try:
-        watched.wait(tell, backlog)
-    except KeyboardInterrupt:
+    watched.wait(tell, backlog, is_asked_to_end)
+    if watched.was_ended:
+        _ack(source, watched.committed)
         if not asked.follows:
-            raise
+            raise KeyboardInterrupt
     return {
         "job": "drain",
         "from": asked.queue,
@@ -93,6 +102,15 @@ def shaped(rows: DataFrame, asked: Drain) -> DataFrame:
     if asked.format == "csv":
         rows = rows.withColumn("headers", F.to_json("headers"))
     return rows
+
+
+def _ack(source: dict[str, str], committed: dict[str, Any]) -> None:
+    """What Spark has committed is acked: a query does that for a batch when it begins with the next
+    one, and there is none."""
+    if committed:
+        reader = ClaimStreamReader(read_options(source, CLAIM), ())
+        reader.commit(committed)
+        reader.stop()
 
 
 def _check_delta() -> None:

@@ -8,6 +8,7 @@ Not here: bars and words (cli/pipeline.py).
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,8 +17,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 # Spark keeps the progress of the last hundred batches; a batch takes no less than a tenth of this.
 _LOOK_S: Final = 1
+_LOOK_WHILE_ENDING_S: Final = 0.05
 
 Tell = Callable[[str, int, int], None]
+IsAskedToEnd = Callable[[], bool]
+
+
+def never() -> bool:
+    """Nobody asks it to end."""
+    return False
 
 
 class Watched:
@@ -25,7 +33,9 @@ class Watched:
 
     def __init__(self, query: StreamingQuery) -> None:
         self.query = query
+        self.was_ended = False
         self._rows: dict[int, int] = {}
+        self._committed = "{}"
 
     @property
     def rows(self) -> int:
@@ -35,13 +45,25 @@ class Watched:
     def batches(self) -> int:
         return sum(1 for rows in self._rows.values() if rows)
 
-    def wait(self, tell: Tell | None, total: int) -> None:
-        """The query has ended. Raises what ended it; interrupted, it is stopped first."""
+    @property
+    def committed(self) -> dict[str, Any]:
+        """Where its first source was after the last batch that Spark has committed and that had
+        rows; empty before the first one."""
+        offset: dict[str, Any] = json.loads(self._committed)
+        return offset
+
+    def wait(self, tell: Tell | None, total: int, is_asked_to_end: IsAskedToEnd = never) -> None:
+        """The query has ended; by itself, or when asked to (`was_ended`), after the batch it was
+        at. Raises what ended it; interrupted, it is stopped first."""
         try:
             while not self.query.awaitTermination(_LOOK_S):
                 self._look()
                 if tell is not None:
                     tell("messages", self.rows, total)
+                if is_asked_to_end():
+                    self.was_ended = True
+                    self._finish_batch()
+                    break
         finally:
             if self.query.isActive:
                 self.query.stop()
@@ -60,10 +82,25 @@ class Watched:
             if self.query.isActive:
                 self.query.stop()
 
+    def _finish_batch(self) -> None:
+        """The batch that runs is over, if one does."""
+        told_before = self._last_told()
+        while self.query.status["isTriggerActive"] and self._last_told() == told_before:
+            # Seconds, parts of them too.
+            if self.query.awaitTermination(_LOOK_WHILE_ENDING_S):  # type: ignore[arg-type]
+                return
+
+    def _last_told(self) -> str | None:
+        """When the last batch began that the query has told of."""
+        last: Any = self.query.lastProgress
+        return None if last is None else last["timestamp"]
+
     def _look(self) -> None:
         for progress in self.query.recentProgress:
             told: Any = progress
             self._rows[told["batchId"]] = told["numInputRows"]
+            if told["numInputRows"]:
+                self._committed = told["sources"][0]["endOffset"]
 
 
 class Stopwatch:

@@ -24,6 +24,10 @@ itself under the group "". An id that a producer used again in a feed, after the
 that name was gone, is one row with `additions` 2: counts are sums, and times reach from the first
 to the last.
 
+They may be declared in a pipeline, so they select columns and never add one with `withColumn`: a
+Spark Connect server looks at the table at once for that, takes the one that is there, and makes
+the new table before the one it is made of.
+
 Not here: where tables are kept and what was read already (spark/jobs/lake.py).
 """
 

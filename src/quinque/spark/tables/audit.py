@@ -31,6 +31,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
+from quinque.spark.tables.columns import is_named_worklist
 from quinque.spark.tables.lifecycle import group_rows, message_rows
 
 VIOLATIONS: Final = ("unbalanced", "acked_twice", "after_ack", "unknown")
@@ -83,14 +84,14 @@ def verdict(audit: DataFrame) -> DataFrame:
     for name in VIOLATIONS:
         broken = broken + F.col(name)
     missing = F.col("added") + F.col("unknown_from_before") - out
-    return audit.withColumn("missing", missing).withColumn(
-        "is_good", (F.col("missing") == 0) & (broken == 0)
+    return audit.select(
+        "*", missing.alias("missing"), ((missing == 0) & (broken == 0)).alias("is_good")
     )
 
 
 def _is_single() -> Column:
     """A message of a feed that one ack ended for everyone: groups were handed it, not itself."""
-    return (F.col("family") != "jobs") & (F.col("consumer_group") == "")
+    return ~is_named_worklist() & (F.col("consumer_group") == "")
 
 
 def _sum(value: Column) -> Column:

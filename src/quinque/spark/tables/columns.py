@@ -68,6 +68,11 @@ def reason_of(change: Column) -> Column:
     return change.bitwiseAND((1 << REASON_BITS) - 1)
 
 
+def is_named_worklist() -> Column:
+    """Where families have their names."""
+    return F.col("family").isin([family.name for family in FAMILIES if family.is_worklist])
+
+
 def is_worklist() -> Column:
     return F.col("family").isin([family.code for family in FAMILIES if family.is_worklist])
 

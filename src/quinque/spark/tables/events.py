@@ -29,9 +29,8 @@ def events(raw: DataFrame) -> DataFrame:
 
 def ranges(events: DataFrame) -> DataFrame:
     """The numbers that are there, as ranges without a gap; each number counts once."""
-    numbers = events.select("shard", "seq").withColumn(
-        "block", F.shiftright(F.col("seq"), _BLOCK_BITS)
-    )
+    block = F.shiftright(F.col("seq"), _BLOCK_BITS)
+    numbers = events.select("shard", "seq", block.alias("block"))
     blocks = numbers.groupBy("shard", "block").agg(
         F.min("seq").alias("first"), F.max("seq").alias("last"), F.count("*").alias("rows")
     )
@@ -51,7 +50,7 @@ def merge_ranges(ranges: DataFrame) -> DataFrame:
         F.max("last").over(before.rowsBetween(Window.unboundedPreceding, -1)), F.lit(-1)
     ) + F.lit(1)
     return (
-        ranges.withColumn("island", F.sum(begins.cast("int")).over(before))
+        ranges.select("*", F.sum(begins.cast("int")).over(before).alias("island"))
         .groupBy("shard", "island")
         .agg(F.min("first").alias("first"), F.max("last").alias("last"))
         .select("shard", "first", "last", (F.col("last") - F.col("first") + 1).alias("rows"))

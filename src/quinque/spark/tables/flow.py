@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
+from quinque.spark.tables.columns import is_named_worklist
 from quinque.spark.tables.lifecycle import message_rows
 
 _QUEUE: Final = ("family", "queue")
@@ -61,9 +62,9 @@ def size_hist(lifecycle: DataFrame) -> DataFrame:
 
 
 def _first_starts(lifecycle: DataFrame) -> DataFrame:
-    worklists = lifecycle.where("family = 'jobs'")
+    worklists = lifecycle.where(is_named_worklist())
     feeds = (
-        lifecycle.where("family <> 'jobs'")
+        lifecycle.where(~is_named_worklist())
         .groupBy(*_QUEUE, "message_id")
         .agg(F.min("first_delivered").alias("first_delivered"))
     )

@@ -36,10 +36,8 @@ def queue_hour(flow: DataFrame, lifecycle: DataFrame) -> DataFrame:
     and `oldest_ms` are those at its end: of messages, whatever groups made of them.
     """
     counts = (
-        flow.withColumn("is_by_consumer", _by_consumer())
-        .withColumn("family", family_name())
-        .withColumn("hour", F.date_trunc("hour", "minute"))
-        .groupBy(*_QUEUE_HOUR)
+        flow.select("*", _by_consumer().alias("is_by_consumer"))
+        .groupBy(family_name().alias("family"), "queue", _hour("minute"))
         .agg(
             _events(Kind.ADDED).alias("added"),
             F.sum(F.when(F.col("kind") == Kind.ADDED, F.col("bytes"))).alias("added_bytes"),
@@ -77,9 +75,12 @@ def consumer_hour(flow: DataFrame) -> DataFrame:
     """One row per queue, consumer and hour in which it was handed or finished anything."""
     counts = (
         flow.where((F.col("kind") != Kind.ADDED) & _by_consumer())
-        .withColumn("family", family_name())
-        .withColumn("hour", F.date_trunc("hour", "minute"))
-        .groupBy("family", "queue", F.col("consumer_group").alias("consumer"), "hour")
+        .groupBy(
+            family_name().alias("family"),
+            "queue",
+            F.col("consumer_group").alias("consumer"),
+            _hour("minute"),
+        )
         .agg(
             _events(Kind.DELIVERED).alias("delivered"),
             _events(Kind.ACKED).alias("acked"),
@@ -89,11 +90,15 @@ def consumer_hour(flow: DataFrame) -> DataFrame:
     )
     is_busy = (F.col("delivered") + F.col("acked") + F.col("nacked") + F.col("lapsed")) > 0
     ended = F.col("acked") + F.col("nacked") + F.col("lapsed")
-    return (
-        counts.where(is_busy)
-        .withColumn("ack_rate", F.when(ended > 0, F.col("acked") / ended))
-        .withColumn("nack_rate", F.when(ended > 0, F.col("nacked") / ended))
+    return counts.where(is_busy).select(
+        "*",
+        F.when(ended > 0, F.col("acked") / ended).alias("ack_rate"),
+        F.when(ended > 0, F.col("nacked") / ended).alias("nack_rate"),
     )
+
+
+def _hour(when: str) -> Column:
+    return F.date_trunc("hour", when).alias("hour")
 
 
 def _by_consumer() -> Column:
@@ -121,8 +126,7 @@ def _percentiles(lifecycle: DataFrame, when: str, spans: list[str]) -> DataFrame
     ]
     rows = (
         lifecycle.where(F.col(when).isNotNull())
-        .withColumn("hour", F.date_trunc("hour", when))
-        .groupBy(*_QUEUE_HOUR)
+        .groupBy("family", "queue", _hour(when))
         .agg(
             F.count("*").alias(counted),
             *[value.alias(f"{span}s") for value, span in zip(values, spans, strict=True)],

@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
-from quinque.spark.tables.columns import millis_between
+from quinque.spark.tables.columns import is_named_worklist, millis_between
 from quinque.spark.tables.lifecycle import message_rows
 
 SAMPLES: Final = 5
@@ -26,7 +26,7 @@ def group_lag(lifecycle: DataFrame) -> DataFrame:
     `lag` is how many live messages it has not finished, `held` how many of those somebody has, and
     `oldest_ms` the age of the first of them when the newest event of the queue was recorded.
     """
-    worklists = message_rows(lifecycle).where("family = 'jobs'")
+    worklists = message_rows(lifecycle).where(is_named_worklist())
     groups = lifecycle.where("consumer_group <> ''")
     known = worklists.select(*_GROUP).unionByName(groups.select(*_GROUP)).distinct()
     newest = lifecycle.groupBy("family", "queue").agg(
@@ -63,7 +63,7 @@ def _unfinished(lifecycle: DataFrame, groups: DataFrame) -> DataFrame:
     held = groups.where("is_held").select(*key, F.lit(True).alias("is_held"))
     return (
         message_rows(lifecycle)
-        .where("family <> 'jobs' and state = 'open'")
+        .where(~is_named_worklist() & (F.col("state") == "open"))
         .select("family", "queue", "message_id", "added")
         .join(groups.select(*_GROUP).distinct(), ["family", "queue"])
         .join(done, key, "left_anti")
@@ -87,7 +87,7 @@ def dead_letters(lifecycle: DataFrame) -> DataFrame:
     )
     place = F.row_number().over(Window.partitionBy(*key).orderBy("died", "message_id"))
     return (
-        died.withColumn("place", place)
+        died.select("*", place.alias("place"))
         .groupBy(*key)
         .agg(
             F.count("*").alias("messages"),

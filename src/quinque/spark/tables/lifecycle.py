@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 from quinque.model.lifecycle import Kind
 from quinque.spark.tables.columns import (
     family_name,
+    is_named_worklist,
     kind_of,
     millis_between,
     reason_name,
@@ -88,7 +89,7 @@ def group_rows(lifecycle: DataFrame) -> DataFrame:
     how large it is, and what became of it unless the group finished it."""
     key = ["family", "queue", "message_id"]
     told = ("added", "size", "additions", "ended", "state", "dt")
-    message = message_rows(lifecycle).where("family <> 'jobs'")
+    message = message_rows(lifecycle).where(~is_named_worklist())
     both = lifecycle.where("consumer_group <> ''").join(
         message.select(*key, *[F.col(name).alias(f"message_{name}") for name in told]), key, "left"
     )
