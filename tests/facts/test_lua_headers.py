@@ -12,18 +12,19 @@ from quinque.model import limits
 from tests.facts.repository import PACKAGE, name
 
 FOLDER = PACKAGE / "stores" / "redis" / "scripts"
-SCRIPTS = sorted(FOLDER.glob("*.lua"))
+FOLDERS = [FOLDER, PACKAGE / "workqueue" / "scripts"]
+SCRIPTS = [path for folder in FOLDERS for path in sorted(folder.glob("*.lua"))]
 LIBRARY = sorted((FOLDER / "lib").glob("*.lua"))
 EVERY_FILE = [*SCRIPTS, *LIBRARY]
 
 PARTS = ["KEYS", "ARGV", "RETURNS", "ERRORS", "SAME AS"]
 ROW = re.compile(r"^--\s+(?:[A-Z]{4}\s+)?(\d+)(\.\.)?\s", re.MULTILINE)
-INCLUDE = re.compile(r"^-- include lib/(\w+)\.lua$", re.MULTILINE)
+INCLUDE = re.compile(r"^-- include (?:rarely )?lib/(\w+)\.lua$", re.MULTILINE)
 SAME_AS = re.compile(r"((?:\w+/)+\w+\.py)((?:(?::|, )\s*\w+(?![/.\w]))*)")
 CONSTANT = re.compile(r"^local (\w+) = (.+?)\s+-- model/limits\.py:(\w+)$", re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SCRIPTS, ids=name)
 def test_a_script_says_what_it_is_called_with(path: Path) -> None:
     header, body = parts_of(path)
     for part in ("KEYS", "ARGV"):
@@ -39,7 +40,7 @@ def test_a_script_says_what_it_is_called_with(path: Path) -> None:
         assert bool(rest) == bool(re.search(rf"#{part}\b|\b\w+_rest\({len(rows)}\)", body)), part
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SCRIPTS, ids=name)
 def test_a_script_says_how_it_may_refuse(path: Path) -> None:
     header, body = parts_of(path)
 
@@ -49,7 +50,7 @@ def test_a_script_says_how_it_may_refuse(path: Path) -> None:
     assert raised <= {kind.code for kind in every_error(QuinqueError)}
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SCRIPTS, ids=name)
 def test_a_header_has_all_its_parts_and_begins_with_the_name(path: Path) -> None:
     header, _ = parts_of(path)
 
@@ -82,10 +83,13 @@ def test_a_limit_is_the_one_of_the_model(path: Path) -> None:
 
 
 def test_nothing_is_left_over() -> None:
-    python = "".join(file.read_text(encoding="utf-8") for file in FOLDER.parent.glob("*.py"))
+    python = {
+        folder: "".join(file.read_text(encoding="utf-8") for file in folder.parent.glob("*.py"))
+        for folder in FOLDERS
+    }
     included = {it for path in EVERY_FILE for it in INCLUDE.findall(path.read_text("utf-8"))}
 
-    assert [path.stem for path in SCRIPTS if f'"{path.stem}"' not in python] == []
+    assert [name(path) for path in SCRIPTS if f'"{path.stem}"' not in python[path.parent]] == []
     assert {path.stem for path in LIBRARY} == included
 
 

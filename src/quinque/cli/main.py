@@ -2,8 +2,8 @@
 
 Called by   the shell (`quinque`, `python -m quinque`).
 Calls       cli/options.py to read the settings; cli/serve.py, cli/check.py, cli/copy.py,
-            cli/pipeline.py and cli/spark.py do the work; what is slow to import is imported when
-            asked for, so that help and errors are there at once.
+            cli/clean.py, cli/pipeline.py and cli/spark.py do the work; what is slow to import is
+            imported when asked for, so that help and errors are there at once.
 
     0  done          1  it was tried and failed          2  it was asked wrongly
 
@@ -23,6 +23,7 @@ from quinque.cli.options import config_of, setting_options
 from quinque.cli.pipeline import pipeline
 from quinque.errors import BadSetting, QuinqueError
 from quinque.server.config_text import example, listing
+from quinque.server.setting_kinds import Seconds
 
 FAILED, ASKED_WRONGLY = 1, 2
 
@@ -111,6 +112,61 @@ def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool
         return run(source, target, is_live=live, as_json=as_json)
 
     ctx.exit(_code_of(run_copy))
+
+
+def span_s(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """A time as settings have it, in seconds. Raises BadParameter."""
+    try:
+        return None if text is None else Seconds().value(text)
+    except BadSetting as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+@main.command()
+@click.argument("prefixes", nargs=-1, metavar="[PREFIX]...")
+@click.option("--file", default=None, metavar="FILE", help="Prefixes, a line each; - is stdin.")
+@click.option("--redis", "url", default="redis://127.0.0.1:6379", show_default=True, metavar="URL")
+@click.option(
+    "--light-every",
+    "light_every_s",
+    callback=span_s,
+    metavar="TIME",
+    help="How often to clean lightly.  [default: as often as the shortest lease lasts]",
+)
+@click.option(
+    "--deep-every",
+    "deep_every_s",
+    callback=span_s,
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="How often to clean deeply; 0 is never.",
+)
+@click.option("--once", "is_once", is_flag=True, help="Clean every queue once and end.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Count, and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each cleaning.")
+@click.pass_context
+def clean(ctx: click.Context, /, prefixes: tuple[str, ...], file: str | None, **asked: Any) -> None:
+    """Clean the queues of Redis Work Queue whose keys begin with PREFIX, until SIGTERM or SIGINT.
+
+    What workers abandoned waits again; what died in the middle of something is put right. The
+    Redis is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://; in a cluster
+    a prefix has a hash tag. Times are seconds, or a number with ms, s, m, h or d.
+
+    \b
+    0  ended as asked     1  Redis could not be asked     3  a dry run found something
+    """
+
+    def run_clean() -> int:
+        try:
+            from quinque.cli.clean import Asked, read_prefixes, run
+        except ModuleNotFoundError as exc:
+            raise BadSetting(
+                f"the package {exc.name} is missing: pip install 'quinque[redis]'"
+            ) from exc
+        return run(Asked(read_prefixes(prefixes, file), **asked))
+
+    ctx.exit(_code_of(run_clean))
 
 
 @main.command(context_settings={"ignore_unknown_options": True})

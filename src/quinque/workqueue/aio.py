@@ -1,0 +1,179 @@
+"""WorkQueue and the cleanings, for programs that await. sync.py has the same for those that wait.
+
+Called by   programs that use the library.
+Calls       working.py and cleaning.py for the steps, redis-py to carry them out.
+
+`db` is a redis.asyncio.Redis or a redis.asyncio.RedisCluster. All else is as in sync.py.
+
+Not here: the rules of the queue (working.py, cleaning.py), its settings (session.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from redis.asyncio import Redis, RedisCluster
+from redis.client import NEVER_DECODE
+from redis.exceptions import NoScriptError
+
+from quinque.workqueue import working
+from quinque.workqueue.cleaning import GRACE_S, Cleaner
+from quinque.workqueue.counts import CleanCounts, Progress
+from quinque.workqueue.item import Item
+from quinque.workqueue.session import Session, Slices
+from quinque.workqueue.steps import Call, Command, Pause, R, Request, Scan, Size, Steps
+
+Db = Redis | RedisCluster
+Tell = Callable[[Progress], object]
+
+_RAW: Final[dict[str, Any]] = {NEVER_DECODE: []}  # answers are bytes, whatever the client's setting
+
+
+class WorkQueue(Session):
+    async def add_item(self, db: Db, item: Item) -> bool:
+        """The item waits; False if there is one with its id, and then nothing changed."""
+        return await self._run(db, working.add(self.keys, item, is_checked=True))
+
+    async def add_new_item(self, db: Db, item: Item) -> bool:
+        """The same: a name of the published package."""
+        return await self.add_item(db, item)
+
+    async def add_unique_item(self, db: Db, item: Item) -> None:
+        """The item waits. Its id must be nobody's: else it waits twice, and has the new data."""
+        await self._run(db, working.add(self.keys, item, is_checked=False))
+
+    async def lease(
+        self, db: Db, lease_secs: float, block: bool = True, timeout: float = 0
+    ) -> Item | None:
+        """The item that waited longest is held by this session for `lease_secs`.
+
+        None when there is none: at once if it does not `block`, else after `timeout` seconds, where
+        0 is for ever. Raises BadArgument.
+        """
+        return await self._run(db, self._lease(db, lease_secs, block, timeout))
+
+    async def extend(self, db: Db, item: Item, lease_secs: float) -> bool:
+        """This session holds the item for `lease_secs` from now; False if it does not hold it.
+
+        Raises BadArgument.
+        """
+        return await self._run(db, self._extend(item, lease_secs))
+
+    async def complete(self, db: Db, item: Item) -> bool:
+        """The item is gone; True for the one call that ended it, whoever held it."""
+        return await self._run(db, working.complete(self.keys, item))
+
+    async def queue_len(self, db: Db) -> int:
+        """How many ids wait."""
+        return await self._run(db, working.length(self.keys.queue))
+
+    async def processing(self, db: Db) -> int:
+        """How many ids were handed out, those of abandoned items too."""
+        return await self._run(db, working.length(self.keys.processing))
+
+    async def counts(self, db: Db) -> tuple[int, int]:
+        """Both, at one moment."""
+        return await self._run(db, working.counts(self.keys))
+
+    async def shortest_lease_s(self, db: Db) -> float | None:
+        """How long the shortest of the newest leases was given for; None if there is none."""
+        return await self._run(db, working.shortest_lease_s(self.keys))
+
+    async def light_clean(
+        self, db: Db, *, dry_run: bool = False, grace_s: float = GRACE_S
+    ) -> CleanCounts:
+        """What was handed out and is nobody's waits again; what was done.
+
+        Where there is something to do, it looks twice, `grace_s` apart: a worker of another client
+        may be about to write its lease.
+        """
+        return await self._run(db, Cleaner(self.keys, dry_run=dry_run, grace_s=grace_s).light())
+
+    async def deep_clean(
+        self,
+        db: Db,
+        progress: Tell | None = None,
+        *,
+        dry_run: bool = False,
+        grace_s: float = GRACE_S,
+    ) -> CleanCounts:
+        """The same for all items, and the lists are in order; `progress` is told between slices."""
+        steps = Cleaner(self.keys, dry_run=dry_run, grace_s=grace_s).deep()
+        return await self._run(db, steps, progress)
+
+    async def _run(self, db: Db, steps: Steps[R], tell: Tell | None = None) -> R:
+        self._check(db)
+        answer = None
+        try:
+            while True:
+                request = steps.send(answer)
+                answer = await _answer(db, request)
+                if tell is not None and isinstance(request, Progress):
+                    tell(request)
+        except StopIteration as done:
+            result: R = done.value
+            return result
+
+
+class _Clean(Slices):
+    async def step(self) -> bool:
+        """One slice more is done, in some milliseconds; False when there was none."""
+        while not self.is_done:
+            try:
+                request = self._steps.send(self._answer)
+            except StopIteration:
+                self.is_done = True
+                break
+            self._answer = await _answer(self._db, request)
+            if isinstance(request, Progress):
+                self.progress = request
+                return True
+        return False
+
+
+class LightClean(_Clean):
+    """WorkQueue.light_clean in slices."""
+
+    def _begin(self, cleaner: Cleaner) -> Steps[CleanCounts]:
+        return cleaner.light()
+
+
+class DeepClean(_Clean):
+    """WorkQueue.deep_clean in slices."""
+
+    def _begin(self, cleaner: Cleaner) -> Steps[CleanCounts]:
+        return cleaner.deep()
+
+
+async def _answer(db: Db, request: Request) -> Any:
+    execute: Any = db.execute_command
+    match request:
+        case Call():
+            in_cluster = isinstance(db, RedisCluster)
+            try:
+                return await execute(*request.by_hash(in_cluster), **_RAW)
+            except NoScriptError:
+                return await execute(*request.by_text(in_cluster), **_RAW)
+        case Command(words):
+            return await execute(*words, **_RAW)
+        case Scan(key, cursor, pattern, most):
+            name, server = _server_of(db, key)
+            words = ("SCAN", cursor, "MATCH", pattern, "COUNT", most)
+            following, keys = await server.execute_command(*words, **_RAW)
+            return name, int(following), keys
+        case Size(key):
+            return await _server_of(db, key)[1].execute_command("DBSIZE")
+        case Pause(seconds):
+            await asyncio.sleep(seconds)
+    return None
+
+
+def _server_of(db: Any, key: bytes) -> tuple[str, Any]:
+    """The server that has the key, and its name."""
+    if not isinstance(db, RedisCluster):
+        return "", db
+    find: Any = db.get_node_from_key  # its annotation knows text only
+    node = find(key)
+    return node.name, node

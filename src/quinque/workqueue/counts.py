@@ -1,0 +1,36 @@
+"""What a cleaning did, and how far it is.
+
+Called by   cleaning.py makes them; programs that clean, and cli/clean.py, read them.
+Calls       nothing.
+
+Not here: cleaning (cleaning.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Phase = Literal["waiting", "processing", "leases", "items", "returning", "dropping"]
+
+
+@dataclass(slots=True)
+class CleanCounts:
+    """What was found wrong, and put right unless it was a dry run."""
+
+    looked: int = 0  # items, or ids of items, that were looked at
+    returned: int = 0  # items that nobody held and that wait again
+    ghosts: int = 0  # ids without an item that were taken out of a list
+    duplicates: int = 0  # ids that were in the lists once more than they should be
+
+    @property
+    def repaired(self) -> int:
+        return self.returned + self.ghosts + self.duplicates
+
+
+class Progress(NamedTuple):
+    """Between two slices of a cleaning: what it goes through, and how much of it."""
+
+    phase: Phase
+    done: int
+    total: int  # as far as is known; others add and take meanwhile

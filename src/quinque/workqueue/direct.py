@@ -1,0 +1,59 @@
+"""A command over a connection of redis-py's pool, without what its client does around it.
+
+Called by   sync.py.
+Calls       redis-py's pool and connections.
+
+`Redis.execute_command` spends a third of a call on measuring it. A lease and its completion are two
+calls, and nothing else: there it shows. Connections, their health checks and retries are redis-py's
+as ever.
+
+Not here: clusters, and clients that are more than a redis.Redis: they are asked as they want to be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeGuard
+
+from redis import Redis
+from redis.connection import AbstractConnection
+
+try:
+    import hiredis
+
+    _pack: Any = hiredis.pack_command
+except ImportError:  # redis-py does without it, and is slower
+    _pack = None
+
+# Pools of versions that do not have it want the name of the command.
+_IS_KNOWN: Final = hasattr(AbstractConnection, "should_reconnect")
+
+
+def has_way(db: Any) -> TypeGuard[Redis]:
+    """Whether this client may be passed by: it is nothing but redis-py's own, with a pool."""
+    return (
+        _IS_KNOWN and type(db) is Redis and db.connection is None and not db.connection_pool.cache
+    )
+
+
+def ask(db: Redis, words: tuple[Any, ...]) -> Any:
+    """The answer, never decoded. Raises what redis-py raises."""
+    pool = db.connection_pool
+    connection: Any = pool.get_connection()
+
+    def send() -> Any:
+        if _pack is None:
+            connection.send_command(*words)
+        else:
+            # It takes words of any kind; redis-py would look at each of them first.
+            connection.send_packed_command([_pack(words)])
+        return connection.read_response(disable_decoding=True)
+
+    def give_up(error: Exception) -> None:
+        connection.disconnect()
+
+    try:
+        return connection.retry.call_with_retry(send, give_up)
+    finally:
+        if connection.should_reconnect():
+            connection.disconnect()
+        pool.release(connection)

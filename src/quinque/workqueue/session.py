@@ -1,0 +1,97 @@
+"""A queue as one session sees it, and a cleaning of it: what sync.py and aio.py have in common.
+
+Called by   sync.py and aio.py, whose classes these are the base of.
+Calls       working.py and cleaning.py for the steps.
+
+Not here: waiting for Redis.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from quinque.workqueue import working
+from quinque.workqueue.cleaning import GRACE_S, Cleaner
+from quinque.workqueue.counts import CleanCounts, Progress
+from quinque.workqueue.item import Item
+from quinque.workqueue.key_prefix import KeyPrefix
+from quinque.workqueue.keys import Keys
+from quinque.workqueue.steps import Steps
+from quinque.workqueue.working import Pipeline, Writes, check_writes
+
+
+class Session:
+    """The queue whose keys begin with `name`.
+
+    `writes` says which leases are written: "new", "old", or "both", so that cleaners of neither
+    generation take an item away that is held. All are understood, whatever is written.
+    """
+
+    def __init__(
+        self, name: KeyPrefix, *, writes: Writes = "both", session: str | None = None
+    ) -> None:
+        """Raises BadArgument."""
+        self.keys = Keys(name)
+        self.session = uuid.uuid4().hex if session is None else session
+        self._writes: Writes = check_writes(writes)
+
+    def add_unique_item_to_pipeline(self, pipeline: Pipeline, item: Item) -> None:
+        """The item waits when the pipeline is carried out. Its id must be nobody's."""
+        working.add_to_pipeline(self.keys, pipeline, item)
+
+    def add_item_to_pipeline(self, pipeline: Pipeline, item: Item) -> None:
+        """The same: a name of the published package."""
+        self.add_unique_item_to_pipeline(pipeline, item)
+
+    def _lease(self, db: Any, lease_secs: float, block: bool, timeout: float) -> Steps[Item | None]:
+        wait_s = working.wait_s_of(block, timeout)
+        return working.lease(
+            self.keys,
+            self.session,
+            self._writes,
+            working.lease_ms_of(lease_secs),
+            wait_s=wait_s,
+            longest_wait_s=None if wait_s == 0 else _longest_wait_s(db),
+        )
+
+    def _extend(self, item: Item, lease_secs: float) -> Steps[bool]:
+        lease_ms = working.lease_ms_of(lease_secs)
+        return working.extend(self.keys, self.session, self._writes, item, lease_ms)
+
+    def _check(self, db: Any) -> None:
+        """Raises BadArgument when this client's servers would hold the queue in pieces."""
+        if not self.keys.has_tag and hasattr(db, "nodes_manager"):
+            raise self.keys.no_tag()
+
+
+class Slices:
+    """A cleaning in slices. `counts` is what it has done so far, `progress` how far it is.
+
+    After an error a new one begins from the start; what was done stays done.
+    """
+
+    def __init__(
+        self, queue: Session, db: Any, *, dry_run: bool = False, grace_s: float = GRACE_S
+    ) -> None:
+        """Nothing is asked of Redis yet. Raises BadArgument."""
+        queue._check(db)
+        self.is_done = False
+        self.progress: Progress | None = None
+        self._db = db
+        self._cleaner = Cleaner(queue.keys, dry_run=dry_run, grace_s=grace_s)
+        self._steps = self._begin(self._cleaner)
+        self._answer: Any = None
+
+    @property
+    def counts(self) -> CleanCounts:
+        return self._cleaner.counts
+
+    def _begin(self, cleaner: Cleaner) -> Steps[CleanCounts]:
+        raise NotImplementedError
+
+
+def _longest_wait_s(db: Any) -> float | None:
+    """How long Redis may be silent: half as long as the client is patient."""
+    patience_s = db.get_connection_kwargs().get("socket_timeout")
+    return None if patience_s is None else float(patience_s) / 2

@@ -1,0 +1,181 @@
+"""WorkQueue and the cleanings, for programs that wait. aio.py has the same for those that await.
+
+Called by   programs that use the library, cli/clean.py.
+Calls       working.py and cleaning.py for the steps, redis-py to carry them out.
+
+`db` is a redis.Redis or a redis.RedisCluster; whether it decodes responses does not matter. Errors
+are redis-py's, but for arguments that cannot be meant (BadArgument), which change nothing.
+
+Not here: the rules of the queue (working.py, cleaning.py), its settings (session.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from redis import Redis, RedisCluster
+from redis.client import NEVER_DECODE
+from redis.exceptions import NoScriptError
+
+from quinque.workqueue import direct, working
+from quinque.workqueue.cleaning import GRACE_S, Cleaner
+from quinque.workqueue.counts import CleanCounts, Progress
+from quinque.workqueue.item import Item
+from quinque.workqueue.session import Session, Slices
+from quinque.workqueue.steps import Call, Command, Pause, R, Request, Scan, Size, Steps
+
+Db = Redis | RedisCluster
+Tell = Callable[[Progress], object]
+
+_RAW: Final[dict[str, Any]] = {NEVER_DECODE: []}  # answers are bytes, whatever the client's setting
+
+
+class WorkQueue(Session):
+    def add_item(self, db: Db, item: Item) -> bool:
+        """The item waits; False if there is one with its id, and then nothing changed."""
+        return self._run(db, working.add(self.keys, item, is_checked=True))
+
+    def add_new_item(self, db: Db, item: Item) -> bool:
+        """The same: a name of the published package."""
+        return self.add_item(db, item)
+
+    def add_unique_item(self, db: Db, item: Item) -> None:
+        """The item waits. Its id must be nobody's: else it waits twice, and has the new data."""
+        self._run(db, working.add(self.keys, item, is_checked=False))
+
+    def lease(
+        self, db: Db, lease_secs: float, block: bool = True, timeout: float = 0
+    ) -> Item | None:
+        """The item that waited longest is held by this session for `lease_secs`.
+
+        None when there is none: at once if it does not `block`, else after `timeout` seconds, where
+        0 is for ever. Raises BadArgument.
+        """
+        return self._run(db, self._lease(db, lease_secs, block, timeout))
+
+    def extend(self, db: Db, item: Item, lease_secs: float) -> bool:
+        """This session holds the item for `lease_secs` from now; False if it does not hold it.
+
+        Raises BadArgument.
+        """
+        return self._run(db, self._extend(item, lease_secs))
+
+    def complete(self, db: Db, item: Item) -> bool:
+        """The item is gone; True for the one call that ended it, whoever held it."""
+        return self._run(db, working.complete(self.keys, item))
+
+    def queue_len(self, db: Db) -> int:
+        """How many ids wait."""
+        return self._run(db, working.length(self.keys.queue))
+
+    def processing(self, db: Db) -> int:
+        """How many ids were handed out, those of abandoned items too."""
+        return self._run(db, working.length(self.keys.processing))
+
+    def counts(self, db: Db) -> tuple[int, int]:
+        """Both, at one moment."""
+        return self._run(db, working.counts(self.keys))
+
+    def shortest_lease_s(self, db: Db) -> float | None:
+        """How long the shortest of the newest leases was given for; None if there is none."""
+        return self._run(db, working.shortest_lease_s(self.keys))
+
+    def light_clean(
+        self, db: Db, *, dry_run: bool = False, grace_s: float = GRACE_S
+    ) -> CleanCounts:
+        """What was handed out and is nobody's waits again; what was done.
+
+        Where there is something to do, it looks twice, `grace_s` apart: a worker of another client
+        may be about to write its lease.
+        """
+        return self._run(db, Cleaner(self.keys, dry_run=dry_run, grace_s=grace_s).light())
+
+    def deep_clean(
+        self,
+        db: Db,
+        progress: Tell | None = None,
+        *,
+        dry_run: bool = False,
+        grace_s: float = GRACE_S,
+    ) -> CleanCounts:
+        """The same for all items, and the lists are in order; `progress` is told between slices."""
+        steps = Cleaner(self.keys, dry_run=dry_run, grace_s=grace_s).deep()
+        return self._run(db, steps, progress)
+
+    def _run(self, db: Db, steps: Steps[R], tell: Tell | None = None) -> R:
+        self._check(db)
+        answer = None
+        try:
+            while True:
+                request = steps.send(answer)
+                answer = _answer(db, request)
+                if tell is not None and isinstance(request, Progress):
+                    tell(request)
+        except StopIteration as done:
+            result: R = done.value
+            return result
+
+
+class _Clean(Slices):
+    def step(self) -> bool:
+        """One slice more is done, in some milliseconds; False when there was none."""
+        while not self.is_done:
+            try:
+                request = self._steps.send(self._answer)
+            except StopIteration:
+                self.is_done = True
+                break
+            self._answer = _answer(self._db, request)
+            if isinstance(request, Progress):
+                self.progress = request
+                return True
+        return False
+
+
+class LightClean(_Clean):
+    """WorkQueue.light_clean in slices."""
+
+    def _begin(self, cleaner: Cleaner) -> Steps[CleanCounts]:
+        return cleaner.light()
+
+
+class DeepClean(_Clean):
+    """WorkQueue.deep_clean in slices."""
+
+    def _begin(self, cleaner: Cleaner) -> Steps[CleanCounts]:
+        return cleaner.deep()
+
+
+def _answer(db: Db, request: Request) -> Any:
+    execute: Any = db.execute_command
+    match request:
+        case Call():
+            in_cluster = isinstance(db, RedisCluster)
+            try:
+                if direct.has_way(db):
+                    return direct.ask(db, request.by_hash(in_cluster=False))
+                return execute(*request.by_hash(in_cluster), **_RAW)
+            except NoScriptError:
+                return execute(*request.by_text(in_cluster), **_RAW)
+        case Command(words):
+            return execute(*words, **_RAW)
+        case Scan(key, cursor, pattern, most):
+            name, server = _server_of(db, key)
+            words = ("SCAN", cursor, "MATCH", pattern, "COUNT", most)
+            following, keys = server.execute_command(*words, **_RAW)
+            return name, int(following), keys
+        case Size(key):
+            return _server_of(db, key)[1].execute_command("DBSIZE")
+        case Pause(seconds):
+            time.sleep(seconds)
+    return None
+
+
+def _server_of(db: Any, key: bytes) -> tuple[str, Any]:
+    """The server that has the key, and its name."""
+    if not isinstance(db, RedisCluster):
+        return "", db
+    node: Any = db.get_node_from_key(key)
+    return node.name, db.get_redis_connection(node)
