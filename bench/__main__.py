@@ -27,7 +27,7 @@ from bench.harness import Result, compiled_folder, is_compiled, python_path
 # Those that start a Spark, which takes longer than all others do when they are quick.
 ON_SPARK = ("spark", "lifecycle_tables")
 NAMES = (
-    *("server", "jobs", "redis_store", "redis_cluster"),
+    *("server", "jobs", "reliable", "redis_store", "redis_cluster", "work_queue"),
     *("backlog", "engine", "journal", "recovery", "lifecycle_cost"),
     *ON_SPARK,
 )

@@ -45,8 +45,8 @@ from quinque.model.work_ops import Add, Finish, NodeView, Take, Terms
 from quinque.stores.clock import SteadyClock
 from quinque.stores.redis.courier import Errand
 from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.runners import RUNNERS
 from quinque.stores.redis.scripts import SCRIPTS
-from quinque.stores.redis.served import RUNNERS
 
 COUNT, ROUNDS, DEPTH = 40_000, 7, 16
 STEPS = ("add", "get", "ack")
