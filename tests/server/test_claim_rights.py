@@ -9,27 +9,10 @@ import pytest
 
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client, Refusal
+from tests.server.rights import NO_SECRET, login, user_flags
 from tests.servers import stores
 
-USERS = """
-[users.boss]
-password = "b"
-rights = ["read", "write", "admin"]
-
-[users.packer]
-password = "p"
-queues = ["orders.*"]
-
-[users.reader]
-password = "r"
-rights = ["read"]
-
-[users.jobber]
-password = "j"
-families = ["jobs"]
-"""
 ROWS = msgpack.packb([[60_000, 0, -1, 0, None, [b"x"]]])
-NO_SECRET = Refusal("NOPERM User packer has no permissions to access queue 'secret'")
 
 
 @pytest.fixture(scope="module", params=stores.ALL)
@@ -37,9 +20,8 @@ def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningBroker]:
     folder = tmp_path_factory.mktemp("rights")
-    (folder / "users.toml").write_text(USERS)
     flags = stores.store_flags(request, request.param)
-    with start_broker(folder, *flags, "--users", str(folder / "users.toml")) as running:
+    with start_broker(folder, *flags, *user_flags(folder)) as running:
         yield running
 
 
@@ -47,12 +29,6 @@ def broker(
 def boss(broker: RunningBroker) -> Iterator[Client]:
     with login(broker, "boss") as client:
         yield client
-
-
-def login(broker: RunningBroker, name: str) -> Client:
-    client = broker.connect()
-    assert client.call("AUTH", name, name[0]) == b"OK"
-    return client
 
 
 def open_claims(client: Client, queue: str, *options: str) -> int:

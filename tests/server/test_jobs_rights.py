@@ -9,34 +9,14 @@ import pytest
 
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client, Refusal
+from tests.server.rights import NO_SECRET, login, user_flags
 
-USERS = """
-[users.boss]
-password = "b"
-rights = ["read", "write", "admin"]
-
-[users.packer]
-password = "p"
-queues = ["orders.*"]
-
-[users.reader]
-password = "r"
-rights = ["read"]
-
-[users.eventful]
-password = "e"
-families = ["events"]
-"""
-NO_SECRET = Refusal("NOPERM User packer has no permissions to access queue 'secret'")
 UNKNOWN_ID = "D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[RunningBroker]:
-    (tmp_path / "users.toml").write_text(USERS)
-    with start_broker(
-        tmp_path, "--fsync", "no", "--users", str(tmp_path / "users.toml")
-    ) as running:
+    with start_broker(tmp_path, "--fsync", "no", *user_flags(tmp_path)) as running:
         yield running
 
 
@@ -50,12 +30,6 @@ def boss(broker: RunningBroker) -> Iterator[Client]:
 def packer(broker: RunningBroker) -> Iterator[Client]:
     with login(broker, "packer") as client:
         yield client
-
-
-def login(broker: RunningBroker, name: str) -> Client:
-    client = broker.connect()
-    assert client.call("AUTH", name, name[0]) == b"OK"
-    return client
 
 
 def test_queues_are_refused_by_name(packer: Client) -> None:

@@ -8,39 +8,14 @@ import pytest
 
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client, Refusal
-
-USERS = """
-[users.boss]
-password = "b"
-rights = ["read", "write", "admin"]
-
-[users.packer]
-password = "p"
-queues = ["orders.*"]
-
-[users.reader]
-password = "r"
-rights = ["read"]
-
-[users.jobber]
-password = "j"
-families = ["jobs"]
-"""
-NO_SECRET = Refusal("NOPERM User packer has no permissions to access queue 'secret'")
+from tests.server.rights import NO_SECRET, login, user_flags
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     folder = tmp_path_factory.mktemp("rights")
-    (folder / "users.toml").write_text(USERS)
-    with start_broker(folder, "--fsync", "no", "--users", str(folder / "users.toml")) as running:
+    with start_broker(folder, "--fsync", "no", *user_flags(folder)) as running:
         yield running
-
-
-def login(broker: RunningBroker, name: str) -> Client:
-    client = broker.connect()
-    assert client.call("AUTH", name, name[0]) == b"OK"
-    return client
 
 
 def assert_refused(client: Client, *words: str | int) -> None:
