@@ -86,7 +86,12 @@ class RunningBroker:
         self.process = self._start(f"127.0.0.1:{self.port if same_port else 0}")
 
     def has_said(self, text: str) -> bool:
+        """For what it said before it listened or before it ended, and for what it must not say."""
         return any(text in line for line in self.log)
+
+    def hear(self, text: str) -> None:
+        """Wait for it to say so: another thread reads the log, maybe later than a reply came."""
+        wait_until(lambda: self.has_said(text), f"{text!r} in the log")
 
     def __enter__(self) -> RunningBroker:
         return self
