@@ -117,7 +117,8 @@ class Command:
     With `varies_on`, they may differ in all arguments from `varies` on, and the result has an item
     for each of these; where none varies, for as many as `gather` says of a request. Then
     `reply_share` is handed the items of one request, the protocol, and what varies in it; unless
-    all have one item: then `reply_each`, or `reply_word`, which is handed what varies as well.
+    all have one item: then `reply_each`; or `reply_words`, which is handed the items of several
+    requests of one client, the protocol, and what varies in each, and gives all their replies.
     `words_each` of these arguments are one item.
 
     `queues` picks the queues out of a request, `ids` the ids of messages: a user may do this to
@@ -138,7 +139,7 @@ class Command:
     family: Callable[[list[bytes]], Family | FindClaims | None] | None = None
     gather: Callable[[Any, list[bytes]], int] | None = None  # 0 = refuses
     reply_each: Callable[[Any, int], bytes] | None = None
-    reply_word: Callable[[Any, int, bytes], bytes] | None = None
+    reply_words: Callable[[list[Any], int, list[bytes]], bytes] | None = None
     reply_share: Callable[[list[Any], int, list[bytes]], bytes] | None = None
     varies: int = -1
     varies_on: bool = False

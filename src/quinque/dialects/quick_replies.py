@@ -86,9 +86,20 @@ def reply_element(found: WorkDelivery | None, protocol: int) -> bytes:
     return b"*0\r\n" if found is None else _one_delivery(found)
 
 
-def reply_acked(was_so: bool, protocol: int, id: bytes) -> bytes:
-    """[id] if it was so, [] if not."""
-    return _BEFORE_ONE[len(id)] + id + b"\r\n" if was_so else b"*0\r\n"
+def reply_acks(were_so: list[bool], protocol: int, ids: list[bytes]) -> bytes:
+    """For each [id] if it was so, [] if not."""
+    if False not in were_so:  # as nearly always
+        before = _BEFORE_ONE[len(ids[0])]
+        if len(ids) == 1:
+            return before + ids[0] + b"\r\n"
+        if len(set(map(len, ids))) == 1:
+            return before + (b"\r\n" + before).join(ids) + b"\r\n"
+    return b"".join(
+        [
+            _BEFORE_ONE[len(id)] + id + b"\r\n" if was_so else b"*0\r\n"
+            for id, was_so in zip(ids, were_so, strict=True)
+        ]
+    )
 
 
 def reply_share_of_ids(ids: list[bytes], protocol: int, words: list[bytes]) -> bytes:

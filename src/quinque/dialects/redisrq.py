@@ -27,7 +27,7 @@ from quinque.dialects.options import EXACT_MOST, read_any_queue
 from quinque.dialects.quick_replies import (
     encoded_deliveries,
     encoded_ids,
-    reply_acked,
+    reply_acks,
     reply_element,
     reply_one_id,
     reply_share_of_acks,
@@ -284,7 +284,7 @@ COMMANDS: Final = [
         reply_ack,
         with_session=True,
         gather=gather_ack,
-        reply_word=reply_acked,
+        reply_words=reply_acks,
         reply_share=reply_share_of_acks,
         varies=2,
         varies_on=True,

@@ -186,10 +186,9 @@ class _Answer:
 
 def _replies_each(row: Command, results: list[Any], words: list[Any], protocol: int) -> list[bytes]:
     """The replies to requests of one client, each of which has one item; or none has any."""
-    reply, reply_word = row.reply_each, row.reply_word
-    if reply_word is not None:
-        pairs = zip(results, words, strict=True)
-        return [reply_word(result, protocol, word) for result, word in pairs]
+    reply, reply_words = row.reply_each, row.reply_words
+    if reply_words is not None:
+        return [reply_words(results, protocol, words)]
     assert reply is not None, "what is gathered has a reply for each"
     if not results:
         return [reply(None, protocol)] * len(words)

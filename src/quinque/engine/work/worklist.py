@@ -16,7 +16,6 @@ Not here: the rules (decide.py).
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from quinque.engine.calendar import Calendar
@@ -50,6 +49,7 @@ class Worklist(Queue):
         "directory",
         "dues",
         "ends_ms",
+        "gone_turns",
         "is_paused_in",
         "is_paused_out",
         "keys",
@@ -83,10 +83,8 @@ class Worklist(Queue):
         self.delayed = Order()
         self.dead = Order()
         self.leased = 0
-        # By id. In a plain dict the first would be found ever more slowly as others go.
-        self.turns: OrderedDict[bytes, int] | None = None
-        if family.keeps_deliveries:
-            self.turns = OrderedDict()
+        self.turns: dict[bytes, int] | None = {} if family.keeps_deliveries else None
+        self.gone_turns = 0  # since `turns` was last written anew
         self.last_turn = 0
         self.keys: dict[bytes, WorkMessage] = {}
         self.claimed = 0  # messages that are in claims, and so not here
@@ -113,7 +111,7 @@ class Worklist(Queue):
     def leave(self, message: WorkMessage) -> None:
         """The message is in no index of its state any more."""
         if self.turns is not None:
-            self.turns.pop(message.id, None)
+            self._drop_turn(message.id)
         if not self.in_order:
             return
         state = message.state
@@ -170,6 +168,17 @@ class Worklist(Queue):
             turn += 1
         self.last_turn = turn - 1
 
+    def _drop_turn(self, id: bytes) -> None:
+        """The message is not among the delivered any more."""
+        turns = self.turns
+        assert turns is not None
+        if turns.pop(id, 0):
+            # Whoever asks for the first one passes over the room of those that went before it.
+            self.gone_turns += 1
+            if self.gone_turns > len(turns) + 4096:
+                self.turns = dict(turns)
+                self.gone_turns = 0
+
     def _remind(self, message: WorkMessage, due_ms: int) -> None:
         message.due_ms = due_ms
         if due_ms < NEVER_MS:
@@ -205,7 +214,7 @@ class Worklist(Queue):
         if message.state == LEASED and self.in_order:  # as nearly always
             self.leased -= 1
             if self.turns is not None:
-                self.turns.pop(message.id, None)
+                self._drop_turn(message.id)
         else:
             self.leave(message)
         self._unchain(message)
@@ -295,7 +304,8 @@ class Worklist(Queue):
         self.dead = Order(by_state[DEAD])
         self.leased = len(by_state[LEASED])
         if self.turns is not None:
-            self.turns = OrderedDict(sorted(self.turns.items(), key=lambda item: item[1]))
+            self.turns = dict(sorted(self.turns.items(), key=lambda item: item[1]))
+            self.gone_turns = 0
             self.last_turn = next(reversed(self.turns.values()), 0)
         self.in_order = True
         self.trim()
