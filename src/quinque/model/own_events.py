@@ -18,7 +18,7 @@ RENAMED: Final = 45
 NUMBERED: Final = 46
 EXPIRY_SET: Final = 47
 MOVED_BACK: Final = 48
-REPLACED: Final = 49
+REPLACED: Final = 49  # a WorkKept: the message has another body, and the rest is as it was
 
 
 class Recovered(NamedTuple):
@@ -68,28 +68,7 @@ class MovedBack(NamedTuple):
     ids: Sequence[bytes]
 
 
-class Replaced(NamedTuple):
-    """A message of a worklist has another body; the rest is as it was, and as in WorkKept."""
-
-    kind: int
-    queue: bytes
-    family: int
-    id: bytes
-    place: int
-    terms: tuple[int, int, int, int, int]
-    key: bytes | None
-    state: int
-    expires_ms: int
-    due_ms: int
-    nacks: int
-    requeues: int
-    deliveries: int
-    was_ready: bool
-    reason: bytes
-    body: bytes
-
-
-OwnEvent = Recovered | Renamed | ExpirySet | MovedBack | Replaced
+OwnEvent = Recovered | Renamed | ExpirySet | MovedBack
 
 # A record read back, as the event it is. Those with bodies are taken apart as they are.
 AS_OWN_EVENT: Final[dict[int, Callable[[Any], OwnEvent]]] = {

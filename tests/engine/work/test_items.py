@@ -11,9 +11,10 @@ from quinque.engine.work.directory import Directory
 from quinque.engine.work.due import settle
 from quinque.engine.work.worklist import LEASED, READY, Worklist
 from quinque.errors import QueuePaused
+from quinque.model.events import WorkKept
 from quinque.model.families import ITEMS
 from quinque.model.limits import TOGETHER_MOST
-from quinque.model.own_events import MOVED_BACK, REPLACED, MovedBack, Replaced
+from quinque.model.own_events import MOVED_BACK, REPLACED, MovedBack
 from quinque.model.own_ops import ITEM_TERMS, AddItems
 from tests.engine.work.invariants import check_worklist
 from tests.engine.work.steps import NOW_MS, configure, found, run
@@ -138,7 +139,7 @@ def test_a_message_that_is_replaced_is_where_it_was(
     due_ms = NOW_MS + 10 if state == LEASED else 0
     rest = (ITEM_TERMS.as_record(), None, state, 0, due_ms, 0, 0, 1, True, b"", b"better")
 
-    old, message = apply_replaced(queue, Replaced(REPLACED, b"i", 4, b"b", 1_001, *rest), home=9)
+    old, message = apply_replaced(queue, WorkKept(REPLACED, b"i", 4, b"b", 1_001, *rest), home=9)
 
     assert [it.body for it in old] == ([b"b"] if is_there else [])
     assert (message.body, message.home, message.state, message.due_ms) == (

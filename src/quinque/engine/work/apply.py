@@ -57,7 +57,6 @@ from quinque.model.own_events import (
     MovedBack,
     Recovered,
     Renamed,
-    Replaced,
 )
 from quinque.model.work_ops import Terms
 
@@ -299,13 +298,13 @@ def apply_work_kept(queue: Worklist, event: WorkKept, home: int) -> list[WorkMes
 
 
 def apply_replaced(
-    queue: Worklist, event: Replaced, home: int
+    queue: Worklist, event: WorkKept, home: int
 ) -> tuple[list[WorkMessage], WorkMessage]:
     """The message has the body of the event. Also the one that was there, if it was."""
     old = queue.find(event[3])
     if old is not None:
         queue.remove(old)
-    (message,) = apply_work_kept(queue, WorkKept._make(event), home)
+    (message,) = apply_work_kept(queue, event, home)
     if message.state == READY and queue.in_order:
         queue.ready.add(message)
     return [] if old is None else [old], message

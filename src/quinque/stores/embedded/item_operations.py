@@ -16,8 +16,8 @@ from quinque.engine.claims.views import claimed_among
 from quinque.engine.work import items
 from quinque.engine.work.apply import apply_replaced
 from quinque.engine.work.worklist import Worklist
-from quinque.model.events import Added
-from quinque.model.own_events import REPLACED, Replaced
+from quinque.model.events import Added, WorkKept
+from quinque.model.own_events import REPLACED
 from quinque.model.own_ops import AddItems, Cleaned, CleanItems, ExtendLeases
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.kept import kept_in_worklist
@@ -45,7 +45,7 @@ class ItemOperations:
         if queue.claimed or is_new:
             claimed = claimed_among(books.subscriptions, op.queue, op.message_ids)
         found = items.sort_items(queue, op, claimed)
-        events: list[Added | Replaced] = [
+        events: list[Added | WorkKept] = [
             *self._replaced(queue, found.other),
             *items.add(queue, found.new, now_ms, books.next_place()),
         ]
@@ -57,14 +57,14 @@ class ItemOperations:
         books.set_alarm(queue)
         return found.are_new
 
-    def _replaced(self, queue: Worklist, bodies: dict[bytes, bytes]) -> list[Replaced]:
+    def _replaced(self, queue: Worklist, bodies: dict[bytes, bytes]) -> list[WorkKept]:
         by_id = queue.directory.by_id
         return [
-            Replaced(REPLACED, *kept_in_worklist(queue, by_id[id], body)[1:])
+            kept_in_worklist(queue, by_id[id], body)._replace(kind=REPLACED)
             for id, body in bodies.items()
         ]
 
-    def _put_all(self, queue: Worklist, events: Sequence[Added | Replaced]) -> None:
+    def _put_all(self, queue: Worklist, events: Sequence[Added | WorkKept]) -> None:
         """Journal and apply the events, all of them or none."""
         books = self._books
         for number, event in enumerate(events):
@@ -99,7 +99,7 @@ class ItemOperations:
         return Cleaned(0, 0, 0, 0, 0)
 
 
-def _record_bytes(event: Added | Replaced) -> int:
+def _record_bytes(event: Added | WorkKept) -> int:
     """Room that is enough for the record of the event."""
     if isinstance(event, Added):
         return added_bytes(event)
