@@ -52,6 +52,7 @@ lint: .venv/develop
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/make_sync --check
 
 format: .venv/develop
 	$(BIN)/ruff check --fix

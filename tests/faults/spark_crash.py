@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.model.claim_ops import ClaimState, LookAtClaims
 from quinque.model.stage_ops import FindStages
 from tests.facts.repository import ROOT

@@ -32,7 +32,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.model.claim_ops import ClaimView
 from quinque.model.ops import Op
 from quinque.model.stage_ops import Publish

@@ -13,7 +13,7 @@ from random import Random
 import msgpack
 import pytest
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import NotDone, StoreUnavailable
 from quinque.model.claim_ops import (
     ClaimState,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import BadClaim, NoClaim, NoStage, NoSubscription, Superseded
 from quinque.model.claim_ops import (
     ClaimState,

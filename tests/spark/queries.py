@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.model.claim_ops import ClaimState, LookAtClaims, SubscriptionView
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Put

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quinque.client.addresses import Address, parse_broker_url
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import (
     BadArgument,
     BadSetting,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import BadArgument, WrongType
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
 from quinque.model.ops import Op

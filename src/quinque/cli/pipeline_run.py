@@ -1,7 +1,7 @@
 """Run one job of the data pipeline: a Spark session for it, its progress, its summary.
 
 Called by   cli/pipeline.py.
-Calls       spark/session.py, client/broker.py.
+Calls       spark/session.py, client/sync/broker.py.
 
 What Spark and Java say goes into a file, which is there to be read when the job failed; people see
 how far it is and what it did. What is wrong is said before Spark starts, which takes seconds.
@@ -29,7 +29,7 @@ from quinque.errors import BadSetting, QuinqueError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from quinque.client.broker import Broker
+    from quinque.client.sync.broker import Broker
     from quinque.spark.jobs.build import Tell
 
 DONE, FAILED, ASKED_WRONGLY = 0, 1, 2
@@ -63,7 +63,7 @@ class Asked:
         """The broker, if one was named. Raises BadSetting."""
         if self.url is None:
             return None
-        from quinque.client.broker import Broker
+        from quinque.client.sync.broker import Broker
 
         return Broker(
             self.url,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.model.look_ops import BrowsePlaces, DividePlaces
 from quinque.spark.options import Options
 from quinque.spark.queues import find_queues

@@ -32,7 +32,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting, FolderLocked, QuinqueError
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
 from quinque.spark.arrow import journal_table

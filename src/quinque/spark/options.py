@@ -1,7 +1,7 @@
 """The options of the connector: one table, and what a reader or a writer is given of it.
 
 Called by   source.py, when Spark asks for a reader or a writer; docs and tests read the table.
-Calls       option_kinds.py, client/broker.py.
+Calls       option_kinds.py, client/sync/broker.py.
 
 An option that is wrong is refused here, on the driver, before anything is read or written. Spark
 also hands over options that are meant for itself or for others; those are left alone, unless they
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.model.families import BY_NAME, Family
 from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS
 from quinque.model.states import State

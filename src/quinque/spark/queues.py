@@ -8,7 +8,7 @@ Not here: what is done with them.
 
 from __future__ import annotations
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.model.glob import compile_glob
 from quinque.model.ops import Count
 from quinque.model.work_ops import ScanQueues

@@ -32,7 +32,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import NoClaim
 from quinque.model.limits import PUBLISH_MOST
 from quinque.model.stage_ops import DropStage, Part, Publish, Stage

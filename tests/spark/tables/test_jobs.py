@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from quinque.cli.main import main
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from tests.server.broker import RunningBroker, start_broker
 

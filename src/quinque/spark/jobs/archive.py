@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from quinque.spark.jobs.build import Tell, build_tables
 from quinque.spark.jobs.lake import Lake

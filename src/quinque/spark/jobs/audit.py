@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from quinque.model.claim_ops import ClaimState, FindClaims
 from quinque.model.families import EVENTS, FAMILIES, Family

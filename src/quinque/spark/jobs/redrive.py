@@ -17,7 +17,7 @@ from typing import Any, Final
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from quinque.client.broker import Broker
+from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from quinque.model.families import JOBS
 from quinque.model.work_ops import Redrive

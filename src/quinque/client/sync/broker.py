@@ -1,7 +1,7 @@
 """A broker, or several that share a store, as something that runs operations.
 
-Called by   spark/, programs of users.
-Calls       calls.py and work_calls.py (words and meanings), link.py (connections).
+Called by   spark/, cli/, the queues of this folder.
+Calls       calls.py and work_calls.py (words and meanings), edge.py (connections).
 
     with Broker("redis://one:4777,two:4777", password=…) as broker:
         view = broker.run(OpenClaims(JOBS, b"orders", b"report", b"", lease_ms=60_000))
@@ -10,7 +10,7 @@ Nothing is connected before it is needed. When a broker does not answer, the nex
 all have been asked, a pause follows, twice as long each time. What may have been carried out is
 asked again only if a repeat does no harm.
 
-Threads may share one: each request has a connection to itself, and those are used again.
+Threads and tasks may share one: each request has a connection to itself, and those are used again.
 
 Not here: what an operation is (model/), waiting in the broker (server/waiters.py).
 """
@@ -20,18 +20,18 @@ from __future__ import annotations
 import os
 import random
 import ssl
-import threading
 from collections.abc import Iterator, Sequence
-from time import monotonic, sleep
+from time import monotonic
 from types import TracebackType
 from typing import Any, Final
 
 from quinque.client.addresses import Address, parse_broker_url
 from quinque.client.calls import CALLS as OWN_CALLS
 from quinque.client.calls import Call, Request, fill_waiting
-from quinque.client.link import Link, Reply
+from quinque.client.link import Reply
 from quinque.client.own_calls import CALLS as OWN_ID_CALLS
-from quinque.client.typed_run import TypedRun
+from quinque.client.sync.edge import Link, Lock, connect, sleep
+from quinque.client.sync.typed_run import TypedRun
 from quinque.client.work_calls import CALLS as WORK_CALLS
 from quinque.errors import BadSetting, NotDone, QuinqueError, StoreUnavailable, error_told
 from quinque.model.claim_ops import FillClaim
@@ -79,7 +79,7 @@ class Broker(TypedRun):
         self._tls = _tls(ca, certificate, key) if told.scheme == "rediss" else None
         self._timeout_s = timeout_s
         self._retries = retries
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._idle: list[Link] = []
         self._process_id = os.getpid()
         self._at = 0  # which of the addresses answered last
@@ -104,7 +104,7 @@ class Broker(TypedRun):
 
     def call(self, *words: bytes | str | int) -> Any:
         """The reply to any command, as RESP2 has it. Asked again only if nothing was done."""
-        return self._ask([words], is_safe=False)[0]
+        return (self._ask([words], is_safe=False))[0]
 
     def close(self) -> None:
         """Connections that are not in use are closed; it may be used again."""
@@ -133,7 +133,7 @@ class Broker(TypedRun):
     def _carry_out(self, op: Op, wait_ms: int) -> Any:
         if wait_ms and isinstance(op, FillClaim):
             return self._fill_waiting(op, wait_ms)
-        return self.run_all([op])[0]
+        return (self.run_all([op]))[0]
 
     def _fill_waiting(self, op: FillClaim, wait_ms: int) -> Any:
         """In slices, each answered well within the time that an answer may take."""
@@ -178,9 +178,12 @@ class Broker(TypedRun):
                     return replies
                 failure = error_told(refusals[0])
                 if not _may_repeat(refusals, is_safe=is_safe, is_alone=len(requests) == 1):
-                    raise failure
+                    break
             self._at += 1
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # or its traceback would hold this frame, and this frame the error
 
     def _pauses(self) -> Iterator[float]:
         """How long to wait before each try: not at all before each address was tried once."""
@@ -227,7 +230,7 @@ class Broker(TypedRun):
     def _connect(self, address: Address) -> Link:
         """Raises NotDone, or what the broker says to who asks."""
         try:
-            link = Link(address, self._tls, min(self._timeout_s, _CONNECT_MOST_S))
+            link = connect(address, self._tls, min(self._timeout_s, _CONNECT_MOST_S))
         except ssl.SSLCertVerificationError as error:
             raise BadSetting(
                 f"{address} is not who it should be: {error.verify_message}"

@@ -1,0 +1,138 @@
+"""What `run` gives for which operation, for those who check types.
+
+Called by   broker.py, whose Broker is one of these.
+Calls       nothing.
+
+The calls are those of a store (stores/base.py), so that code which is handed something to run
+operations on may be handed either.
+
+Not here: what an operation does (model/claim_ops.py and its neighbours).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, overload
+
+from quinque.model.claim_ops import (
+    ClaimView,
+    DropClaims,
+    FillClaim,
+    FindClaims,
+    LookAtClaims,
+    MarkClaim,
+    OpenClaims,
+    PlayClaim,
+    PurgeClaims,
+    ReadClaim,
+    ReleaseClaims,
+    RenewClaims,
+    SettleClaims,
+    SubscriptionView,
+)
+from quinque.model.families import Family
+from quinque.model.look_ops import (
+    BrowsePlaces,
+    DividePlaces,
+    FindRecords,
+    Page,
+    Places,
+    ReadRecord,
+    Record,
+)
+from quinque.model.ops import Ack, Count, Delivery, Op, Put, QueueCount, Reserve
+from quinque.model.own_ops import (
+    AddItems,
+    Complete,
+    ExtendLeases,
+    Inspect,
+    Inspected,
+    Recover,
+)
+from quinque.model.queue_ops import DeleteQueues, FindFamilies
+from quinque.model.stage_ops import (
+    DropStage,
+    FindStages,
+    Publish,
+    Published,
+    Stage,
+    Staged,
+    StageView,
+)
+from quinque.model.work_ops import (
+    Add,
+    Finish,
+    LookAt,
+    QueueView,
+    Redrive,
+    ScanQueues,
+    Take,
+    WorkDelivery,
+)
+
+
+class TypedRun(ABC):
+    @overload
+    async def run(self, op: OpenClaims) -> SubscriptionView: ...
+    @overload
+    async def run(self, op: LookAtClaims) -> SubscriptionView | None: ...
+    @overload
+    async def run(self, op: FindClaims) -> list[SubscriptionView]: ...
+    @overload
+    async def run(self, op: FillClaim, wait_ms: int = 0) -> ClaimView | None: ...
+    @overload
+    async def run(self, op: PlayClaim) -> ClaimView: ...
+    @overload
+    async def run(self, op: ReadClaim | ReadRecord) -> list[bytes]: ...
+    @overload
+    async def run(
+        self, op: MarkClaim | SettleClaims | PurgeClaims | ReleaseClaims | RenewClaims | DropStage
+    ) -> int: ...
+    @overload
+    async def run(self, op: DropClaims) -> int | None: ...
+    @overload
+    async def run(self, op: Stage) -> Staged: ...
+    @overload
+    async def run(self, op: Publish) -> Published: ...
+    @overload
+    async def run(self, op: FindStages) -> list[StageView]: ...
+    @overload
+    async def run(self, op: BrowsePlaces) -> Page: ...
+    @overload
+    async def run(self, op: DividePlaces) -> Places: ...
+    @overload
+    async def run(self, op: FindRecords) -> list[Record]: ...
+    @overload
+    async def run(self, op: Add | Put) -> list[bytes]: ...
+    @overload
+    async def run(self, op: Take) -> list[WorkDelivery]: ...
+    @overload
+    async def run(self, op: Reserve) -> list[Delivery]: ...
+    @overload
+    async def run(self, op: Finish | Ack | AddItems | ExtendLeases) -> list[bool]: ...
+    @overload
+    async def run(self, op: Complete) -> list[bool] | None: ...
+    @overload
+    async def run(self, op: Recover) -> list[WorkDelivery] | None: ...
+    @overload
+    async def run(self, op: Inspect) -> list[Inspected] | None: ...
+    @overload
+    async def run(self, op: FindFamilies) -> list[Family | None]: ...
+    @overload
+    async def run(self, op: Redrive | DeleteQueues) -> int: ...
+    @overload
+    async def run(self, op: LookAt) -> QueueView | None: ...
+    @overload
+    async def run(self, op: ScanQueues) -> tuple[int, list[bytes]]: ...
+    @overload
+    async def run(self, op: Count) -> list[QueueCount]: ...
+    async def run(self, op: Op, wait_ms: int = 0) -> Any:
+        """The result of the operation, or its error is raised.
+
+        `wait_ms` is how long to wait for messages where there are none.
+        """
+        return await self._carry_out(op, wait_ms)
+
+    @abstractmethod
+    async def _carry_out(self, op: Op, wait_ms: int) -> Any:
+        """As `run` says."""
