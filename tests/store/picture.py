@@ -11,10 +11,13 @@ from typing import Any
 
 from quinque.engine.claims.subscription import Claim
 from quinque.engine.feed.feed import Feed
+from quinque.engine.tubes.task import Task
+from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.worklist import Worklist
 from quinque.model.message import Message
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.engine.invariants import check_invariants
+from tests.engine.tubes.invariants import check_sessions, check_tube
 from tests.engine.work.invariants import check_directory, check_worklist, in_order
 
 
@@ -22,8 +25,10 @@ def picture_of(store: EmbeddedStore) -> dict[bytes, Any]:
     """Queues with their messages in order, and what is known of them beside."""
     queues: dict[bytes, Any] = {}
     for name, queue in sorted(store.queues.items()):
-        if isinstance(queue, Worklist):
-            picture: Any = _picture_of_worklist(store, queue)
+        if isinstance(queue, Tube):
+            picture: Any = _picture_of_tube(store, queue)
+        elif isinstance(queue, Worklist):
+            picture = _picture_of_worklist(store, queue)
         else:
             assert isinstance(queue, Feed)
             picture = _picture_of_feed(store, queue)
@@ -49,13 +54,16 @@ def check_indexes(store: EmbeddedStore) -> None:
     now_ms = store.now_ms()
     for name, queue in store.queues.items():
         assert queue.name == name
-        if isinstance(queue, Worklist):
+        if isinstance(queue, Tube):
+            check_tube(queue, now_ms)
+        elif isinstance(queue, Worklist):
             check_worklist(queue, now_ms)
         else:
             assert isinstance(queue, Feed)
             assert not queue.is_empty, "an empty queue is dropped"
             check_invariants(queue, now_ms)
     check_directory(store.directory)
+    check_sessions(store.sessions, [it for it in store.queues.values() if isinstance(it, Tube)])
     _check_claimed(store)
     for message in store.directory.by_id.values():
         assert store.queues.get(message.queue.name) is message.queue, "its queue is gone"
@@ -63,8 +71,11 @@ def check_indexes(store: EmbeddedStore) -> None:
 
 
 def every_message(store: EmbeddedStore) -> list[Message]:
+    """All but those of temporary tubes."""
     messages: list[Message] = []
     for queue in store.queues.values():
+        if isinstance(queue, Tube) and queue.settings.is_temporary:
+            continue
         if isinstance(queue, Worklist):
             messages += queue.all()
         else:
@@ -166,6 +177,28 @@ def _picture_of_feed(store: EmbeddedStore, queue: Feed) -> object:
         if held or again or done:
             groups[group.name] = (held, again, done)
     return (queue.family.name, messages, groups) if messages else None
+
+
+def _picture_of_tube(store: EmbeddedStore, tube: Tube) -> object:
+    """The tasks and what is set; of a temporary tube only that."""
+    tasks = [] if tube.settings.is_temporary else in_order(tube.all())
+    messages = [
+        (
+            it.id,
+            store.bodies.of(it),
+            it.place,
+            (it.created_ms, it.expires_ms, it.ttl_ms, it.ttr_ms),
+            it.lane,
+            it.state,
+            it.due_ms,
+            it.deliveries,
+            it.holder.id if it.holder is not None else b"",
+        )
+        for it in tasks
+        if isinstance(it, Task)
+    ]
+    number = 0 if tube.settings.is_temporary else tube.number
+    return tube.family.name, messages, tube.kind, tube.settings, tube.order, number
 
 
 def _picture_of_worklist(store: EmbeddedStore, queue: Worklist) -> object:

@@ -11,12 +11,15 @@ from typing import Final
 import msgpack
 
 from quinque.engine.feed.feed import Feed
+from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.worklist import Worklist
 from quinque.model.families import EVENTS
 from quinque.model.lifecycle import Kind, Reason
 from quinque.model.states import State
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance.record_words import Row, rows
+
+Name = tuple[bytes, bytes]  # of a queue, and of a message in it: some are known only there
 
 _STATES: Final = {
     Kind.ADDED: State.READY,
@@ -31,30 +34,32 @@ _STATES: Final = {
 def check_record(store: EmbeddedStore) -> list[Row]:
     """The rows, of which none is missing and none is there twice; they say what the store says."""
     found = rows(store)
-    states: dict[bytes, State | None] = {
-        message.id: State(message.state)
+    states: dict[Name, State | None] = {
+        (queue.name, message.id): State(message.state)
         for queue in store.queues.values()
         if isinstance(queue, Worklist)
+        and not (isinstance(queue, Tube) and queue.settings.is_temporary)
         for message in queue.all()
     }
     for subscription in store.subscriptions.all():
         if subscription.family.is_worklist:
             for claim in subscription.open_claims():
                 for chunk in claim.in_order():
-                    states |= dict.fromkeys(msgpack.unpackb(chunk.ids))
+                    for id in msgpack.unpackb(chunk.ids):
+                        states[subscription.queue, id] = None
     assert worklist_states(found) == states
     for name in {row.queue for row in found if row.family == EVENTS.code}:
         _check_feed(store, name, [row for row in found if row.queue == name])
     return found
 
 
-def worklist_states(found: list[Row]) -> dict[bytes, State | None]:
+def worklist_states(found: list[Row]) -> dict[Name, State | None]:
     """What became of each message of a worklist that is still there; None if it is in a claim."""
-    states: dict[bytes, State | None] = {}
+    states: dict[Name, State | None] = {}
     for row in found:
         if row.family == EVENTS.code:
             continue
-        id, kind = row.seen.id, row.seen.kind
+        id, kind = (row.queue, row.seen.id), row.seen.kind
         assert (kind == Kind.ADDED) == (id not in states), "it comes once, and first"
         if kind == Kind.DELIVERED and row.seen.reason == Reason.CLAIMED:
             states[id] = None

@@ -18,6 +18,7 @@ from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.picture import check_indexes, feed_of, messages_of, picture_of
 from tests.store.random_reliable import ReliableWorker
+from tests.store.random_tubes import TubeWorker
 from tests.store.random_work import WORKERS, Worker
 from tests.store.stage import Stage
 
@@ -159,7 +160,10 @@ def test_a_queue_that_was_flushed_meanwhile_stays_flushed(stage: Stage) -> None:
     assert messages_of(stage.store).get(b"q", []) == []
 
 
-@pytest.mark.parametrize(("kind", "seed"), [*product(WORKERS, range(10, 13)), (ReliableWorker, 12)])
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [*product(WORKERS, range(10, 13)), (ReliableWorker, 12), (TubeWorker, 12)],
+)
 def test_a_crash_at_any_step_leaves_everything_as_it_was(
     folder: Path, seed: int, kind: type[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ from tests.conformance.record_words import rows, rows_of
 from tests.store.random_claims import ClaimWorker
 from tests.store.random_items import ItemWorker
 from tests.store.random_reliable import ReliableWorker
+from tests.store.random_tubes import TubeWorker
 from tests.store.random_work import WORKERS, Worker
 from tests.store.record_model import check_record
 
@@ -50,7 +51,7 @@ def the_record(store: EmbeddedStore) -> Record:
     return found[0]
 
 
-@pytest.mark.parametrize("kind", [*WORKERS, ClaimWorker, ItemWorker, ReliableWorker])
+@pytest.mark.parametrize("kind", [*WORKERS, ClaimWorker, ItemWorker, ReliableWorker, TubeWorker])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_record_tells_what_the_store_holds(
     folder: Path, clock: ManualClock, kind: type[Worker], seed: int

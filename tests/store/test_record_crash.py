@@ -25,6 +25,7 @@ from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance.record_words import Row, rows
 from tests.store.random_claims import ClaimWorker
 from tests.store.random_reliable import ReliableWorker
+from tests.store.random_tubes import TubeWorker
 from tests.store.random_work import WORKERS, MixedWorker, Worker
 from tests.store.record_model import check_record
 from tests.store.stage import Stage
@@ -75,7 +76,11 @@ def rows_in(folder: Path) -> list[Row]:
 @pytest.mark.usefixtures("small_frames")
 @pytest.mark.parametrize(
     ("kind", "segment_bytes"),
-    [*product([*WORKERS, ClaimWorker], [1 << 20, 2048]), (ReliableWorker, 2048)],
+    [
+        *product([*WORKERS, ClaimWorker], [1 << 20, 2048]),
+        (ReliableWorker, 2048),
+        (TubeWorker, 2048),
+    ],
 )
 def test_a_crash_at_any_turn_leaves_the_same_rows(
     folder: Path, clock: ManualClock, kind: type[Worker], segment_bytes: int

@@ -8,8 +8,9 @@ packs it as it is. Kinds and the order of fields never change. An event may be a
 those that were asked for together are recorded together.
 
 Not here: events of claims (model/claim_events.py) and of what is staged (model/stage_events.py),
-which have their kinds from 23 to 43, and those of worklists whose ids are their own
-(model/own_events.py), from 44 on; record framing (stores/embedded/records.py).
+which have their kinds from 23 to 43, those of worklists whose ids are their own
+(model/own_events.py), from 44 to 49, and those of tubes (model/tube_events.py), from 50 on; record
+framing (stores/embedded/records.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Final, NamedTuple
 from quinque.model.claim_events import ClaimEvent
 from quinque.model.own_events import AS_OWN_EVENT, Numbered, OwnEvent
 from quinque.model.stage_events import StageEvent
+from quinque.model.tube_events import AS_TUBE_EVENT, TubeEvent
 
 OPENED: Final = 0
 STORED: Final = 1
@@ -350,6 +352,7 @@ WorkEvent = (
     | WorkKept
     | WorklistKept
     | OwnEvent
+    | TubeEvent
 )
 Event = FeedEvent | WorkEvent | Named | Numbered | ClaimEvent | StageEvent
 
@@ -372,4 +375,5 @@ AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
     FORGOTTEN: Forgotten._make,
     WORKLIST_KEPT: lambda record: WorklistKept(*record),
     **AS_OWN_EVENT,
+    **AS_TUBE_EVENT,
 }

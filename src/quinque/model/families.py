@@ -54,7 +54,15 @@ ITEMS: Final = Family(
     owns_ids=True,
     returns_to_back=True,
 )
+TUBES: Final = Family(
+    "tubes",
+    5,
+    "one session takes each task, in the order and at the times that the tube's kind says",
+    is_worklist=True,
+    owns_ids=True,
+    is_lasting=True,
+)
 
-FAMILIES: Final = (EVENTS, JOBS, RELIABLE, ITEMS)
+FAMILIES: Final = (EVENTS, JOBS, RELIABLE, ITEMS, TUBES)
 BY_CODE: Final = {family.code: family for family in FAMILIES}
 BY_NAME: Final = {family.name: family for family in FAMILIES}

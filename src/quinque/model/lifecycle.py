@@ -50,6 +50,7 @@ class Reason(IntEnum):
     STAGED = 14  # it came with a batch that was published
     RECOVERED = 15  # delivered once more, while it was leased
     RENAMED = 16  # its queue has another name: it left the old one and came to the new one
+    SESSION_OVER = 17  # whoever had it is gone, or somebody returned all that were taken
 
 
 class Entry(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from quinque.model.families import Family
 from quinque.model.limits import (
@@ -17,6 +18,7 @@ from quinque.model.limits import (
     NODE_DOUBTED_MS,
     NODE_FAILED_MS,
     RETRY_DEFAULT_MOST_MS,
+    WORK_TTL_MS,
 )
 from quinque.model.ops import Op
 from quinque.model.states import State
@@ -45,6 +47,10 @@ def default_retry_ms(ttl_ms: int) -> int:
     """How long leases run if nobody says it: a tenth of the message's life, in whole seconds, 5
     minutes at most and a second at least."""
     return min(max(ttl_ms // 10_000, 1) * 1000, RETRY_DEFAULT_MOST_MS)
+
+
+# Of a job about which nothing was said.
+PLAIN_TERMS: Final = Terms(WORK_TTL_MS, retry_ms=default_retry_ms(WORK_TTL_MS))
 
 
 @dataclass

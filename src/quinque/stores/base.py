@@ -79,6 +79,28 @@ from quinque.model.stage_ops import (
     Staged,
     StageView,
 )
+from quinque.model.tube_ops import (
+    AckTasks,
+    BuryTasks,
+    DeleteTasks,
+    DropTube,
+    FindTubes,
+    JoinSession,
+    KickTasks,
+    LeaveSession,
+    LeaveSessions,
+    LookAtTube,
+    MakeTube,
+    PeekTasks,
+    PutTasks,
+    ReleaseTasks,
+    ReturnTasks,
+    TakeTasks,
+    TaskView,
+    TouchTasks,
+    TruncateTube,
+    TubeView,
+)
 from quinque.model.work_ops import (
     Add,
     Announce,
@@ -223,6 +245,23 @@ class Store(Protocol):
     def run(self, op: RenameQueue | SetExpiry) -> bool: ...
     @overload
     def run(self, op: LookAtExpiry) -> int | None: ...
+    @overload
+    def run(self, op: PutTasks | TakeTasks) -> list[TaskView]: ...
+    @overload
+    def run(
+        self,
+        op: AckTasks | ReleaseTasks | TouchTasks | PeekTasks | BuryTasks | DeleteTasks,
+    ) -> list[TaskView | None]: ...
+    @overload
+    def run(self, op: KickTasks | ReturnTasks | TruncateTube | LeaveSessions) -> int: ...
+    @overload
+    def run(self, op: MakeTube | DropTube) -> bool: ...
+    @overload
+    def run(self, op: FindTubes) -> list[TubeView]: ...
+    @overload
+    def run(self, op: LookAtTube) -> TubeView | None: ...
+    @overload
+    def run(self, op: JoinSession | LeaveSession) -> None: ...
     @overload
     def run(self, op: Op) -> Any: ...
     def run(self, op: Op) -> Any:

@@ -24,6 +24,7 @@ from quinque.errors import CopyDiffers, printable
 from quinque.model.events import Kept, WorkKept
 from quinque.model.families import ITEMS
 from quinque.model.states import State
+from quinque.model.tube_events import TaskKept
 from quinque.stores.portable import Chunk, Detached, Item, Partitions, Reader, Writer
 
 _NAMED_MOST: Final = 10  # queues that differ, in one error
@@ -44,6 +45,8 @@ class Tally:
         self.counts[kind_of(item)] += 1
         if isinstance(item, WorkKept) and item.family == ITEMS.code:
             item = _bare(item, self.counts[kind_of(item)])
+        elif isinstance(item, TaskKept):
+            item = _bare_task(item)
         digest = blake2b(msgpack.packb(item), digest_size=_SUM_BITS // 8).digest()
         self.sum = (self.sum + int.from_bytes(digest, "big")) % (1 << _SUM_BITS)
 
@@ -102,7 +105,7 @@ def tally(reader: Reader, queue: bytes, tell: Tell) -> Tally:
 
 def kind_of(item: Item) -> str:
     """The word for it in counts: the state of a message of a worklist, or what else it is."""
-    if isinstance(item, WorkKept):
+    if isinstance(item, WorkKept | TaskKept):
         return State(item.state).name.lower()
     if isinstance(item, Kept):
         return "event"
@@ -126,8 +129,17 @@ def _bare(item: WorkKept, number: int) -> WorkKept:
     )
 
 
+def _bare_task(item: TaskKept) -> TaskKept:
+    """A task without what Redis has no place for: how often it was taken, and, of one that is taken
+    and ends before its time to run does, when that is over."""
+    is_taken = item.state == State.LEASED
+    ends_ms = item.created_ms + item.ttl_ms
+    is_cut = is_taken and (not item.due_ms or item.due_ms >= ends_ms)
+    return item._replace(deliveries=0, due_ms=0 if is_cut else item.due_ms)
+
+
 def _messages_in(chunk: Chunk) -> int:
-    return sum(isinstance(item, Kept | WorkKept) for item in chunk.items)
+    return sum(isinstance(item, Kept | WorkKept | TaskKept) for item in chunk.items)
 
 
 def _difference(source: Tally, target: Tally) -> str:

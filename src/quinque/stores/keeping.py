@@ -1,4 +1,4 @@
-"""Whether what becomes of messages goes on record, and how much of it is kept.
+"""Whether what becomes of messages goes on record and is counted, and how much of it is kept.
 
 Called by   the stores, which go by it; cli/serve.py, which has it from the settings.
 Calls       nothing.
@@ -18,3 +18,4 @@ class Keeping:
     is_on: bool = True
     max_age_ms: int = 7 * 86_400_000
     max_bytes: int = 1 << 30
+    is_counting: bool = False  # per queue (stats/tally.py)

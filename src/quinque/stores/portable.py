@@ -11,6 +11,7 @@ message, a group or a worklist. Instants are absolute, so nothing shifts while a
                message that was flushed; Kept for each message, in the order of places
     worklist   WorklistKept; Partitions, if it is spread; WorkKept for each message, in the order
                their lives end
+    tube       TubeKept; TaskKept for each task, in the same order; of a temporary one no task
 
 Between what is known of it and its messages come its subscriptions: SubscriptionKept for each, in
 the order of their names, followed by ChunkKept for each chunk of its claims; then PublishedKept for
@@ -34,6 +35,7 @@ from typing import Final, NamedTuple, Protocol
 from quinque.model.claim_events import ChunkKept, SubscriptionKept
 from quinque.model.events import GroupKept, Kept, WorkKept, WorklistKept
 from quinque.model.stage_events import PublishedKept
+from quinque.model.tube_events import TaskKept, TubeKept
 
 # What travels together: as much as a store can take at once without making others wait.
 CHUNK_MOST: Final = 1_000
@@ -60,9 +62,9 @@ class Partitions(NamedTuple):
     read: int
 
 
-Head = GroupKept | Detached | WorklistKept | Partitions
+Head = GroupKept | Detached | WorklistKept | TubeKept | Partitions
 Claim = SubscriptionKept | ChunkKept | PublishedKept
-Item = Head | Claim | Kept | WorkKept
+Item = Head | Claim | Kept | WorkKept | TaskKept
 
 
 class Facts(NamedTuple):

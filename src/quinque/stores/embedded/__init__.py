@@ -8,6 +8,9 @@
     work_taking.py      handing out of worklists
     own_operations.py   completing, recovering, inspecting, where ids are a worklist's own
     item_operations.py  adding, extending, cleaning, where producers choose the ids
+    driver_operations.py  one function per operation on tubes of drivers
+    driver_seat.py      a driver at work in its tube
+    driver_events.py    what a driver did to its rows, as events
     queue_operations.py one method per operation on a queue as a whole
     work_looks.py       one method per operation that only looks at worklists
     claims.py           one method per operation on subscriptions and claims

@@ -37,6 +37,11 @@ class Bodies:
         if self.maxmemory and self.in_memory > self.maxmemory:
             self._leaving += messages
 
+    def leave(self, messages: Iterable[Message]) -> None:
+        """The bodies of these messages need not be in memory: they leave it when they are on the
+        disk."""
+        self._leaving += messages
+
     def went(self, messages: Iterable[Message]) -> None:
         """Messages are gone."""
         for message in messages:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from quinque.engine.claims.apply import count_claimed
 from quinque.engine.claims.subscription import Subscriptions
 from quinque.engine.queue import Queue
+from quinque.engine.tubes.sessions import Sessions
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.shelves import Shelves
 from quinque.engine.work.worklist import Worklist
@@ -37,6 +38,7 @@ class Books:
     def __init__(
         self,
         queues: dict[bytes, Queue],
+        sessions: Sessions,
         directory: Directory,
         subscriptions: Subscriptions,
         stages: Stages,
@@ -50,6 +52,7 @@ class Books:
         chance: Callable[[int], bytes],
     ) -> None:
         self.queues = queues
+        self.sessions = sessions
         self.directory = directory
         self.subscriptions = subscriptions
         self.stages = stages

@@ -7,12 +7,14 @@ Calls       nothing.
 Events name the ids they are about. Those that do not (a flush, a claim that is settled) are
 followed by a Change that does.
 
-Not here: where entries are kept (record_files.py), what they mean (model/lifecycle.py).
+Not here: events of tubes (tube_changes.py), where entries are kept (record_files.py), what they
+mean (model/lifecycle.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgpack
@@ -25,6 +27,9 @@ from quinque.model.lifecycle import Kind, Reason
 from quinque.model.message import Message
 from quinque.model.stage_events import STAGE_MOVED
 from quinque.model.states import State
+from quinque.model.tube_events import TaskKept
+from quinque.stats.tally import Tally
+from quinque.stores.embedded import tube_changes
 
 ROWS_MOST: Final = 1_000  # of one entry
 
@@ -85,6 +90,18 @@ def purged(queue: Queue, gone: Sequence[Message]) -> Change:
     return Change(CHANGE, _REMOVED, _PURGED, queue.family.code, queue.name, b"", 0, ids, None)
 
 
+def task_replaced(event: TaskKept, old_state: int | None) -> list[Change]:
+    """What the event made of a task that was in that state; None = it was not there."""
+    told = tube_changes.replaced(old_state, event.state)
+    return [
+        Change(
+            *(CHANGE, kind, reason, event.family, event.queue, b"", 0, [event.id]),
+            [len(event.body)] if kind == _ADDED else None,
+        )
+        for kind, reason in told
+    ]
+
+
 def renamed(queue: Worklist, old_name: bytes, size_of: Callable[[Message], int]) -> list[Change]:
     """All that is in the queue left one of the old name, and came to this one as it is."""
     turns: Mapping[bytes, int] = queue.turns or {}
@@ -115,6 +132,7 @@ class Changes:
         self.entries: list[bytes] = []
         self.size_bytes = 0  # of the entries
         self.families: dict[bytes, int] = {}
+        self.tally: Tally | None = None  # counts what is told, if somebody wants it
         self._staged = 0  # so many of the next events bring messages of a staged batch
         self._pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True).pack
         self._tellers: dict[int, Callable[[Any], None]] = {
@@ -137,6 +155,8 @@ class Changes:
             events.REDRIVEN: self._redriven,
             STAGE_MOVED: self._stage_moved,
         }
+        for kind, teller in tube_changes.TELLERS.items():
+            self._tellers[kind] = partial(teller, self)
 
     def know(self, queues: Mapping[bytes, Queue]) -> None:
         """Which family each queue is of: most events do not say."""
@@ -170,6 +190,8 @@ class Changes:
             self.entries.append(entry)
             self.size_bytes += len(entry)
             self.number = number + count
+            if self.tally is not None:
+                self.tally.add(kind, reason, family, queue, group, count)
 
     def take(self) -> list[bytes]:
         """The entries, which are then the caller's."""
@@ -209,6 +231,8 @@ class Changes:
                 self.entries.append(entry)
                 self.size_bytes += len(entry)
                 self.number += _length(ids)
+                if self.tally is not None:
+                    self.tally.add(kind, reason, family, queue, group, _length(ids))
                 return
             ids = msgpack.unpackb(ids, raw=True)
         self.put(kind, reason, family, queue, group, claim, ids, sizes)

@@ -58,6 +58,7 @@ from quinque.model.limits import FILL_MOST_BYTES
 from quinque.stores.embedded.claim_changes import changes_of
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.worklists import Worklists
+from quinque.stores.no_tubes import refuse_tubes
 
 _RETRY_MS: Final = 200  # how often a full disk is tried again
 
@@ -90,6 +91,7 @@ class Claims:
 
     def _open(self, op: OpenClaims) -> SubscriptionView:
         self._check_shard(op.shard)
+        refuse_tubes(op.family)
         now_ms = self._begin()
         if op.family.is_worklist:
             self.lists.check_family(op.family, op.queue)

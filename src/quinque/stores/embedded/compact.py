@@ -35,22 +35,26 @@ from quinque.model.events import ADDED, KEPT, NAMED, STORED, WORK_KEPT, Event, N
 from quinque.model.message import Message
 from quinque.model.own_events import REPLACED, Numbered
 from quinque.model.stage_events import STAGED, PublishedKept, Staged, StageKept
+from quinque.model.tube_events import TASK_KEPT, TASK_REPLACED, TASKS_PUT, TubeKept
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import Journal, pack_home, where
 from quinque.stores.embedded.kept import (
     chunk_kept,
     group_kept,
     kept_in_feed,
-    kept_in_worklist,
+    list_kept,
+    message_kept,
     published_kept,
     stage_kept,
     subscription_kept,
-    worklist_kept,
 )
 from quinque.stores.embedded.records import Damage, read_batches, read_records
 from quinque.stores.embedded.replay import Recovered
 
-_WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT, REPLACED, CLAIM_RETURNED})
+_WITH_BODY: Final = frozenset(
+    {STORED, KEPT, ADDED, WORK_KEPT, REPLACED, CLAIM_RETURNED, TASKS_PUT, TASK_KEPT, TASK_REPLACED}
+)
+_WITH_ONE: Final = frozenset({KEPT, WORK_KEPT, REPLACED, TASK_KEPT, TASK_REPLACED})
 _WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED})
 STEP_BYTES: Final = 64 << 10
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
@@ -184,7 +188,7 @@ class Compactor:
             found.append(work)
         for work in found:
             if where(work.home) == home:
-                return work, kept_in_worklist(work.queue, work, body)
+                return work, message_kept(work.queue, work, body)
         return None
 
     def _positions(self, segment: int) -> Iterator[Event]:
@@ -200,7 +204,7 @@ class Compactor:
             ):
                 queue.segment = self._journal.segment
                 self._written = queue
-                yield worklist_kept(queue)
+                yield list_kept(queue)
         yield from self._claim_positions(segment)
         if self._node.id and self._node.segment <= segment:
             self._node.segment = self._journal.segment
@@ -238,11 +242,12 @@ class Compactor:
         """The event is in the journal; waits while there is no room for it."""
         while not self._has_appended(event):
             yield
-            if isinstance(event, WorklistKept):  # what was counted meanwhile stands before it
+            if isinstance(event, WorklistKept | TubeKept):
+                # What was counted meanwhile stands before it.
                 queue = self._written
                 if queue is None or self._queues.get(queue.name) is not queue:
                     return
-                event = worklist_kept(queue)
+                event = list_kept(queue)
             elif isinstance(event, SubscriptionKept):
                 found = self._subscriptions.find(event.queue, event.subscription)
                 if found is None:
@@ -277,11 +282,11 @@ class Compactor:
 
 def _messages_of(record: tuple[Any, ...]) -> list[tuple[bytes, bytes]]:
     """Id and body of each message in a record that holds some."""
-    if record[0] == KEPT or record[0] == WORK_KEPT or record[0] == REPLACED:
+    if record[0] in _WITH_ONE:
         return [(record[3], record[-1])]
     if record[0] == CLAIM_RETURNED:
         return [(row[0], row[1]) for row in record[-1]]
     ids, bodies = record[-2:]
-    if ids is None:
+    if ids is None or record[0] == TASKS_PUT:
         ids = [b"%d" % (record[3] + number) for number in range(len(bodies))]
     return list(zip(ids, bodies, strict=True))

@@ -20,6 +20,7 @@ from quinque.engine.work.worklist import Worklist
 from quinque.errors import CopyRefused, printable
 from quinque.model.events import FLUSHED, KEPT, NAMED, Event, Flushed, Kept, Named, WorkKept
 from quinque.model.own_events import NUMBERED, Numbered
+from quinque.model.tube_events import TaskKept
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.copy_mark import CopyMark
@@ -120,10 +121,10 @@ class FolderWriter:
 
     def _is_there(self, item: object) -> bool:
         """Whether the item came before the copy was interrupted."""
-        if not isinstance(item, Kept | Detached | WorkKept):
+        if not isinstance(item, Kept | Detached | WorkKept | TaskKept):
             return False
         queue = self._had.queues.get(item.queue)
-        if isinstance(item, WorkKept):
+        if isinstance(item, WorkKept | TaskKept):
             return isinstance(queue, Worklist) and queue.find(item.id) is not None
         if not isinstance(queue, Feed):
             return False

@@ -27,10 +27,10 @@ from quinque.stores.embedded.kept import (
     chunk_kept,
     group_kept,
     kept_in_feed,
-    kept_in_worklist,
+    list_kept,
+    message_kept,
     published_kept,
     subscription_kept,
-    worklist_kept,
 )
 from quinque.stores.embedded.lock import FolderLock
 from quinque.stores.embedded.recover import read_segments
@@ -105,7 +105,7 @@ class FolderReader:
     def read(self, queue: bytes, after: int) -> Iterator[Chunk]:
         found = self._queues.get(queue)
         if isinstance(found, Worklist):
-            yield Chunk(queue, [worklist_kept(found)], after)
+            yield Chunk(queue, [list_kept(found)], after)
         elif isinstance(found, Feed):
             for some in _in_lots(_feed_heads(found), self._chunk_most):
                 yield Chunk(queue, some, after)
@@ -139,7 +139,7 @@ class FolderReader:
         size_bytes = 0
         for number, message in enumerate(messages[after:], after + 1):
             body = self._bodies.of(message)
-            some.append(kept_in_worklist(queue, message, body))
+            some.append(message_kept(queue, message, body))
             size_bytes += len(body)
             if len(some) == self._chunk_most or size_bytes >= CHUNK_MOST_BYTES:
                 yield Chunk(queue.name, some, number)

@@ -21,6 +21,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any, Final, Literal
 from zlib import crc32
 
@@ -29,6 +30,8 @@ import msgpack
 from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
 from quinque.model.claim_events import CLAIM_RETURNED
 from quinque.model.events import ADDED, OPENED, STORED, Event, Opened
+from quinque.model.tube_events import TASKS_PUT
+from quinque.stats.doublings import Doublings
 from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_body, batch_header
 
 Fsync = Literal["always", "everysec", "no"]
@@ -37,6 +40,7 @@ SUFFIX: Final = ".journal"
 RESERVE_BYTES: Final = 4 << 20  # one step of room taken ahead; 4 MiB is 16 ms of a 250 MB/s disk
 SPARE_BYTES: Final = 64 << 10
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_WITH_MANY: Final = frozenset({STORED, ADDED, TASKS_PUT})  # bodies in a row
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})  # a flood of connections has them
 
 
@@ -51,8 +55,8 @@ class Journal:
         self.sizes: dict[int, int] = {}  # bytes in use, by segment
         self.files: dict[int, int] = {}  # open file descriptors, by segment
         self.failed: str | None = None
-        self.commits = 0
-        self.syncs = 0
+        self.batches = Doublings()  # records of each commit
+        self.syncs = Doublings()  # how long each took, in µs
         self.batch_bytes = 0  # written by the last commit
         self._pack = msgpack.Packer(use_bin_type=True).pack
         self._pending: list[bytes] = []
@@ -171,10 +175,10 @@ class Journal:
             ) from exc
         self.is_stuck = False
         self.batch_bytes = len(batch)
+        self.batches.add(len(self._pending))
         end = self._end + len(batch)
         self.sizes[self.segment] = end
         self._start_batch(end)
-        self.commits += 1
         if self.fsync == "always":
             self._sync(file, end)
         elif self.fsync == "everysec":
@@ -298,11 +302,12 @@ class Journal:
         )
 
     def _sync(self, file: int, end: int) -> None:
+        began_ns = perf_counter_ns()
         try:
             os.fdatasync(file)
         except OSError as exc:
             self._fail("synced", exc)
-        self.syncs += 1
+        self.syncs.add((perf_counter_ns() - began_ns) // 1000)
         self._synced = end
 
     def _sync_every_second(self) -> None:
@@ -311,12 +316,13 @@ class Journal:
             self._wake_syncer.clear()
             segment, end = self.segment, self._end
             if not self._closing.is_set() and segment in self.files:
+                began_ns = perf_counter_ns()
                 try:
                     os.fdatasync(self.files[segment])
                 except OSError as exc:
                     self.failed = _failure("synced", exc)
                     return
-                self.syncs += 1
+                self.syncs.add((perf_counter_ns() - began_ns) // 1000)
                 if segment == self.segment:
                     self._synced = end
             self._closing.wait(1.0)
@@ -352,7 +358,7 @@ def body_of(record: Any, index: int) -> bytes:
     """The body number `index` of a record that has many, or the one of another."""
     last = record[-1]
     body: bytes
-    if record[0] == STORED or record[0] == ADDED:
+    if record[0] in _WITH_MANY:
         body = last[index]
     elif record[0] == CLAIM_RETURNED:
         body = last[index][1]

@@ -1,10 +1,10 @@
 """Messages, groups, worklists, subscriptions and batches as they are now, each as one event.
 
 Called by   compact.py (writes them again), copy_out.py (hands them to another store).
-Calls       nothing.
+Calls       engine/tubes/decide.py (tubes and tasks).
 
 Not here: what these events do when they are read back (engine/feed/apply.py,
-engine/work/apply.py, engine/claims/apply.py, staged.py).
+engine/work/apply.py, engine/tubes/apply.py, engine/claims/apply.py, staged.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from __future__ import annotations
 from quinque.engine.claims.subscription import Chunk, Subscription
 from quinque.engine.feed.feed import Feed
 from quinque.engine.feed.groups import Group
+from quinque.engine.tubes.decide import kept as task_kept
+from quinque.engine.tubes.decide import tube_kept
+from quinque.engine.tubes.task import Task
+from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import LEASED, Worklist
 from quinque.model.claim_events import (
@@ -33,6 +37,7 @@ from quinque.model.events import (
 from quinque.model.limits import NEVER_MS
 from quinque.model.message import FeedMessage
 from quinque.model.stage_events import PUBLISHED_KEPT, STAGE_KEPT, PublishedKept, StageKept
+from quinque.model.tube_events import TaskKept, TubeKept
 from quinque.stores.embedded.staged import Batch, PublishedMark, Run
 
 
@@ -53,6 +58,18 @@ def kept_in_feed(queue: Feed, message: FeedMessage, body: bytes) -> Kept:
         _holds(queue, message),
         body,
     )
+
+
+def message_kept(queue: Worklist, message: WorkMessage, body: bytes) -> WorkKept | TaskKept:
+    """The message of the worklist, which may be a tube."""
+    if isinstance(queue, Tube) and isinstance(message, Task):
+        return task_kept(queue, message, body)
+    return kept_in_worklist(queue, message, body)
+
+
+def list_kept(queue: Worklist) -> WorklistKept | TubeKept:
+    """The worklist, which may be a tube."""
+    return tube_kept(queue) if isinstance(queue, Tube) else worklist_kept(queue)
 
 
 def kept_in_worklist(queue: Worklist, message: WorkMessage, body: bytes) -> WorkKept:

@@ -30,6 +30,7 @@ from quinque.model.states import State
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.landmarks import STRIDE, Landmarks
 from quinque.stores.embedded.worklists import Worklists
+from quinque.stores.no_tubes import refuse_tubes
 
 _FEEDS_MOST: Final = 64  # whose landmarks are remembered
 
@@ -73,7 +74,8 @@ class Pages:
         return Places(0, 1, [])
 
     def _queue(self, op: BrowsePlaces | DividePlaces) -> Worklist | Feed | None:
-        """The queue as it is now. Raises WrongType, BadArgument."""
+        """The queue as it is now. Raises WrongType, BadArgument, and BadRequest for a tube."""
+        refuse_tubes(op.family)
         if op.shard:
             raise BadArgument(f"there is no shard {op.shard}: the queue has 1")
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000

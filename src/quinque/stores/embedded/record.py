@@ -28,6 +28,7 @@ from quinque.errors import BadArgument
 from quinque.model.events import FLUSHED, FORGOTTEN
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
 from quinque.model.own_events import RENAMED
+from quinque.stats.tally import Tally
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.changes import Changes, purged
 from quinque.stores.embedded.journal import Journal
@@ -62,6 +63,7 @@ class Recorder:
         self._retired_ms = 0
         self.lost_rows = 0
         self.failure = ""
+        self.tally = Tally()  # of what was told while the broker worked
         self._begin_from(files.last, segments)
         # Events; after those of a turn that was committed, its at_ms.
         self._notes: list[Any] = []
@@ -143,9 +145,20 @@ class Recorder:
             journal.before_drop = self.settle
         elif self._files.were_any and (last is None or not last.is_end):
             self._end_frame(is_end=True)
+        if self._keeping.is_counting:
+            self.count()
         self._flush()
         self._sync()  # from here on there is a position to go on from
         self._retire()
+
+    def count(self) -> None:
+        """What becomes of messages is counted from here on, also if it does not go on record."""
+        journal = self._journal
+        self._changes.tally = self.tally
+        if journal is not None and journal.notes is None:
+            self._changes.know(self._queues)
+            self._notes = []
+            journal.notes = self._notes
 
     # -- while the broker works --------------------------------------------------------------
 
@@ -170,7 +183,7 @@ class Recorder:
                 for event in notes[done:at]:
                     tell(event)
                     if changes.size_bytes >= FRAME_BYTES:
-                        self._end_frame()
+                        self._put_away()
                 done = at + 1
         if done and journal is not None:
             del notes[:done]
@@ -178,7 +191,7 @@ class Recorder:
             self._position = (journal.segment, journal.sizes[journal.segment])
             self._position_row = changes.number
         if changes.entries:
-            self._end_frame()
+            self._put_away()
         if self._unwritten:
             self._flush()
         if self._changes.at_ms - self._retired_ms >= _RETIRE_MS:
@@ -239,6 +252,14 @@ class Recorder:
             return []
 
     # -- shared steps ------------------------------------------------------------------------
+
+    def _put_away(self) -> None:
+        """The entries there are go on record; or they were counted, and that was all."""
+        if self._keeping.is_on:
+            self._end_frame()
+        else:
+            self._changes.take()
+            self._framed = self._changes.number
 
     def _end_frame(self, *, is_end: bool = False) -> None:
         """The entries there are, and how far the journal was told, are a frame to be written."""
@@ -302,3 +323,4 @@ class Recorder:
                 return
         if not self._notes and len(self._changes.families) > 2 * len(self._queues) + 1_000:
             self._changes.know(self._queues)
+        self.tally.forget_all_but(self._queues)

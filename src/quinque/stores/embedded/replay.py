@@ -1,7 +1,8 @@
 """Apply the records of a journal, in the order they were written.
 
 Called by   recover.py, for each segment of a folder; survey.py.
-Calls       engine/feed/apply.py and engine/work/apply.py (rules), recover_claims.py, staged.py.
+Calls       engine/feed/apply.py and engine/work/apply.py (rules), recover_claims.py,
+            recover_tubes.py, staged.py.
 
 Not here: the files, and what is wrong with them (recover.py).
 """
@@ -18,6 +19,9 @@ from quinque.engine.feed.apply import APPLY as APPLY_TO_FEED
 from quinque.engine.feed.apply import APPLY_WITH_BODY as APPLY_TO_FEED_WITH_BODY
 from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
+from quinque.engine.tubes.apply import APPLY as APPLY_TO_TUBE
+from quinque.engine.tubes.sessions import Sessions
+from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.apply import APPLY as APPLY_TO_WORK
 from quinque.engine.work.apply import APPLY_WITH_BODY as APPLY_TO_WORK_WITH_BODY
 from quinque.engine.work.apply import apply_replaced
@@ -43,10 +47,11 @@ from quinque.model.events import (
     WORKLIST_KEPT,
     Removed,
 )
-from quinque.model.families import BY_CODE, Family
+from quinque.model.families import BY_CODE, TUBES, Family
 from quinque.model.message import Message
 from quinque.model.own_events import MOVED_BACK, NUMBERED, RENAMED, REPLACED, Renamed
 from quinque.model.stage_events import AS_STAGE_EVENT
+from quinque.model.tube_events import TUBE_KEPT
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.changes import renamed
 from quinque.stores.embedded.former_names import FormerNames
@@ -57,13 +62,15 @@ from quinque.stores.embedded.record import Recorder
 from quinque.stores.embedded.records import VERSION, Batch, read_records
 from quinque.stores.embedded.recover_claims import KINDS as CLAIM_KINDS
 from quinque.stores.embedded.recover_claims import finish_claims, replay_claim
+from quinque.stores.embedded.recover_tubes import KINDS as TASK_KINDS
+from quinque.stores.embedded.recover_tubes import finish_sessions, replay_tasks
 from quinque.stores.embedded.staged import Stages
 
 # Until a record says which it is.
 _UNKNOWN: Final = Family("unknown", 0, "")
 
 _WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT, REPLACED})
-_WITH_FAMILY: Final = frozenset({GROUP_KEPT, CONFIGURED, WORKLIST_KEPT})
+_WITH_FAMILY: Final = frozenset({GROUP_KEPT, CONFIGURED, WORKLIST_KEPT, TUBE_KEPT})
 _WITH_THE_GONE: Final = frozenset({EXPIRED, REMOVED, FLUSHED, FORGOTTEN})
 
 
@@ -72,6 +79,7 @@ class Recovered:
     """What a folder held."""
 
     queues: dict[bytes, Queue] = field(default_factory=dict)
+    sessions: Sessions = field(default_factory=Sessions)
     directory: Directory = field(default_factory=Directory)
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     stages: Stages = field(default_factory=Stages)
@@ -119,6 +127,9 @@ def _replay_records(
                 _replay_with_body(done, bodies, record, home)
                 if news is not None:
                     news.tell(record, None, ())
+            elif kind in TASK_KINDS:
+                home = pack_home(segment, record_start, record_end - record_start)
+                _replay_tasks(done, bodies, record, home, news)
             elif kind in CLAIM_KINDS:
                 home = pack_home(segment, record_start, record_end - record_start)
                 _replay_claim(done, bodies, record, home, news)
@@ -177,6 +188,17 @@ def _replay_with_body(done: Recovered, bodies: Bodies, record: Any, home: int) -
         bodies.moved(known[record[3]], home, record[-1])
 
 
+def _replay_tasks(
+    done: Recovered, bodies: Bodies, record: Any, home: int, news: Recorder | None
+) -> None:
+    """A record that holds tasks of a tube."""
+    tube = _queue_of(done, bodies, record[1], record[2])
+    assert isinstance(tube, Tube)
+    for change in replay_tasks(tube, bodies, record, home):
+        if news is not None:
+            news.tell(change, None, ())
+
+
 def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> Sequence[Message]:
     """A record that is about messages that are there, or about a queue; the messages that went."""
     kind = record[0]
@@ -192,7 +214,10 @@ def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> Sequence[Mess
     gone: Any = ()
     if kind == MOVED_BACK:
         done.stamp_us = max(done.stamp_us, record[3] + len(record[4]) - 1)
-    if isinstance(queue, Worklist):
+    if isinstance(queue, Tube):
+        if kind in APPLY_TO_TUBE:
+            gone = APPLY_TO_TUBE[kind](queue, event)
+    elif isinstance(queue, Worklist):
         if kind in APPLY_TO_WORK:
             gone = APPLY_TO_WORK[kind](queue, event)
     elif isinstance(queue, Feed):
@@ -256,7 +281,9 @@ def _queue_of(done: Recovered, bodies: Bodies, name: bytes, code: int) -> Queue:
     family = BY_CODE[code] if code else _UNKNOWN
     if isinstance(queue, Worklist):
         bodies.went(queue.clear())  # unless records are lost there is nothing left
-    if family.is_worklist:
+    if family is TUBES:
+        queue = Tube(name, done.sessions, done.now_ms, in_order=False)
+    elif family.is_worklist:
         queue = Worklist(name, family, done.directory, done.now_ms, in_order=False)
     elif queue is None or queue.family is not _UNKNOWN:
         queue = Feed(name, family, in_order=False)
@@ -281,3 +308,4 @@ def finish(done: Recovered, bodies: Bodies) -> None:
             done.messages += len(queue.messages)
         if is_over:
             del done.queues[name]
+    finish_sessions(done.sessions)

@@ -54,6 +54,7 @@ from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.names import Names
 from quinque.stores.embedded.staged import Batch, Name, StagedChunk
 from quinque.stores.embedded.worklists import Worklists
+from quinque.stores.no_tubes import refuse_tubes
 from quinque.stores.staged_rows import Run, staged_runs
 
 _RECORD_BYTES: Final = 160  # what a record of messages takes beside bodies and names
@@ -77,6 +78,7 @@ class StageOperations:
     # -- one method per operation -------------------------------------------------------------
 
     def _stage(self, op: Stage) -> Staged:
+        refuse_tubes(op.family)
         now_ms = self._begin()
         staged_runs(op.family, op.rows)
         self._check_family(op.family, op.queue)
@@ -109,6 +111,7 @@ class StageOperations:
         )
 
     def _publish(self, op: Publish) -> Published:
+        refuse_tubes(op.family)
         now_ms = self._begin()
         name = (op.queue, op.sink, op.run, op.number)
         if self._stages.is_published(name, now_ms):

@@ -2,9 +2,11 @@
 
 Called by   server/ for every operation, cli/serve.py to open and close it.
 Calls       feed_operations.py, work_operations.py, work_taking.py, own_operations.py,
-            item_operations.py, queue_operations.py, work_looks.py, claims.py, claim_filling.py,
+            item_operations.py, tube_operations.py, tube_looks.py, session_operations.py,
+            driver_operations.py, queue_operations.py, work_looks.py, claims.py, claim_filling.py,
             stages.py and pages.py (what an operation does), journal.py (durability), recover.py
-            (opening), compact.py (upkeep), record.py (what happened to every message).
+            (opening), compact.py (upkeep), record.py (what happened to every message),
+            measures.py (what metrics show).
 
 Not here: the promises (stores/base.py), the bytes (records.py).
 """
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from quinque.drivers.registry import Drivers
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work.worklist import Worklist
 from quinque.model.limits import SETTLE_MOST
@@ -27,10 +30,12 @@ from quinque.stores.embedded.claim_filling import ClaimFilling
 from quinque.stores.embedded.claims import Claims
 from quinque.stores.embedded.compact import Compactor
 from quinque.stores.embedded.copy_mark import CopyMark
+from quinque.stores.embedded.driver_operations import DriverOperations
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.item_operations import ItemOperations
 from quinque.stores.embedded.journal import Fsync, Journal
 from quinque.stores.embedded.lock import FolderLock
+from quinque.stores.embedded.measures import Measures
 from quinque.stores.embedded.names import Names
 from quinque.stores.embedded.own_operations import OwnOperations
 from quinque.stores.embedded.pages import Pages
@@ -38,7 +43,11 @@ from quinque.stores.embedded.queue_operations import QueueOperations
 from quinque.stores.embedded.record import Keeping, Recorder
 from quinque.stores.embedded.recover import recover, segments
 from quinque.stores.embedded.replay import Recovered
+from quinque.stores.embedded.session_operations import SessionOperations
 from quinque.stores.embedded.stages import StageOperations
+from quinque.stores.embedded.tube_looks import TubeLooks
+from quinque.stores.embedded.tube_operations import TubeOperations
+from quinque.stores.embedded.tubes import Tubes
 from quinque.stores.embedded.work_looks import WorkLooks
 from quinque.stores.embedded.work_operations import WorkOperations
 from quinque.stores.embedded.work_taking import WorkTaking
@@ -59,19 +68,18 @@ class EmbeddedStore(Books):
         clock: Clock | None = None,
         chance: Callable[[int], bytes] = os.urandom,
         keeping: Keeping | None = None,
+        drivers: Drivers | None = None,
     ) -> None:
-        """Open the folder, reading back all it holds.
+        """Open the folder, reading back all it holds. Tubes of `drivers` are at work.
 
-        Raises FolderLocked, JournalDamaged, CopyUnfinished, and OSError when the folder cannot be
-        used.
+        Raises FolderLocked, JournalDamaged, CopyUnfinished; OSError if the folder cannot be used.
         """
-        clock = clock or SteadyClock()
-        self._lock = FolderLock(Path(folder))
+        clock, folder = clock or SteadyClock(), Path(folder)
+        self._lock = FolderLock(folder)
         try:
-            CopyMark(Path(folder)).refuse()
-            numbers = segments(Path(folder))
-            self._record = Recorder(Path(folder), keeping or Keeping(), numbers, clock)
-            journal = Journal(Path(folder), fsync, segment_bytes)
+            CopyMark(folder).refuse()
+            self._record = Recorder(folder, keeping or Keeping(), segments(folder), clock)
+            journal = Journal(folder, fsync, segment_bytes)
             bodies = Bodies(journal, maxmemory)
             try:
                 self.recovered: Recovered = recover(journal, bodies, clock, self._record)
@@ -85,6 +93,7 @@ class EmbeddedStore(Books):
         done = self.recovered
         super().__init__(
             done.queues,
+            done.sessions,
             done.directory,
             done.subscriptions,
             done.stages,
@@ -99,11 +108,14 @@ class EmbeddedStore(Books):
         )
         self._feeds = FeedOperations(self)
         self._lists = Worklists(self)
+        self._tubes = Tubes(self._lists)
+        self._drivers = self._tubes.drivers = DriverOperations(self._tubes, drivers or Drivers())
         self._claims = Claims(self._lists, self._feeds)
         names = Names(self)
         self._staging = StageOperations(self._lists, self._feeds, names)
         self._runners = self._make_runners(names)
         self._compactor = Compactor(journal, bodies, done)
+        self._drivers.wake_all()
         if fsync == "everysec":
             journal.start_syncer()
 
@@ -114,6 +126,9 @@ class EmbeddedStore(Books):
             **WorkTaking(self._lists, names).runners,
             **OwnOperations(self._lists).runners,
             **ItemOperations(self._lists).runners,
+            **TubeOperations(self._tubes).runners,
+            **TubeLooks(self._tubes).runners,
+            **SessionOperations(self._tubes).runners,
             **QueueOperations(self._lists, self._feeds).runners,
             **WorkLooks(self._lists).runners,
             **self._claims.runners,
@@ -121,6 +136,7 @@ class EmbeddedStore(Books):
             **self._staging.runners,
             **Pages(self._lists, self._feeds).runners,
             **self._record.runners,
+            **Measures(self, self._record).runners,
         }
 
     def run(self, op: Op) -> Any:
@@ -141,6 +157,9 @@ class EmbeddedStore(Books):
             self._claims.settle_due(now_ms)
         if self.stages.soonest_ms <= now_ms:
             self._staging.settle_due(now_ms)
+        if self.sessions.soonest_ms <= now_ms:
+            self.at_ms = now_ms
+            self._tubes.end_sessions(now_ms, SETTLE_MOST)
         for _ in range(_TICK_QUEUES):
             queue = self.alarms.take(now_ms)
             if queue is None:
@@ -154,7 +173,12 @@ class EmbeddedStore(Books):
                 return
 
     def next_due_ms(self) -> int:
-        due_ms = min(self.alarms.next_ms(), self.subscriptions.soonest_ms, self.stages.soonest_ms)
+        due_ms = min(
+            self.alarms.next_ms(),
+            self.subscriptions.soonest_ms,
+            self.stages.soonest_ms,
+            self.sessions.soonest_ms,
+        )
         if self.journal.failed:
             return due_ms
         if self.journal.is_stuck or self._compactor.is_stuck:
@@ -171,6 +195,7 @@ class EmbeddedStore(Books):
         return {
             "queues": len(self.queues),
             "messages": self.bodies.count
+            + self._tubes.unkept
             - self._claims.count_chunks()
             - self.stages.count_chunks(),
             "jobs": len(self.directory.by_id),
@@ -180,8 +205,8 @@ class EmbeddedStore(Books):
             "fsync": journal.fsync,
             "journal_bytes": journal.total_bytes,
             "journal_segments": len(journal.sizes),
-            "journal_commits": journal.commits,
-            "journal_syncs": journal.syncs,
+            "journal_commits": journal.batches.count,
+            "journal_syncs": journal.syncs.count,
             "journal_status": "failed" if journal.failed else "ok",
             "compacted_segments": self._compactor.dropped,
             "recovered_messages": self.recovered.messages,
@@ -199,7 +224,13 @@ class EmbeddedStore(Books):
                 self.journal.start_syncer()
             self.journal.sync()
 
+    def register_driver(self, name: str, driver: Any) -> None:
+        """Tubes may be of that kind, and those that were asleep are at work. What a driver is, says
+        quinque.drivers. Raises BadDriver."""
+        self._drivers.register(name, driver)
+
     def close(self) -> None:
+        self._drivers.close()
         try:
             self.journal.commit(self.at_ms)
             if self.journal.notes:

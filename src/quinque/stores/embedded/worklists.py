@@ -1,7 +1,7 @@
 """Worklists, kept: found by name or by id, settled, changed together, watched.
 
 Called by   work_operations.py, work_taking.py, work_looks.py; store.py when time has come.
-Calls       engine/work/ (rules), books.py (queues, journal, time).
+Calls       engine/work/ (rules), books.py (queues, journal, time); tubes.py, to settle a tube.
 
 As with feeds, `append` is the last thing that can refuse, so a refused operation changes nothing.
 
@@ -10,10 +10,11 @@ Not here: what each operation does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, cast
 
 from quinque.engine.queue import Queue
+from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.apply import APPLY, apply_added
 from quinque.engine.work.decide import expired_first, is_over, room_to_take
 from quinque.engine.work.directory import Directory
@@ -56,11 +57,15 @@ class Worklists:
         for queue in books.queues.values():
             if isinstance(queue, Worklist) and queue.ready.size:
                 self.busy[queue.name] = queue
+        self.settle_tube: Callable[[Tube, int, int], None] = _cannot_settle  # tubes.py has it
 
     # -- settling: what time made due is carried out -------------------------------------------
 
     def settle(self, queue: Worklist, now_ms: int, most: int) -> None:
         """Carry out what time made due, `most` of each kind."""
+        if isinstance(queue, Tube):
+            self.settle_tube(queue, now_ms, most)
+            return
         if queue.ends_ms <= now_ms:
             self.books.end(queue)
             return
@@ -245,6 +250,10 @@ class Worklists:
     def _notice(self, ids: Iterable[bytes]) -> None:
         """Whoever waits for the end of these is told."""
         self.books.ready.update(id for id in ids if id in self.books.watched)
+
+
+def _cannot_settle(tube: Tube, now_ms: int, most: int) -> None:
+    raise AssertionError("nobody keeps tubes")
 
 
 def added_bytes(event: Added) -> int:

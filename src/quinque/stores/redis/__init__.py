@@ -9,6 +9,9 @@ An operation, as steps that ask for calls:
     whole_queues.py  on a queue as a whole: deleting, renaming, its expiry
     items.py      on queues of items, which clients of Redis Work Queue share
     cleaning.py, deep_cleaning.py   what workers of those abandoned comes back
+    tubes.py      on tasks
+    tube_looks.py  on tubes as a whole
+    sessions.py, own_sessions.py   who takes those tasks, at which broker
     claims.py     on claims
     stages.py     that put many messages once
     pages.py      that show a queue in the order of places
@@ -39,7 +42,7 @@ What comes without being asked for:
     clock.py      the time itself, which is that of Redis
 
 Into another store:
-    copy_out.py, copy_in.py, copy_claims.py, copy_items.py, copy_mark.py
+    copy_out.py, copy_in.py, copy_claims.py, copy_items.py, copy_tubes.py, copy_mark.py
 
     run(op) ──► steps(op, edge) ── calls ──► served ──► routes ──► courier ── EVALSHA ──► scripts/
                                 ◄─ results ─        ◄───────────────────── lib/answer.lua ──

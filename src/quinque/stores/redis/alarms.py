@@ -34,6 +34,11 @@ class SlotAlarms:
             self._next[slot_key] = due_ms
             heappush(self._heap, (due_ms, slot_key))
 
+    def is_due(self, slot_key: bytes, now_ms: int) -> bool:
+        """Whether something is due in the slot by now, as far as is known."""
+        due_ms = self._next.get(slot_key)
+        return due_ms is not None and due_ms <= now_ms
+
     def next_ms(self) -> int:
         first = self._first()
         return first[0] if first is not None else NEVER_MS

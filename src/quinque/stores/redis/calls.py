@@ -28,7 +28,7 @@ _SAFE: Final = frozenset(
         *("open", "due", "settle", "settle_feeds", "info", "find_slots", "note_slots"),
         *("show", "browse", "look_at", "find_key", "find_queues", "scan_queues", "scan_messages"),
         *("count", "peek", "find_ready", "find_busy", "takeable", "look_at_node", "beat"),
-        *("find_record", "read_record", "trim_record"),
+        *("find_record", "read_record", "trim_record", "measure"),
         *("find_families", "inspect", "look_at_expiry", "sweep"),
         *("browse_places", "divide_places", "leased_places"),
         *("find_partitions", "set_node", "forget_node", "set_partitions"),
@@ -40,6 +40,16 @@ _SAFE: Final = frozenset(
         *("stage_add", "stage_find", "stage_due"),
         *("items_look_at", "items_extend", "items_lengths", "items_scan", "settle_items"),
         *("items_read", "items_keys", "copy_out_items", "copy_in_items"),
+        *("tube_look", "tube_scan", "tube_peek", "tube_takers", "tube_sweep", "settle_tubes"),
+        *("tube_give_back", "session_due", "session_ended", "session_beat", "session_rejoin"),
+        *(
+            "session_check",
+            "session_keep",
+            "copy_out_tube",
+            "copy_out_tasks",
+            "copy_in_tube",
+            "copy_in_tasks",
+        ),
         *("copy_in_groups", "copy_in_detached", "copy_in_feed", "copy_mark", "copy_unmark"),
     }
 )

@@ -22,6 +22,7 @@ from quinque.model.families import BY_CODE, ITEMS
 from quinque.model.limits import PARTITIONS_MOST
 from quinque.model.stage_events import PublishedKept
 from quinque.model.states import State
+from quinque.model.tube_events import TaskKept, TubeKept
 from quinque.stores.portable import (
     CHUNK_MOST,
     Chunk,
@@ -36,6 +37,7 @@ from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.copy_claims import ClaimWriter
 from quinque.stores.redis.copy_items import refuse_claims, refuse_name, take_items
 from quinque.stores.redis.copy_out import RedisReader, connect, identity_of
+from quinque.stores.redis.copy_tubes import take_tasks, take_tube
 from quinque.stores.redis.keys import PARTITIONS, SLOTS, slot_key, slot_of, slot_of_id
 from quinque.stores.redis.spread import slot_of_partition
 from quinque.stores.redis.urls import parse_store_url
@@ -99,6 +101,8 @@ class RedisWriter:
                 refuse_name(head.queue, self._is_cluster)
             self._head, self._known = head, 0
             yield from self._make_partitions(1)
+        for tube in _those(TubeKept, items):
+            yield from take_tube(tube, self._facts)
         for spread in _those(Partitions, items):
             yield from self._make_partitions(spread.read)
             yield [Call("set_partitions", [PARTITIONS], [spread.queue, spread.written])]
@@ -111,6 +115,9 @@ class RedisWriter:
             refuse_claims(subscription.queue, subscription.family)
         yield from self._claims.take(claims, self._facts, self._store.now_ms())
         yield from self._take_feed(_those(Kept, items))
+        tasks = _those(TaskKept, items)
+        if tasks:
+            yield from take_tasks(tasks, self._facts.at_ms)
         work = _those(WorkKept, items)
         if work and work[0].family == ITEMS.code:
             yield from take_items(work, self._facts.at_ms)

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from quinque import __version__
 from quinque.errors import CopyRefused, printable
 from quinque.model.claim_ops import ClaimState
 from quinque.model.events import (
@@ -30,7 +29,7 @@ from quinque.model.events import (
     WorkKept,
     WorklistKept,
 )
-from quinque.model.families import BY_CODE, ITEMS
+from quinque.model.families import BY_CODE, ITEMS, TUBES
 from quinque.model.limits import NODE_FORGOTTEN_MS
 from quinque.model.stage_ops import FindStages
 from quinque.model.states import State
@@ -48,10 +47,12 @@ from quinque.stores.redis import copy_mark, ticks
 from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.copy_claims import read_claims
 from quinque.stores.redis.copy_items import read_items
+from quinque.stores.redis.copy_tubes import read_tube
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import BROKERS, slot_key, slot_of
 from quinque.stores.redis.slots import known_slots
 from quinque.stores.redis.store import RedisStore
+from quinque.version import __version__
 
 _TIMEOUT_S: Final = 5.0  # then it fails, and can be gone on with
 _HEARD_MS: Final = 5_000  # a broker that was heard of since is running
@@ -139,6 +140,8 @@ class RedisReader:
         elif code == ITEMS.code:
             yield self._worklist_head(queue, after)
             yield from read_items(self._ask, queue, after, self._chunk_most)
+        elif code == TUBES.code:
+            yield from read_tube(self._ask, queue, after, self._chunk_most)
         elif BY_CODE[code].is_worklist:
             yield self._worklist_head(queue, after)
             yield from self._claims(queue, after)

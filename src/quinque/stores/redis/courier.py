@@ -54,6 +54,7 @@ class Errand:
         "call",
         "deadline_s",
         "is_asking",
+        "is_counted",
         "is_loaded",
         "is_unheard",
         "slot",
@@ -62,12 +63,18 @@ class Errand:
     )
 
     def __init__(
-        self, call: Call, slot: int, deadline_s: float, tell: Callable[[Outcome], None]
+        self,
+        call: Call,
+        slot: int,
+        deadline_s: float,
+        tell: Callable[[Outcome], None],
+        is_counted: bool = False,
     ) -> None:
         self.call = call
         self.slot = slot
         self.deadline_s = deadline_s  # on the loop's clock
         self.tell = tell
+        self.is_counted = is_counted  # it says how much it put on record
         self.is_asking = False  # it goes to a server that is about to get its slot
         self.is_loaded = False  # its script was sent along once
         self.is_unheard = False  # it was sent once, and nobody knows what came of it
@@ -77,7 +84,9 @@ class Errand:
         """The command as it is sent."""
         call = self.call
         script = SCRIPTS[call.script]
-        keys = [it for key in call.keys for it in guarded_keys(key, call.is_recorded)]
+        keys = [
+            it for key in call.keys for it in guarded_keys(key, call.is_recorded, self.is_counted)
+        ]
         if self.is_loaded:
             return pack("EVAL", script.text, len(keys), *keys, *call.argv)
         return pack("EVALSHA", script.sha, len(keys), *keys, *call.argv)

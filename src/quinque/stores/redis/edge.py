@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from quinque.model.work_ops import NodeView, Terms
+from quinque.stats.tally import Tally
 from quinque.stores.base import Fsync
 from quinque.stores.chance import Chance, id_tail
 from quinque.stores.clock import Clock
 from quinque.stores.id_slots import ID_RANDOM_BYTES, make_ids
 from quinque.stores.keeping import Keeping
+from quinque.stores.redis.alarms import SlotAlarms
 from quinque.stores.redis.foreign import Foreign
+from quinque.stores.redis.own_sessions import OwnSessions
 from quinque.stores.redis.spread import Spread
 
 
@@ -31,11 +34,14 @@ class Edge:
         self.watched: Collection[bytes] = ()
         self.slots: set[int] = set()  # that have, or had, a queue, as far as is known
         self.spread = Spread()
+        self.alarms = SlotAlarms()
+        self.sessions = OwnSessions()
         self.foreign = Foreign()
         self.deep_cleanings: dict[int, object] = {}  # put aside, by the cursor to go on with
         self.stamp_us = 0  # the newest this broker has given out
         self.fsync: Fsync = "always"  # as this broker was told; what Redis does is set there
         self.keeping = Keeping()  # the record of what became of messages
+        self.tally = Tally()  # what this broker's calls made of messages, if it is counted
         self.chance = Chance(chance)
 
     def now_us(self) -> int:

@@ -33,10 +33,13 @@ ALL_SLOTS: Final = b"quinque:slots"
 PARTITIONS: Final = b"quinque:partitions"
 BROKERS: Final = b"quinque:brokers"
 COPY_MARK: Final = b"quinque:copy"
+# As if it were that of a slot; no slot has so long a tag.
+SESSIONS: Final = b"quinque:{sessions}:slot"
 
 _SLOT: Final = b"}:slot"
 _NEVER: Final = b"}:never"
 _QUIET: Final = b"}:quiet"
+_COUNT: Final = b"}:count"
 _DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -77,9 +80,24 @@ KEYS: Final = (
         "ZSET",
         "ids of messages that have to go yet, of a worklist that is gone",
     ),
+    Key(
+        "tasks:<queue>",
+        "HASH",
+        "id of a task of the tube -> its times, priority, lane, a short body",
+    ),
+    Key("taken:<queue>", "HASH", "id -> the session that has taken the task"),
+    Key("lanes:<queue>", "HASH", "lane of the tube -> how many are taken, which id is in `ready`"),
+    Key("lane_tasks:<queue>", "ZSET", "length:lane, priority, id of each ready task, by 0"),
+    Key("taken_by:<session>", "ZSET", "id:tube of what the session has taken, by when (ms)"),
+    Key("takers", "SET", "sessions that have taken something in the slot, or had"),
+    Key(
+        "swept:<number>:<queue>",
+        "HASH",
+        "as tasks: what has to go yet, of a tube that was dropped or emptied",
+    ),
     Key("feed:<queue>", "HASH", "of a feed: groups_ever, has_chosen_ids"),
     Key("order:<queue>", "ZSET", "id by place, in a feed"),
-    Key("bodies:<queue>", "HASH", "id -> body, in a feed"),
+    Key("bodies:<queue>", "HASH", "id -> body, in a feed; in a tube, if that is long"),
     Key("expiries:<queue>", "ZSET", "id by when its life ends (ms), in a feed"),
     Key("singles:<queue>", "SET", "ids that one group works and whose ack removes them"),
     Key("groups:<queue>", "HASH", "group -> its number, the place it has come to"),
@@ -92,7 +110,7 @@ KEYS: Final = (
     Key(
         "timers",
         "ZSET",
-        "kind:names of a subscription, batch or gone queue, by when it is due (ms)",
+        "kind:names of a subscription, batch, gone queue or tube, by when it is due (ms)",
     ),
     Key("subscription:<length>:<queue>:<subscription>", "HASH", "epoch, which claims it has, …"),
     Key("claim:<number>:<length>:<queue>:<subscription>", "HASH", "state, messages, plays, …"),
@@ -144,6 +162,18 @@ ITEM_KEYS: Final = (
     ),
 )
 
+# Of sessions that take tasks: all of them lie together, in a place like that of a slot.
+SESSION_KEYS: Final = (
+    Key("connections", "HASH", "session -> how many connections are of it, at all brokers"),
+    Key("broker:<broker>", "HASH", "session -> how many are, at that broker"),
+    Key("totals", "HASH", "broker -> how many of its connections are of a session"),
+    Key("heard", "ZSET", "broker by when it was last heard of (ms), by the clock of Redis"),
+    Key("keeps", "HASH", "broker -> how long sessions are kept that lose it (ms)"),
+    Key("left", "ZSET", "session that nobody is of, by when it ends (ms)"),
+    Key("shared", "SET", "sessions that took, or may have, through several brokers"),
+    Key("unsaid", "SET", "sessions that a store left when it was closed, kept for a while"),
+)
+
 # Of the store as a whole: each of these stands alone, in a slot of its own.
 SHARED_KEYS: Final = (
     Key("slots", "SET", "tags of the slots that have, or had, a queue"),
@@ -164,7 +194,7 @@ def slot_key(slot: int) -> bytes:
     return b"quinque:{%b}:slot" % tags()[slot]
 
 
-def guarded_keys(key: bytes, is_recorded: bool = True) -> Sequence[bytes]:
+def guarded_keys(key: bytes, is_recorded: bool = True, is_counted: bool = False) -> Sequence[bytes]:
     """The KEYS of a script that is about this key.
 
     A script uses more keys of its slot than it could name. While the slot moves to another server,
@@ -172,12 +202,15 @@ def guarded_keys(key: bytes, is_recorded: bool = True) -> Sequence[bytes]:
     it names one more, which never exists: of several keys of a moving slot one is then always
     missing, and Redis answers TRYAGAIN until the slot is wholly there.
 
-    There are two of that kind, and which of them is named tells the script whether what it changes
-    goes on record (scripts/lib/record.lua).
+    There are three of that kind, and which of them is named tells the script whether what it
+    changes goes on record, and whether it is to say how much that was (scripts/lib/record.lua).
     """
     if not key.endswith(_SLOT):
         return (key,)
-    return (key, key[: -len(_SLOT)] + (_NEVER if is_recorded else _QUIET))
+    never = _QUIET
+    if is_recorded:
+        never = _COUNT if is_counted else _NEVER
+    return (key, key[: -len(_SLOT)] + never)
 
 
 @lru_cache(maxsize=SLOTS)

@@ -107,6 +107,9 @@ async def open_link(address: Address, login: Login, timeout_s: float) -> Link:
     except (OSError, CannotConnect) as error:
         link.close()
         raise CannotConnect(f"{address}: {error}") from error
+    except BaseException:  # the store is closed meanwhile
+        link.close()
+        raise
     return link
 
 

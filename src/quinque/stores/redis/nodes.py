@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from quinque import __version__
 from quinque.errors import NoReplicas
 from quinque.model.limits import NODE_FORGOTTEN_MS, NODE_KEPT_MS
 from quinque.model.ops import Op
@@ -25,6 +24,7 @@ from quinque.model.work_ops import Announce, FindNodes, ForgetNode, LookAtNode, 
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import BROKERS, node_key
+from quinque.version import __version__
 
 _KEEP_EVERY_MS: Final = 3_600_000  # far less than NODE_KEPT_MS
 

@@ -56,6 +56,7 @@ class Routes:
         self._waiting = 0  # errands that are tried again later
         self._is_closed = False
         self._seconds = 0
+        self.is_counting = False  # calls say how much they put on record
 
     async def open(self) -> None:
         """It is known who holds what. Raises StoreUnavailable."""
@@ -102,7 +103,8 @@ class Routes:
             if self._replicas > call.replicas and not call.is_safe:
                 limit_ms = round(self._timeout_s * 1000)
                 call = call._replace(replicas=self._replicas, within_ms=limit_ms)
-            self._go(Errand(call, slot_of_key(call.keys[0]), deadline_s, partial(tell, at)))
+            slot = slot_of_key(call.keys[0])
+            self._go(Errand(call, slot, deadline_s, partial(tell, at), self.is_counting))
 
     async def close(self) -> None:
         """What was posted has been carried out or given up, and the connections are closed."""
@@ -122,7 +124,9 @@ class Routes:
 
     def _go(self, errand: Errand) -> None:
         address = self._holders[errand.slot]
-        if address is None:
+        if self._is_closed:
+            self._back(errand, "CLOSED", "the store is closed")
+        elif address is None:
             self._back(errand, "CLUSTERDOWN", f"nobody holds slot {errand.slot}")
         else:
             self._courier(address, errand.call.replicas > 0).post(errand)

@@ -25,19 +25,20 @@ from typing import Any, Final
 from hiredis import ReplyError
 
 from quinque.errors import NotDone, QuinqueError, StoreUnavailable
+from quinque.model.measure_ops import MeasureQueues, MeasureStore
 from quinque.model.ops import Op
 from quinque.model.work_ops import LookAtNode
 from quinque.stores.base import Fsync
 from quinque.stores.clock import Clock
 from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
-from quinque.stores.redis import copy_mark, items, nodes, records, ticks
-from quinque.stores.redis.alarms import SlotAlarms
+from quinque.stores.redis import copy_mark, items, nodes, records, sessions, ticks
 from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.clock import FollowingClock
 from quinque.stores.redis.courier import Outcome
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import slot_of_id, slot_of_key, tags
+from quinque.stores.redis.measures import Health
 from quinque.stores.redis.routes import Routes
 from quinque.stores.redis.runners import steps_of
 from quinque.stores.redis.scripts import error_of
@@ -50,6 +51,7 @@ _ROUND_S: Final = 1.0  # how often a broker asks for what nobody told it
 _ROUND_LEAST: Final = 100  # queues that are looked at again in a round, if as many are waited on
 _ROUNDS: Final = 30  # after so many rounds all of them have been
 _TRIM_ROUNDS: Final = 10  # after so many, what is too old on record goes
+_COUNTED: Final = 6  # fields of each change, as lib/record.lua has it
 
 
 class _Running:
@@ -73,10 +75,11 @@ class ServedRedisStore:
         self._routes = routes
         self._follows = follows
         edge.follows = follows is not None
-        self._alarms = SlotAlarms()
+        self._alarms = edge.alarms
         self._facts: dict[str, int | str] = {}
         self._wakeups: Wakeups | None = None
         self._round: asyncio.TimerHandle | None = None
+        self._health = Health()
         self._rounds = 0
 
     @classmethod
@@ -104,6 +107,7 @@ class ServedRedisStore:
         follows = None if clock is not None else FollowingClock()
         store = cls(routes, Edge(clock or follows or FollowingClock(), chance, node), follows)
         store.edge.keeping = keeping or Keeping()
+        routes.is_counting = store.edge.keeping.is_counting
         store.edge.is_cluster = routes.is_cluster
         try:
             await store._learn(is_alone)
@@ -148,6 +152,10 @@ class ServedRedisStore:
         """As stores/base.py says."""
         if isinstance(op, LookAtNode):
             return self.edge.node
+        if isinstance(op, MeasureStore):
+            return self._health.measure()
+        if isinstance(op, MeasureQueues) and op.is_counting:
+            self._routes.is_counting = True
         return self.start(steps_of(op, self.edge))
 
     def start(self, steps: Steps) -> Pending:
@@ -190,12 +198,16 @@ class ServedRedisStore:
 
     async def aclose(self) -> None:
         """Everything under way has come back; the store may be opened again."""
+        self.on_ready = _nothing  # what comes back now is for nobody's ticker
         if self._round is not None:
             self._round.cancel()
         self.edge.foreign.end()
         if self._wakeups is not None:
             await self._wakeups.close()
             self._start_unasked(nodes.retire(self.edge))
+            self._start_unasked(sessions.retire(self.edge))
+        else:
+            self._start_unasked(sessions.part(self.edge))
         await self._routes.close()
 
     def close(self) -> None:
@@ -258,7 +270,12 @@ class ServedRedisStore:
         results: list[Any] = []
         failure: QuinqueError | None = None
         for call, outcome in zip(calls, outcomes, strict=True):
-            result = outcome if isinstance(outcome, QuinqueError) else self._note(call, outcome)
+            if isinstance(outcome, QuinqueError):
+                result: Any = outcome
+                self._health.failures += 1
+            else:
+                result = self._note(call, outcome)
+                self._health.heard_s = time.monotonic()
             results.append(result)
             if isinstance(result, QuinqueError):
                 failure = failure or (None if call.may_fail else result)
@@ -286,6 +303,8 @@ class ServedRedisStore:
 
     def _note(self, call: Call, reply: Any) -> Any:
         """The result in what a script answered, or its error; what else it said is noted."""
+        if len(reply) > 4:
+            self._count(reply.pop())
         alarms, ready, ended, result = reply
         for number, due_ms in enumerate(alarms):
             self._alarms.set(call.keys[0], due_ms, is_timer=number > 0)
@@ -296,6 +315,10 @@ class ServedRedisStore:
         if ended and self.edge.watched:
             self.ready.update(id for id in ended if id in self.edge.watched)
         return error_of(str(result)) if isinstance(result, ReplyError) else result
+
+    def _count(self, counted: list[Any]) -> None:
+        for at in range(0, len(counted), _COUNTED):
+            self.edge.tally.add(*counted[at : at + _COUNTED])
 
     # -- other brokers ---------------------------------------------------------------------------
 
@@ -332,11 +355,12 @@ class ServedRedisStore:
         self._start_unasked(self._look_at_time())
         self._look_at_partitions()
         self._start_unasked(nodes.beat(self.edge))
+        self._start_unasked(sessions.beat(self.edge))
         watched = list(self.watched)
         spread = self.edge.spread
         slots = {slot for name in watched for slot in spread.read_slots(name)}
         slots.update(map(slot_of_id, watched), self._some_slots())
-        self._start_unasked(ticks.look_round(slots & self.edge.slots))
+        self._start_unasked(ticks.look_round(slots & self.edge.slots, self.edge))
         if watched:
             count = max(_ROUND_LEAST, len(watched) // _ROUNDS)
             first = self._rounds * count % len(watched)

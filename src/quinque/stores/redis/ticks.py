@@ -13,12 +13,20 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from quinque.model.families import BY_CODE, ITEMS
+from quinque.model.families import BY_CODE, ITEMS, TUBES
 from quinque.model.limits import SETTLE_MOST
-from quinque.stores.redis import claims, cleaning, feeds, records, stages, whole_queues
+from quinque.stores.redis import (
+    claims,
+    cleaning,
+    feeds,
+    records,
+    sessions,
+    stages,
+    whole_queues,
+)
 from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.keys import PARTITIONS, slot_key
+from quinque.stores.redis.keys import PARTITIONS, SESSIONS, slot_key
 from quinque.stores.redis.slots import known_slots
 
 # As info.lua counts them, after the queues, and without the events.
@@ -34,8 +42,8 @@ def open_slots(edge: Edge) -> Steps:
     are set."""
     rows = yield [Call("open", [slot_key(slot)], []) for slot in edge.slots]
     if rows:
-        edge.clock.start_from(1000 * max(at_ms for at_ms, _ in rows))
-        edge.stamp_us = max(stamp_us for _, stamp_us in rows)
+        edge.clock.start_from(1000 * max(at_ms for at_ms, _, _ in rows))
+        edge.stamp_us = max(stamp_us for _, stamp_us, _ in rows)
 
 
 def look_at_partitions(edge: Edge) -> Steps:
@@ -44,23 +52,33 @@ def look_at_partitions(edge: Edge) -> Steps:
     edge.spread.learn(rows)
 
 
-def look_round(slots: Iterable[int]) -> Steps:
-    """The alarms of these slots are as all brokers together have set them."""
-    yield [Call("open", [slot_key(slot)], []) for slot in slots]
+def look_round(slots: Iterable[int], edge: Edge) -> Steps:
+    """The alarms of these slots are as all brokers together have set them, and no task there is
+    taken by a session that is lost."""
+    slots = list(slots)
+    rows = yield [Call("open", [slot_key(slot)], []) for slot in slots]
+    taken = [slot for slot, row in zip(slots, rows, strict=True) if row[2]]
+    if taken:
+        yield from sessions.look_for_lost(taken, edge)
 
 
 def tick(slot: bytes, edge: Edge) -> Steps:
     """What time made due in the slot is carried out, or a part of it."""
+    if slot == SESSIONS:
+        return (yield from sessions.settle(edge))
     now_ms = edge.now_ms()
     (due,) = yield [Call("due", [slot], [now_ms, _QUEUES_MOST])]
     names = {True: [], False: []}  # type: dict[bool, list[bytes]]
     item_queues: list[bytes] = []
+    tubes: list[bytes] = []
     timer = b""
     for name, code in zip(due[::2], due[1::2], strict=True):
         if int(code) == _TIMER:
             timer = name
         elif int(code) == ITEMS.code:
             item_queues.append(name)
+        elif int(code) == TUBES.code:
+            tubes.append(name)
         else:
             names[BY_CODE[int(code)].is_worklist].append(name)
     calls: list[Call] = []
@@ -71,6 +89,8 @@ def tick(slot: bytes, edge: Edge) -> Steps:
         calls.append(Call("settle", [slot], argv))
     if names[False]:
         calls.append(feeds.settle_call(slot, names[False], edge))
+    if tubes:
+        calls.append(Call("settle_tubes", [slot], [TUBES.code, now_ms, SETTLE_MOST, *tubes]))
     if calls:
         yield calls
     if item_queues:
@@ -79,6 +99,8 @@ def tick(slot: bytes, edge: Edge) -> Steps:
         yield from claims.settle_claims(slot, edge)
     elif timer == b"gone":
         yield from whole_queues.sweep(slot, edge)
+    elif timer == b"swept":
+        yield from whole_queues.sweep_tubes(slot, edge)
     elif timer:
         yield from stages.settle_stages(slot, edge)
 

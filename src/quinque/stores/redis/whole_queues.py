@@ -1,8 +1,8 @@
 """The operations on a queue as a whole, as steps: what it is, deleting, renaming, its expiry.
 
 Called by   runners.py, ticks.py (sweep).
-Calls       the scripts find_families, delete_queues, rename_queue, set_expiry, look_at_expiry and
-            sweep.
+Calls       the scripts find_families, delete_queues, rename_queue, set_expiry, look_at_expiry,
+            sweep and tube_sweep.
 
 A queue that goes is gone at once, however much is in it: of very many messages those that are left
 are out of everybody's sight, and ticks remove them some at a time.
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from quinque.errors import LimitReached, NoQueue, WrongType, printable
-from quinque.model.families import BY_CODE
+from quinque.model.families import BY_CODE, TUBES
 from quinque.model.limits import SETTLE_MOST
 from quinque.model.ops import Op
 from quinque.model.queue_ops import (
@@ -91,6 +91,14 @@ def sweep(slot: bytes, edge: Edge) -> Steps:
     is_more = 1
     while is_more:
         (is_more,) = yield [Call("sweep", [slot], [edge.now_ms(), _SWEEP_MOST])]
+
+
+def sweep_tubes(slot: bytes, edge: Edge) -> Steps:
+    """What is left of tubes of the slot that went, or were emptied, is gone."""
+    is_more = 1
+    while is_more:
+        argv: list[Arg] = [TUBES.code, edge.now_ms(), _SWEEP_MOST]
+        (is_more,) = yield [Call("tube_sweep", [slot], argv)]
 
 
 def _codes(queues: Iterable[bytes], edge: Edge) -> Steps:

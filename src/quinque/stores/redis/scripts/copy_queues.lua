@@ -22,8 +22,12 @@ for at = 1, #owners, 2 do
   if owners[at + 1] == '4' then
     count = items_count(name)
   end
-  for _, kind in ipairs({'order', 'expires', 'dead'}) do
-    count = count + redis.call('ZCARD', slot .. kind .. ':' .. name)
+  if owners[at + 1] == '5' then
+    count = redis.call('HLEN', slot .. 'tasks:' .. name)
+  else
+    for _, kind in ipairs({'order', 'expires', 'dead'}) do
+      count = count + redis.call('ZCARD', slot .. kind .. ':' .. name)
+    end
   end
   found[#found + 1] = {name, owners[at + 1], count}
   known[name] = true

@@ -20,7 +20,7 @@ local function is_there_now(name, owner, is_waited)
     local feed = feed_keys(slot, name)
     feed_open(feed, owner, now_ms, settle_most)
     return feed.is_there
-  elseif owner == '4' then  -- items, which lie in other keys
+  elseif owner == '4' or owner == '5' then  -- items and tubes, which lie in other keys
     return true
   end
   return work_find(slot, name, owner, now_ms, settle_most, is_waited)

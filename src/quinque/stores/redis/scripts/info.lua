@@ -37,14 +37,16 @@ for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
   end
 end
 -- Where there was never anything but jobs no queue need be looked at.
-local others = redis.call('HMGET', KEYS[1], 'last_id', 'has_items')
-local items = 0
-local names = (others[1] or others[2])
+local others = redis.call('HMGET', KEYS[1], 'last_id', 'has_items', 'has_tubes')
+local elsewhere = 0  -- messages that are in no `messages`
+local names = (others[1] or others[2] or others[3])
     and redis.call('ZRANGE', slot .. 'worklists', 0, -1) or {}
 for _, name in ipairs(names) do
   local family = redis.call('HGET', slot .. 'queues', name)
   if family == '4' then  -- as lib/work_is_vacant.lua has it
-    items = items + items_count(name)
+    elsewhere = elsewhere + items_count(name)
+  elseif family == '5' then
+    elsewhere = elsewhere + redis.call('HLEN', slot .. 'tasks:' .. name)
   elseif family == '3' then  -- as lib/work_open.lua has it
     numbered = numbered + redis.call('ZCARD', slot .. 'expires:' .. name)
         + redis.call('ZCARD', slot .. 'dead:' .. name)
@@ -53,8 +55,8 @@ end
 return answer({
   redis.call('HLEN', slot .. 'queues'),
   redis.call('ZCARD', slot .. 'worklists'),
-  redis.call('HLEN', slot .. 'messages') - gone + items,
-  numbered + items,
+  redis.call('HLEN', slot .. 'messages') - gone + elsewhere,
+  numbered + elsewhere,
   tonumber(redis.call('HGET', KEYS[1], 'events') or 0),
   open,
   stalled,

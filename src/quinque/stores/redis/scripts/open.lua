@@ -2,7 +2,8 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     none
--- RETURNS  the latest time (ms) at which something was changed there, the latest place (µs)
+-- RETURNS  the latest time (ms) at which something was changed there, the latest place (µs), 1 if
+--          sessions have taken something there
 -- ERRORS   none
 -- SAME AS  stores/embedded/recover.py
 
@@ -10,4 +11,8 @@
 
 tells_timers = true
 local known = redis.call('HMGET', KEYS[1], 'at_ms', 'last_place')
-return answer({tonumber(known[1] or 0), tonumber(known[2] or 0)})
+return answer({
+  tonumber(known[1] or 0),
+  tonumber(known[2] or 0),
+  redis.call('EXISTS', slot_prefix(KEYS[1]) .. 'takers'),
+})

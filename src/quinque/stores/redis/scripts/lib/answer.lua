@@ -5,6 +5,7 @@
 --   2  queues that got something to deliver; a script notes them in ready_names
 --   3  ids that ended; a script appends them to ended_ids
 --   4  the result
+--   5  what was recorded, if that is counted, as lib/record.lua has it; else there is no fifth
 --
 -- Other brokers are told of 2, with the slot's prefix before the name, and of 3 if somebody waits
 -- for an end in this slot (wakeups.py). What the script had to record is on record.
@@ -19,7 +20,7 @@ local function first_ms(key)
 end
 
 local function answer(result)
-  record_close()
+  local counted = record_close()
   local slot = slot_prefix(KEYS[1])
   local alarms = {first_ms(slot .. 'alarms'), tells_timers and first_ms(slot .. 'timers') or nil}
   local ready = {}
@@ -30,5 +31,5 @@ local function answer(result)
   if #ended_ids > 0 and redis.call('EXISTS', slot .. 'awaited') == 1 then
     redis.call('PUBLISH', 'quinque:ended', table.concat(ended_ids, ' '))
   end
-  return {alarms, ready, ended_ids, result}
+  return {alarms, ready, ended_ids, result, counted}
 end

@@ -4,7 +4,8 @@
 -- SAME AS model/lifecycle.py: Kind, Reason, Entry
 --
 -- record_close(): what the script had to record is in the slot's stream `record`, as one item whose
--- id is the number of its first row.
+-- id is the number of its first row. If this is counted it answers with a list, of each entry: kind,
+-- reason, family, queue, group, how many rows it is.
 --
 -- include lib/slot_prefix.lua
 
@@ -14,9 +15,10 @@ local EXPIRED, DEAD, REMOVED, HELD = 6, 7, 8, 9
 local NONE, LAPSED, NACKED, ASKED, DELAY_OVER, REDRIVEN = 0, 1, 2, 3, 4, 5
 local CLAIM_SETTLED, CLAIM_RELEASED, CLAIM_FORFEITED, CLAIM_SHRUNK = 6, 7, 8, 9
 local DELETED, PURGED, NO_ACK, CLAIMED, STAGED = 10, 11, 12, 13, 14
-local RECOVERED, RENAMED = 15, 16
+local RECOVERED, RENAMED, SESSION_OVER = 15, 16, 17
 
 local is_recording = string.sub(KEYS[2], -5) ~= 'quiet'  -- keys.py:guarded_keys
+local is_counting = string.sub(KEYS[2], -5) == 'count'
 local recorded, recorded_slot = {}, nil  -- the fields of each entry, and how many rows it is
 
 local function record(slot, at_ms, kind, reason, family, queue, group, claim, ids, count, sizes)
@@ -43,19 +45,27 @@ local function record_packed(entry, number)
 end
 
 local function record_close()
-  local rows = 0
+  local rows, counted = 0, is_counting and {} or nil
   for at = 1, #recorded do
-    rows = rows + (recorded[at][11] or #recorded[at][9])
+    local entry = recorded[at]
+    local count = entry[11] or #entry[9]
+    rows = rows + count
+    if counted then
+      for field = 3, 7 do
+        counted[#counted + 1] = entry[field]
+      end
+      counted[#counted + 1] = count
+    end
   end
   if rows == 0 then
-    return
+    return nil
   end
   local stream = recorded_slot .. 'record'
   local number = redis.call('HINCRBY', recorded_slot .. 'slot', 'rows', rows) - rows + 1
   local id = string.format('%d-0', number)
   if #recorded == 1 then  -- as mostly
     redis.call('XADD', stream, id, 'entry', (record_packed(recorded[1], number)))
-    return
+    return counted
   end
   local item = {}
   for at, entry in ipairs(recorded) do
@@ -63,4 +73,5 @@ local function record_close()
     item[2 * at], number = record_packed(entry, number)
   end
   redis.call('XADD', stream, id, unpack(item))
+  return counted
 end

@@ -11,5 +11,5 @@ local function work_is_vacant(slot, name)
   if set[6] == '4' and redis.call('EXISTS', name .. ':queue', name .. ':processing') > 0 then
     return false
   end
-  return not (set[1] or set[2] or set[3] or set[4] or tonumber(set[5] or 0) > 0 or set[6] == '3')
+  return not (set[1] or set[2] or set[3] or set[4] or tonumber(set[5] or 0) > 0 or set[6] == '3' or set[6] == '5')
 end

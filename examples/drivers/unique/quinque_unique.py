@@ -1,0 +1,153 @@
+"""A kind of tube: of each key one task waits, with the newest data, and one is worked at a time.
+
+    TUBE.CREATE reindex unique OPTION quiet 5
+    TUBE.PUT reindex '{"page": 17, "rev": 1}' OPTION key page:17
+    TUBE.PUT reindex '{"page": 17, "rev": 2}' OPTION key page:17      the same task, rev 2
+
+Called by   a broker, or a program with a store of its own, that has this driver registered.
+Calls       quinque.drivers.
+
+Options of the tube:   quiet   a task is ready when its key was not put for so many seconds; 0 is
+                               at once, and the default
+Options of put:        key     what the task is about; without one, its data
+
+While a task is taken, another of its key may wait behind it. It is ready when the first is done or
+buried. If the first is released, the two are one again: the one that was taken, with the new data.
+
+A row is (id, state, data, key, due_ms); due_ms is when it is ready, of those that are delayed.
+
+Not here: who has taken a task, durability, waiting: those are the broker's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quinque.drivers import (
+    BURIED,
+    DELAYED,
+    ID,
+    READY,
+    STATE,
+    TAKEN,
+    Driver,
+    OnTaskChange,
+    Options,
+    Row,
+    Space,
+)
+from quinque.errors import BadArgument
+
+DATA: Final = 2
+KEY: Final = 3
+DUE_MS: Final = 4
+
+NEVER_MS: Final = 1 << 62  # of a task that waits for another one
+
+
+class Unique(Driver):
+    @classmethod
+    def create_space(cls, name: str, options: Options) -> Space:
+        space = super().create_space(name, options)
+        space.create_index("key", (KEY, STATE))
+        space.create_index("due", (STATE, DUE_MS))
+        return space
+
+    def __init__(self, space: Space, on_task_change: OnTaskChange, options: Options) -> None:
+        super().__init__(space, on_task_change, options)
+        self.quiet_ms = _milliseconds(options.get("quiet", 0))
+
+    def put(self, data: bytes, options: Options) -> Row:
+        """The task of that key that waits has this data; there is one, if there was none."""
+        key = _key(options.get("key", data))
+        row = self._waiting(key)
+        id = self.space.next_id() if row is None else row[ID]
+        state, due_ms = self._turn(key)
+        task = self.space.replace((id, state, data, key, due_ms))
+        self.on_task_change(task, "put")
+        return task
+
+    def delete(self, task_id: int) -> Row:
+        task = super().delete(task_id)
+        self._make_ready(task[KEY])
+        return task
+
+    def release(self, task_id: int, options: Options) -> Row:
+        """The task is ready again; one that came behind it is it, and its data counts."""
+        task = self.space.update(task_id, {STATE: READY})
+        newer = self.space.min("key", (task[KEY], DELAYED))
+        if newer is not None:
+            self.space.delete(newer[ID])
+            task = self.space.update(task_id, {DATA: newer[DATA]})
+        self.on_task_change(task, "release")
+        return task
+
+    def bury(self, task_id: int) -> Row:
+        task = super().bury(task_id)
+        self._make_ready(task[KEY])
+        return task
+
+    def kick(self, count: int) -> int:
+        """Buried tasks wait again, but for those whose keys have others that wait or are worked."""
+        kicked = 0
+        for row in self.space.select("state", (BURIED,)):
+            key = row[KEY]
+            is_worked = self.space.min("key", (key, TAKEN)) is not None
+            if kicked < count and not is_worked and self._waiting(key) is None:
+                self.on_task_change(self.space.update(row[ID], {STATE: READY}), "kick")
+                kicked += 1
+        return kicked
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def next_event_ms(self) -> int | None:
+        row = self.space.min("due", (DELAYED,))
+        return None if row is None or row[DUE_MS] == NEVER_MS else int(row[DUE_MS])
+
+    def on_time(self, now_ms: int) -> None:
+        """The first of the tasks whose key has been quiet is ready."""
+        row = self.space.min("due", (DELAYED,))
+        if row is not None and row[DUE_MS] <= now_ms:
+            self.on_task_change(self.space.update(row[ID], {STATE: READY}), "delay")
+
+    # -- shared steps ----------------------------------------------------------------------------
+
+    def _waiting(self, key: bytes) -> Row | None:
+        """The task of the key that is ready, or will be."""
+        ready = self.space.min("key", (key, READY))
+        return self.space.min("key", (key, DELAYED)) if ready is None else ready
+
+    def _turn(self, key: bytes) -> tuple[str, int]:
+        """The state of a task of the key that waits from now on, and when it is ready."""
+        if self.space.min("key", (key, TAKEN)) is not None:
+            return DELAYED, NEVER_MS
+        if self.quiet_ms:
+            return DELAYED, self.space.now_ms + self.quiet_ms
+        return READY, 0
+
+    def _make_ready(self, key: bytes) -> None:
+        """The task that waited behind another one of its key does not any more."""
+        row = self.space.min("key", (key, DELAYED))
+        if row is not None and row[DUE_MS] == NEVER_MS:
+            state, due_ms = self._turn(key)
+            self.on_task_change(self.space.update(row[ID], {STATE: state, DUE_MS: due_ms}))
+
+
+def _key(given: Any) -> bytes:
+    """A key, which from a Redis client is text, whatever it is."""
+    if isinstance(given, int):
+        given = str(given)
+    if not isinstance(given, str | bytes):
+        raise BadArgument("key is text, bytes or a whole number")
+    return given.encode() if isinstance(given, str) else given
+
+
+def _milliseconds(seconds: Any) -> int:
+    """An option of the tube, which comes as text from a Redis client."""
+    try:
+        span_ms = round(float(seconds) * 1000)
+    except (TypeError, ValueError, OverflowError):
+        span_ms = -1
+    if span_ms < 0:
+        raise BadArgument(f"quiet is a number of seconds, and not {seconds!r:.40}")
+    return span_ms

@@ -1,0 +1,75 @@
+"""A task as the engine holds it, and the session that has taken it.
+
+Called by   the engine, which alone creates and changes them; stores read them.
+Calls       nothing.
+
+Not here: how sessions come and go (sessions.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import READY, Worklist
+from quinque.model.limits import NEVER_MS
+from quinque.model.tube_ops import FOREVER_MS
+from quinque.model.work_ops import Terms
+
+# Tasks are in the order of their priorities, and among equals in that of their numbers. A place has
+# both, and is a small integer as long as priorities are.
+NUMBER_BITS: Final = 44
+
+# What a worklist would ask for; a task has its own, which change as it is released and touched.
+TASK_TERMS: Final = Terms(ttl_ms=0)
+
+
+class Session:
+    """Who takes. `connections` are those that are of it now, on this broker; `ends_ms` is when what
+    it has taken comes back, if there are none by then."""
+
+    __slots__ = ("connections", "ends_ms", "held", "id")
+
+    def __init__(self, id: bytes) -> None:
+        self.id = id
+        self.connections = 0
+        self.ends_ms = NEVER_MS
+        self.held: dict[Task, None] = {}
+
+
+class Task(WorkMessage):
+    """One task. Journaled, all of it; `ttl_ms` has all delays in it, and runs from `created_ms`.
+
+    holder   the session that has taken it; None when it is not taken
+    """
+
+    __slots__ = ("created_ms", "holder", "lane", "ttl_ms", "ttr_ms")
+
+    def __init__(
+        self,
+        id: bytes,
+        place: int,
+        body: bytes | None,
+        home: int,
+        queue: Worklist,
+        created_ms: int,
+        ttl_ms: int,
+        ttr_ms: int,
+        lane: bytes,
+    ) -> None:
+        expires_ms = created_ms + ttl_ms if ttl_ms < FOREVER_MS else 0
+        super().__init__(id, place, expires_ms, body, home, queue, TASK_TERMS, READY)
+        self.created_ms = created_ms
+        self.ttl_ms = ttl_ms
+        self.ttr_ms = ttr_ms
+        self.lane = lane
+        self.holder: Session | None = None
+
+    @property
+    def pri(self) -> int:
+        return self.place >> NUMBER_BITS
+
+
+def place_of(pri: int, number: int) -> int:
+    """Where a task is among those of its tube."""
+    return pri << NUMBER_BITS | number

@@ -1,0 +1,226 @@
+"""A worklist of tasks: its kind, its settings, its lanes, and what was counted.
+
+Called by   apply.py (writes), decide.py and due.py (read), stores.
+Calls       lanes.py, engine/work/worklist.py.
+
+Beside what every worklist has:
+
+    lanes    of the kinds that have them: which ready tasks may be taken
+    number   of the next task
+    calls    what was done since the broker started
+
+A kind that no broker knows is a driver's. It may come before the tube's definition is read back:
+until then nothing depends on it, and lanes are made when all is read.
+
+Not here: the rules (decide.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quinque.engine.calendar import Calendar
+from quinque.engine.tubes.lanes import Lanes
+from quinque.engine.tubes.sessions import Sessions
+from quinque.engine.tubes.task import Session, Task
+from quinque.engine.work.directory import Directory
+from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.worklist import DEAD, LEASED, READY, Worklist
+from quinque.model.families import TUBES
+from quinque.model.limits import NEVER_MS
+from quinque.model.tube_ops import CALLS, FOREVER_MS, KINDS, Kind, TubeSettings
+
+
+class Tube(Worklist):
+    __slots__ = (
+        "calls",
+        "done",
+        "kind",
+        "lanes",
+        "number",
+        "order",
+        "sessions",
+        "settings",
+    )
+
+    def __init__(self, name: bytes, sessions: Sessions, now_ms: int, in_order: bool = True) -> None:
+        super().__init__(name, TUBES, Directory(), now_ms, in_order)
+        self.sessions = sessions
+        self.kind = Kind(b"")
+        self.settings = TubeSettings()
+        self.order = 0  # its own among all tubes
+        self.number = 0
+        self.lanes: Lanes | None = None
+        self.done = 0
+        self.calls = [0] * len(CALLS)
+
+    def become(self, kind: bytes, settings: TubeSettings) -> None:
+        """The tube is of that kind, with these settings."""
+        self.kind = KINDS.get(kind) or Kind(kind)
+        self.settings = settings
+        if self.kind.has_lanes and self.in_order:
+            self._make_lanes()
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether it is a driver that says what becomes of its tasks."""
+        return self.kind.name not in KINDS
+
+    @property
+    def is_full(self) -> bool:
+        capacity = self.settings.capacity
+        return self.kind.is_bounded and 0 < capacity <= self.size
+
+    def first(self, most: int, lane: bytes | None) -> Sequence[WorkMessage]:
+        """The tasks that may be taken now, in their order, at most `most`."""
+        lanes = self.lanes
+        if lanes is None:
+            return self.ready.first(most) if lane is None else ()
+        return lanes.heads.first(most) if lane is None else lanes.first_of(lane, most)
+
+    # -- moving a task: it leaves one state and enters another ----------------------------------
+
+    def leave(self, message: WorkMessage) -> None:
+        assert isinstance(message, Task)
+        super().leave(message)
+        state = message.state
+        if state == LEASED:
+            self._let_go(message)
+        if self.lanes is not None:
+            if state == LEASED:
+                self.lanes.freed(message)
+            elif state == READY:
+                self.lanes.went(message)
+
+    def enter_ready(self, message: WorkMessage) -> None:
+        super().enter_ready(message)
+        if self.lanes is not None:
+            assert isinstance(message, Task)
+            self.lanes.came(message)
+
+    def enter_taken(self, task: Task, session: Session, due_ms: int) -> None:
+        """The task, which is in no state, is taken by the session."""
+        self.enter_leased(task, due_ms)
+        self._hold(task, session)
+        if self.lanes is not None:
+            self.lanes.hold(task)
+
+    def take(self, tasks: Sequence[Task], takers: Sequence[Session], at_ms: int) -> None:
+        """The tasks, which are ready, are taken, each by its session."""
+        if self.in_order:
+            if list(tasks) == self.ready.first(len(tasks)):  # as nearly always, without lanes
+                self.ready.drop_first(len(tasks))
+            else:
+                for task in tasks:
+                    self.ready.remove(task)
+        lanes = self.lanes
+        for task, session in zip(tasks, takers, strict=True):
+            task.state = LEASED
+            task.holder = session
+            task.deliveries += 1
+            session.held[task] = None
+            ttr_ms = task.ttr_ms
+            if ttr_ms < FOREVER_MS:
+                self._remind(task, at_ms + ttr_ms)
+            else:
+                task.due_ms = NEVER_MS
+            if lanes is not None:
+                lanes.taken(task)
+        self.leased += len(tasks)
+
+    def enter_dead(self, message: WorkMessage, reason: bytes) -> None:
+        """The task is buried. Unlike other dead messages, it may end."""
+        message.state = DEAD
+        message.due_ms = 0
+        if self.in_order:
+            self.dead.add(message)
+
+    def _hold(self, task: Task, session: Session) -> None:
+        task.holder = session
+        session.held[task] = None
+
+    def _let_go(self, task: Task) -> None:
+        """Nobody has taken the task any more."""
+        session = task.holder
+        if session is not None:
+            session.held.pop(task, None)
+            task.holder = None
+        if task.expires_ms and not self.kind.ends_taken:
+            self.remind_of_end(task)  # it may have come while it was taken
+
+    def remind_of_end(self, task: Task) -> None:
+        """The task ends at its time, if it does."""
+        if task.expires_ms:
+            self.expiries.add(task.expires_ms, task.id)
+            if task.expires_ms < self.soonest_ms:
+                self.soonest_ms = task.expires_ms
+
+    def prolong(self, task: Task, by_ms: int) -> None:
+        """The task lives so much longer."""
+        task.ttl_ms = min(FOREVER_MS, task.ttl_ms + by_ms)
+        task.expires_ms = task.created_ms + task.ttl_ms if task.ttl_ms < FOREVER_MS else 0
+        self.remind_of_end(task)
+
+    # -- coming and going ------------------------------------------------------------------------
+
+    def put_ready(self, tasks: Sequence[Task]) -> None:
+        """The tasks, which are new and can be found, are ready. Their places follow each other."""
+        self.came += len(tasks)
+        if not self.in_order:
+            return
+        ready = self.ready
+        last = ready.last(1)
+        if not last or last[0].place < tasks[0].place:  # as always where there are no priorities
+            ready.add_last(tasks)
+        else:
+            for task in tasks:
+                ready.add(task)
+        if self.lanes is not None:
+            for task in tasks:
+                self.lanes.came(task)
+
+    def remove(self, message: WorkMessage) -> None:
+        assert isinstance(message, Task)
+        session = message.holder
+        if session is not None and self.in_order:  # as mostly
+            session.held.pop(message, None)
+            message.holder = None
+            self.leased -= 1
+            if self.lanes is not None:
+                self.lanes.freed(message)
+        else:
+            self.leave(message)
+        self._unchain(message)
+        self.directory.remove(message)
+
+    def clear(self) -> list[WorkMessage]:
+        gone = super().clear()
+        for task in gone:
+            assert isinstance(task, Task)
+            if task.holder is not None:
+                task.holder.held.pop(task, None)
+                task.holder = None
+        if self.lanes is not None:
+            self.lanes = Lanes(self.settings.width)
+        return gone
+
+    def bring_into_order(self) -> None:
+        super().bring_into_order()
+        self.done = self.came = self.went = 0
+        self.calls = [0] * len(CALLS)
+        if self.kind.has_lanes:
+            self._make_lanes()
+        self.expiries = Calendar()
+        for task in self.all():
+            if task.expires_ms:
+                self.expiries.add(task.expires_ms, task.id)
+        self.set_soonest()
+
+    def _make_lanes(self) -> None:
+        lanes = self.lanes = Lanes(self.settings.width)
+        for task in self.all():
+            assert isinstance(task, Task)
+            if task.state == LEASED:
+                lanes.hold(task)
+            elif task.state == READY:
+                lanes.came(task)

@@ -1,0 +1,128 @@
+"""Errors of whoever asks: words that are wrong, rights that are missing, limits that are reached.
+
+Called by   everything, through quinque.errors.
+Calls       nothing.
+
+Not here: what is wrong with a queue or a message (queues.py).
+"""
+
+from __future__ import annotations
+
+from quinque.errors.base import QuinqueError, printable
+
+
+class BadRequest(QuinqueError):
+    """The request cannot mean anything, whatever the state of the queues."""
+
+
+class UnknownCommand(BadRequest):
+    """No command has that name."""
+
+    def __init__(self, name: bytes, args: list[bytes]) -> None:
+        # Redis quotes the name and the first arguments, each cut at 128 bytes, with no line breaks.
+        text = printable(name[:128])
+        began = " ".join(f"'{printable(arg[:128])}'" for arg in args[:20])
+        super().__init__(f"unknown command '{text}', with args beginning with: {began}".rstrip())
+
+
+class WrongArity(BadRequest):
+    """The command exists and takes another number of arguments."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"wrong number of arguments for '{name.lower()}' command")
+
+
+class BadArgument(BadRequest):
+    """One argument is not what the command takes; the text names it."""
+
+
+class BadTuple(BadArgument):
+    """One argument is not what Tarantool takes; by the number its clients know the reason."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(text)
+        self.number = number
+
+
+class NotDefined(BadRequest):
+    """There is no function of that name, as Tarantool says it."""
+
+    def __init__(self, function: bytes) -> None:
+        super().__init__(f"Procedure '{printable(function[:1024])}' is not defined")
+
+
+class WrongUsage(BadRequest):
+    """The words do not follow the usage that is told, as RedisRQ says it."""
+
+    code = "usage:"
+
+
+class NoSuchProtocol(BadRequest):
+    """HELLO asked for a version of the protocol that is not spoken here."""
+
+    code = "NOPROTO"
+
+    def __init__(self) -> None:
+        super().__init__("unsupported protocol version")
+
+
+class ProtocolBroken(QuinqueError):
+    """The bytes received are not a request, and nothing after them can be trusted."""
+
+    closes = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"Protocol error: {what}")
+
+
+class Refused(QuinqueError):
+    """The server will not do this for this client now."""
+
+
+class NoAuth(Refused):
+    """The client must authenticate first."""
+
+    code = "NOAUTH"
+
+    def __init__(self, text: str = "Authentication required.") -> None:
+        super().__init__(text)
+
+
+class WrongPass(Refused):
+    """No such user, or not that user's password."""
+
+    code = "WRONGPASS"
+
+    def __init__(self) -> None:
+        super().__init__("invalid username-password pair or user is disabled.")
+
+
+class NoPermission(Refused):
+    """The user may not do this."""
+
+    code = "NOPERM"
+
+
+class LimitReached(Refused):
+    """A limit of the server; the text names it and its value."""
+
+    retry = True
+
+
+class Busy(Refused):
+    """The pool of background additions is full."""
+
+    retry = True
+
+
+class Unblocked(QuinqueError):
+    """CLIENT UNBLOCK id ERROR ended the wait."""
+
+    code = "UNBLOCKED"
+
+    def __init__(self) -> None:
+        super().__init__("client unblocked via CLIENT UNBLOCK")
+
+
+class BadSetting(QuinqueError):
+    """A setting is unknown or has a value it cannot have; the text names it."""

@@ -1,0 +1,96 @@
+"""The operations that measure: how much is in each queue, and how the store is.
+
+Called by   server/measuring.py and server/readiness.py (ask), stores (carry them out).
+Calls       nothing.
+
+Neither walks through messages, whatever there is: stores keep the counts they are asked for.
+
+Not here: what a user is shown of one queue (model/work_ops.py), facts for INFO (stores/base.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from quinque.model.families import Family
+from quinque.model.ops import Op
+
+NO_SHARD: Final = -1  # of a store that has none
+
+
+@dataclass(slots=True)
+class GroupMeasure:
+    """A group of a feed: how many messages it can have now, and how many it has."""
+
+    name: bytes
+    ready: int
+    leased: int
+
+
+@dataclass(slots=True)
+class QueueMeasure:
+    """A queue as it is, or its part that lies in one shard; messages are counted by state.
+
+    In a feed `ready` is what the group that has most before it can have, or a new one if there is
+    none; `kept` is how many there are. `first_ms` is since when the ready message that is next has
+    been in its place; None when there is none, or nobody knows. `changes` has what became of its
+    messages, by stats/tally.py:change_code, as this broker has seen it.
+    """
+
+    family: Family
+    queue: bytes
+    shard: int
+    ready: int
+    leased: int
+    delayed: int = 0
+    dead: int = 0
+    claimed: int = 0
+    kept: int = 0
+    first_ms: int | None = None
+    groups: Sequence[GroupMeasure] = ()
+    changes: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class QueueMeasures:
+    """Some queues, and where to go on; None = that was all."""
+
+    found: Sequence[QueueMeasure]
+    cursor: Any  # not object: compiled by mypyc, that cannot be imported
+
+
+@dataclass
+class MeasureQueues(Op):
+    """The QueueMeasures of about `count` queues, from `cursor` on (None = from the first on). A
+    queue may be among them twice, with the same shard. What time made due is not carried out
+    first, and nothing is changed. With `is_counting`, what becomes of messages is counted from here
+    on, if it was not."""
+
+    count: int
+    cursor: Any = None
+    is_counting: bool = False
+
+
+class Spread(NamedTuple):
+    """How large things were: (bound, how many were no larger) each, how many in all, their sum."""
+
+    bounds: Sequence[tuple[int, int]]
+    size: int
+    total: int
+
+
+@dataclass
+class StoreMeasure:
+    """What a store knows of itself without asking anybody. `trouble` says why it cannot be worked
+    with, and is empty when it can."""
+
+    trouble: str
+    figures: Mapping[str, float]
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+
+
+@dataclass
+class MeasureStore(Op):
+    """The StoreMeasure, at once: never a Pending."""

@@ -1,0 +1,53 @@
+"""Terms that tubes of a kind do not have, refused to those who would rather know.
+
+Called by   stores, for an operation that is_strict, when they know the tube's kind.
+Calls       nothing.
+
+Tarantool ignores what a kind has no use for, so its clients send what they like. Elsewhere a delay
+that does not delay would be a trap.
+
+Not here: what terms mean where a kind has them (engine/tubes/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quinque.errors import BadArgument, printable
+from quinque.model.tube_ops import KINDS, NO_LANE, PutTasks, ReleaseTasks, TakeTasks
+
+
+def refuse_unknown_terms(op: PutTasks | TakeTasks | ReleaseTasks, kind_name: bytes) -> None:
+    """The operation says nothing that tubes of the kind have no use for; a driver's may have any.
+
+    Raises BadArgument.
+    """
+    kind = KINDS.get(kind_name)
+    if kind is None:
+        return
+    for term in _timed(op):
+        if not kind.has_times:
+            raise BadArgument(f"tubes of the kind '{printable(kind_name)}' have no {term}")
+    if not kind.has_lanes and _has_lane(op):
+        raise BadArgument(f"tubes of the kind '{printable(kind_name)}' have no lanes")
+
+
+def _timed(op: PutTasks | TakeTasks | ReleaseTasks) -> Iterator[str]:
+    """What the operation says that only tasks with times have."""
+    if isinstance(op, TakeTasks):
+        return
+    terms = op.terms if isinstance(op, PutTasks) else op
+    if terms.delay_ms:
+        yield "delay"
+    if terms.pri is not None:
+        yield "pri"
+    if terms.ttl_ms is not None:
+        yield "ttl"
+    if isinstance(op, PutTasks) and op.terms.ttr_ms is not None:
+        yield "ttr"
+
+
+def _has_lane(op: PutTasks | TakeTasks | ReleaseTasks) -> bool:
+    if isinstance(op, PutTasks):
+        return op.terms.lane != NO_LANE
+    return isinstance(op, TakeTasks) and op.lane is not None

@@ -1,0 +1,59 @@
+"""How often what became of messages, per queue: counts that only grow.
+
+Called by   the stores, for each change of messages' states; server/metrics.py (reads).
+Calls       nothing.
+
+A change is counted under a code, its kind and its reason (model/lifecycle.py) as one number. In a
+feed a message comes and goes once, and is delivered, acked and given back once for every group; so
+the first are counted without a group, and the others with one.
+
+Not here: what was before the broker started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from quinque.model.families import EVENTS
+from quinque.model.lifecycle import Kind, Reason
+
+_ONCE: Final = frozenset({int(Kind.ADDED), int(Kind.EXPIRED), int(Kind.REMOVED)})
+_EVENTS: Final = EVENTS.code
+_RENAMED: Final = int(Reason.RENAMED)
+# Queues that are gone are forgotten when there are so many more of them.
+_GONE_MOST: Final = 1_000
+# A broker may meet new names for ever; then the one it has known longest is forgotten.
+_QUEUES_MOST: Final = 100_000
+
+
+def change_code(kind: int, reason: int) -> int:
+    return kind << 8 | reason
+
+
+class Tally:
+    __slots__ = ("by_queue",)
+
+    def __init__(self) -> None:
+        self.by_queue: dict[bytes, dict[int, int]] = {}  # by code
+
+    def add(
+        self, kind: int, reason: int, family: int, queue: bytes, group: bytes, count: int
+    ) -> None:
+        """So many messages of the queue changed so."""
+        if reason == _RENAMED or (family == _EVENTS and (kind in _ONCE) == bool(group)):
+            return
+        counts = self.by_queue.get(queue)
+        if counts is None:
+            if len(self.by_queue) >= _QUEUES_MOST:
+                del self.by_queue[next(iter(self.by_queue))]
+            counts = self.by_queue[queue] = {}
+        code = kind << 8 | reason
+        counts[code] = counts.get(code, 0) + count
+
+    def forget_all_but(self, queues: Collection[bytes]) -> None:
+        """Of queues that are not there any more, few are left."""
+        if len(self.by_queue) > 2 * len(queues) + _GONE_MOST:
+            self.by_queue = {
+                name: counts for name, counts in self.by_queue.items() if name in queues
+            }

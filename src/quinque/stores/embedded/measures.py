@@ -1,0 +1,159 @@
+"""How much is in each queue, and how the store is, for metrics and probes.
+
+Called by   store.py.
+Calls       record.py (what became of messages), the file system (how much room there is).
+
+Queues keep the numbers that are asked for, so that measuring one costs the same whatever is in it;
+and many are measured some at a time. The cursor is what is left of the queues there were at first.
+
+Not here: what is made of it (server/metrics.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final, cast
+
+from quinque.engine.feed.feed import Feed
+from quinque.engine.feed.groups import Group
+from quinque.engine.queue import Queue
+from quinque.engine.tubes.task import Task
+from quinque.engine.tubes.tube import Tube
+from quinque.engine.work.worklist import Worklist
+from quinque.model.measure_ops import (
+    NO_SHARD,
+    GroupMeasure,
+    MeasureQueues,
+    MeasureStore,
+    QueueMeasure,
+    QueueMeasures,
+    Spread,
+    StoreMeasure,
+)
+from quinque.model.message import FeedMessage
+from quinque.stats.doublings import Doublings
+from quinque.stores.embedded.books import Books
+from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.record import Recorder
+
+# Syncs of 64 µs to 8 s; batches of 1 to 8,192 records. What is larger is counted all the same.
+_SYNC_POWERS: Final = (6, 23)
+_BATCH_POWERS: Final = (1, 13)
+
+
+class Measures:
+    def __init__(self, books: Books, record: Recorder) -> None:
+        self._books = books
+        self._record = record
+        self.runners: dict[type, Callable[[Any], Any]] = {
+            MeasureQueues: self._measure_queues,
+            MeasureStore: self._measure_store,
+        }
+
+    def _measure_queues(self, op: MeasureQueues) -> QueueMeasures:
+        if op.cursor is None:
+            self._record.write()  # what was committed is counted
+            if op.is_counting:
+                self._record.count()
+            left = iter(list(self._books.queues.values()))
+        else:
+            left = cast(Iterator[Queue], op.cursor)
+        queues = list(islice(left, op.count))
+        found = [measured for queue in queues if (measured := self._measure(queue)) is not None]
+        return QueueMeasures(found, left if len(queues) == op.count else None)
+
+    def _measure(self, queue: Queue) -> QueueMeasure | None:
+        if isinstance(queue, Worklist):
+            measured = _of_worklist(queue)
+        elif isinstance(queue, Feed):
+            measured = _of_feed(queue)
+        else:
+            return None
+        measured.changes = self._record.tally.by_queue.get(queue.name, {})
+        return measured
+
+    def _measure_store(self, op: MeasureStore) -> StoreMeasure:
+        books, journal, record = self._books, self._books.journal, self._record
+        figures: dict[str, float] = {
+            "journal_bytes": journal.total_bytes,
+            "journal_segments": len(journal.sizes),
+            "body_bytes_in_memory": books.bodies.in_memory,
+            "bodies_on_disk": books.bodies.on_disk,
+            "lifecycle_lost_rows": record.lost_rows,
+        }
+        spreads = {
+            "journal_syncs": _spread(journal.syncs, *_SYNC_POWERS),
+            "journal_batches": _spread(journal.batches, *_BATCH_POWERS),
+        }
+        return StoreMeasure(self._trouble(), figures, spreads)
+
+    def _trouble(self) -> str:
+        journal = self._books.journal
+        if journal.failed:
+            return journal.failed
+        try:
+            disk = os.statvfs(journal.folder)
+        except OSError as exc:
+            return f"the data folder cannot be used: {exc.strerror}"
+        if journal.is_stuck or disk.f_bavail * disk.f_frsize < SPARE_BYTES:
+            return "the disk is full"
+        return ""
+
+
+def _of_worklist(queue: Worklist) -> QueueMeasure:
+    first_ms = None
+    if isinstance(queue, Tube):
+        # The place of a task says nothing of time.
+        for task in queue.first(1, None):
+            assert isinstance(task, Task)
+            first_ms = task.created_ms
+    else:
+        for message in queue.ready.first(1):
+            first_ms = message.place // 1000
+    return QueueMeasure(
+        queue.family,
+        queue.name,
+        shard=NO_SHARD,
+        ready=queue.ready.size,
+        leased=queue.leased,
+        delayed=queue.delayed.size,
+        dead=queue.dead.size,
+        claimed=queue.claimed,
+        kept=queue.size + queue.claimed,
+        first_ms=first_ms,
+    )
+
+
+def _of_feed(queue: Feed) -> QueueMeasure:
+    kept = len(queue.messages)
+    groups: list[GroupMeasure] = []
+    firsts: list[int] = []
+    for group in queue.groups.values():
+        groups.append(
+            GroupMeasure(group.name, kept - group.passed + len(group.again), len(group.held))
+        )
+        firsts += [message.place for message in _next_of(queue, group) if message is not None]
+    if not groups and queue.head is not None:
+        firsts.append(queue.head.place)
+    return QueueMeasure(
+        queue.family,
+        queue.name,
+        shard=NO_SHARD,
+        ready=max((group.ready for group in groups), default=kept),
+        leased=sum(group.leased for group in groups),
+        kept=kept,
+        first_ms=min(firsts) // 1000 if firsts else None,
+        groups=groups,
+    )
+
+
+def _next_of(queue: Feed, group: Group) -> tuple[FeedMessage | None, FeedMessage | None]:
+    """What the group has before it: the next message it has not passed, the next to be had again.
+    Either may have expired and not be removed yet."""
+    return (queue.head if group.at is None else group.at.after, group.next_again())
+
+
+def _spread(sizes: Doublings, first: int, last: int) -> Spread:
+    return Spread(sizes.up_to(first, last), sizes.count, sizes.total)

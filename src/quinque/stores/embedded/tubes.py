@@ -1,0 +1,321 @@
+"""Tubes, kept: found by name, settled, changed, watched; and the sessions that end.
+
+Called by   tube_operations.py, tube_looks.py, session_operations.py, driver_operations.py;
+            worklists.py when time has come in a tube, store.py when a session has ended.
+Calls       engine/tubes/ (rules), books.py (queues, journal, time), worklists.py (names).
+
+A temporary tube is on record, and nothing that happens in it: events are applied and not appended,
+and its bodies are always in memory, where the store does not count them.
+
+Readers are told of a tube when a task may be taken that could not be before, and when there is room
+in one that was full.
+
+Not here: what each operation does, tubes of drivers (driver_operations.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from quinque.engine.tubes import decide
+from quinque.engine.tubes.apply import APPLY, apply_put, apply_task_replaced
+from quinque.engine.tubes.due import come_back, is_due, is_over, settle
+from quinque.engine.tubes.task import Session, Task
+from quinque.engine.tubes.tube import Tube
+from quinque.engine.work.message import WorkMessage
+from quinque.errors import DriverMissing, JournalDamaged, NoTube
+from quinque.model.events import EXPIRED, FLUSHED, FORGOTTEN, Expired, WorkEvent
+from quinque.model.families import TUBES
+from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING
+from quinque.model.ops import Op
+from quinque.model.tube_events import BY_SESSION, TASKS_RETURNED, TaskKept, TasksPut
+from quinque.model.tube_ops import TubeSettings
+from quinque.stores.embedded.changes import task_replaced
+from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.worklists import RECORD_BYTES, Worklists
+
+# Tasks that are over and stand before others go so many at a time.
+_OVER_MOST: Final = 500
+
+
+class Drivers(Protocol):
+    """What carries out the operations on tubes whose kinds are those of drivers."""
+
+    def knows(self, kind: bytes) -> bool:
+        """Whether a driver has that name."""
+
+    def make(self, tube: Tube, kind: bytes, settings: TubeSettings) -> None:
+        """The tube, which is new and not on record yet, is the driver's. Raises DriverFailed, and
+        what the driver refuses the tube's options with."""
+
+    def start(self, tube: Tube, now_ms: int) -> None:
+        """The driver of the tube, which is on record, begins."""
+
+    def run(self, tube: Tube, op: Op, now_ms: int) -> Any:
+        """As the operation says."""
+
+    def settle(self, tube: Tube, now_ms: int, most: int) -> None:
+        """What time made due is true, and `tube.soonest_ms` is when something is next."""
+
+    def release(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
+        """The tasks, which were taken, are ready."""
+
+    def drop(self, tube: Tube) -> None:
+        """The tube is about to go."""
+
+
+class Tubes:
+    def __init__(self, lists: Worklists) -> None:
+        self.books = lists.books
+        self.lists = lists
+        self.journal = lists.journal
+        self.bodies = lists.bodies
+        self.sessions = lists.books.sessions
+        self.drivers: Drivers | None = None
+        self.unkept = 0  # tasks of temporary tubes, which `bodies` does not count
+        self._queues = lists.queues
+        made = (queue.order for queue in lists.queues.values() if isinstance(queue, Tube))
+        self.newest_order = max(made, default=0)
+        lists.settle_tube = self.settle
+
+    # -- finding -----------------------------------------------------------------------------
+
+    def begin(self) -> int:
+        """An operation begins now. What sessions that have ended had taken is ready."""
+        books = self.books
+        books.at_ms = now_ms = books.clock.now_us() // 1000
+        if self.sessions.soonest_ms <= now_ms:
+            self.end_sessions(now_ms, SETTLE_MOST)
+        return now_ms
+
+    def find(self, name: bytes, now_ms: int, most: int = SETTLE_MOST) -> Tube | None:
+        """The tube as it is now. Raises WrongType when another family has the name."""
+        queue = self._queues.get(name)
+        if type(queue) is Tube and queue.soonest_ms > now_ms:  # as nearly always
+            return queue
+        found = self.lists.settled(TUBES, name, now_ms, most)
+        assert found is None or isinstance(found, Tube)
+        return found
+
+    def known(self, name: bytes, now_ms: int, most: int = SETTLE_MOST) -> Tube:
+        """The tube as it is now. Raises NoTube, WrongType."""
+        tube = self.find(name, now_ms, most)
+        if tube is None:
+            raise NoTube(name)
+        return tube
+
+    def all(self) -> list[Tube]:
+        """Every tube, in the order they were made."""
+        found = [queue for queue in self._queues.values() if isinstance(queue, Tube)]
+        return sorted(found, key=lambda tube: tube.order)
+
+    def living(self, tube: Tube, id: bytes, now_ms: int) -> Task | None:
+        """The task as it is now, if it lives: more may be due in its tube than was settled."""
+        task = tube.directory.by_id.get(id)
+        if task is None or is_over(tube, task, now_ms):
+            return None
+        assert isinstance(task, Task)
+        if is_due(tube, task, now_ms):
+            for event in come_back(tube, [task], now_ms):
+                self.carry_due(tube, event)
+        return task
+
+    def driver_of(self, tube: Tube) -> Drivers:
+        """What carries out the operations on the tube. Raises DriverMissing."""
+        if self.is_asleep(tube) or self.drivers is None:
+            raise DriverMissing(tube.name, tube.kind.name)
+        return self.drivers
+
+    def is_asleep(self, tube: Tube) -> bool:
+        """Whether the tube's driver is not there."""
+        if not tube.is_driven:
+            return False
+        return self.drivers is None or not self.drivers.knows(tube.kind.name)
+
+    # -- time --------------------------------------------------------------------------------
+
+    def settle(self, tube: Tube, now_ms: int, most: int) -> None:
+        """Carry out what time made due, `most` of each kind."""
+        if tube.is_driven:
+            if self.drivers is not None and not self.is_asleep(tube):
+                self.drivers.settle(tube, now_ms, most)
+            else:
+                tube.set_soonest()
+        else:
+            for event in settle(tube, now_ms, most):
+                self.carry_due(tube, event)
+            tube.set_soonest()
+        self.books.settled(tube, now_ms)
+
+    def to_take(
+        self, tube: Tube, most: int, lane: bytes | None, now_ms: int
+    ) -> Sequence[WorkMessage]:
+        """The tasks that may be taken now, in their order, at most `most`."""
+        if not tube.kind.has_times:
+            return tube.first(most, lane)
+        if tube.dues.next_ms <= now_ms:
+            # More came back than was settled at once: as much as is taken now, in its order.
+            self.settle(tube, now_ms, max(SETTLE_MOST, min(most, SETTLE_MOST_COUNTING)))
+        while True:
+            tasks = tube.first(most, lane)
+            if not any(0 < task.expires_ms <= now_ms for task in tasks):
+                return tasks
+            tasks = tube.first(max(most, _OVER_MOST), lane)
+            over = [task.id for task in tasks if is_over(tube, task, now_ms)]
+            self.carry_due(tube, Expired(EXPIRED, tube.name, over))
+
+    def end_sessions(self, now_ms: int, most: int) -> None:
+        """What sessions that have ended had taken is ready, up to `most` tasks of it."""
+        for session in self.sessions.ended(now_ms):
+            if most <= 0:
+                return
+            most -= self.return_held(session, now_ms, most)
+        self.sessions.ended(now_ms)
+
+    def return_held(self, session: Session, now_ms: int, most: int) -> int:
+        """What the session has taken is ready, up to `most` tasks of it; how many."""
+        by_tube: dict[Tube, list[Task]] = {}
+        for task in islice(session.held, most):
+            assert isinstance(task.queue, Tube)
+            by_tube.setdefault(task.queue, []).append(task)
+        for tube, tasks in by_tube.items():
+            self.bring_back(tube, tasks, now_ms)
+        return sum(map(len, by_tube.values()))
+
+    def bring_back(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
+        """The tasks, which are taken, are ready; without a record of it they are still held, by a
+        session that nobody is of."""
+        if not tube.is_driven:
+            ids = [task.id for task in tasks if not is_over(tube, task, now_ms)]
+            if len(ids) < len(tasks):
+                over = [task.id for task in tasks if is_over(tube, task, now_ms)]
+                self.carry_due(tube, Expired(EXPIRED, tube.name, over))
+            if ids:
+                self.carry_due(tube, decide.come_back(tube, ids, BY_SESSION, now_ms))
+            if tube.soonest_ms <= now_ms:
+                self.settle(tube, now_ms, SETTLE_MOST)
+            self.books.set_alarm(tube)
+            return
+        if self.drivers is not None and not self.is_asleep(tube):
+            self.drivers.release(tube, tasks, now_ms)
+        # Those that it did not release, or is not there to, are nobody's: it is asked again when it
+        # is back.
+        for task in tasks:
+            if task.holder is not None:
+                task.holder.held.pop(task, None)
+                task.holder = None
+
+    # -- changing ----------------------------------------------------------------------------
+
+    def append(self, tube: Tube, event: WorkEvent, spare_bytes: int = 0) -> None:
+        """The event is in the journal, unless the tube is temporary. Raises as the journal."""
+        if not tube.settings.is_temporary:
+            self.journal.append(event, spare_bytes)
+
+    def carry(self, tube: Tube, events: Sequence[WorkEvent]) -> None:
+        """The events are journaled and true, all of them or none."""
+        # The first takes the room of all, so that none of the others is refused.
+        spare_bytes = sum(map(record_bytes, events[1:])) if len(events) > 1 else 0
+        for event in events:
+            if isinstance(event, TaskKept):
+                # Other data takes room, as a new task does.
+                self.append(tube, event, spare_bytes + SPARE_BYTES)
+                self.replace(tube, event)
+            else:
+                self.append(tube, event, spare_bytes)
+                self.apply(tube, event)
+            spare_bytes = 0
+        self.books.set_alarm(tube)
+
+    def carry_due(self, tube: Tube, event: WorkEvent) -> None:
+        """What time made true is so, and journaled if that can be."""
+        if not tube.settings.is_temporary:
+            self.books.try_append(event)
+        self.apply(tube, event)
+
+    def put(self, tube: Tube, events: Sequence[TasksPut], spare_bytes: int) -> None:
+        """The tasks are journaled and in the tube, all of them or none."""
+        lanes = tube.lanes
+        showings = lanes.showings if lanes is not None else 0
+        is_temporary = tube.settings.is_temporary
+        if len(events) > 1:
+            spare_bytes += sum(map(record_bytes, events[1:]))
+        for event in events:
+            if is_temporary:
+                self.unkept += len(apply_put(tube, event, 0))
+                continue
+            self.journal.append(event, spare_bytes)
+            tasks = apply_put(tube, event, self.journal.body_home())
+            self.bodies.came(tasks, event.bodies)
+            spare_bytes = 0
+        if not events[0].delay_ms if lanes is None else lanes.showings > showings:
+            self.books.ready.add(tube.name)
+        self.books.set_alarm(tube)
+
+    def replace(self, tube: Tube, event: TaskKept) -> Task:
+        """The task of the event, which was appended last, is as it says."""
+        lanes = tube.lanes
+        showings = lanes.showings if lanes is not None else 0
+        is_temporary = tube.settings.is_temporary
+        home = 0 if is_temporary else self.journal.body_home()
+        was = tube.find(event.id)
+        old_state = None if was is None else was.state
+        old, task = apply_task_replaced(tube, event, home)
+        if is_temporary:
+            self.unkept += 1 - len(old)
+        else:
+            self.bodies.went(old)
+            self.bodies.came([task], [event.body])
+            if self.journal.notes is not None:
+                for change in task_replaced(event, old_state):
+                    self.journal.note(change)
+        if lanes is not None and lanes.showings > showings:
+            self.books.ready.add(tube.name)
+        assert isinstance(task, Task)
+        return task
+
+    def apply(self, tube: Tube, event: WorkEvent) -> None:
+        """The event is true."""
+        lanes, was_full = tube.lanes, tube.is_full
+        showings = lanes.showings if lanes is not None else 0
+        kind = event.kind
+        gone = APPLY[kind](tube, event)
+        if gone and tube.settings.is_temporary:
+            self.unkept -= len(gone)
+        elif gone:
+            if kind == FLUSHED or kind == FORGOTTEN:
+                self.books.note_purged(tube, gone)
+            self.bodies.went(gone)
+        if lanes is not None:
+            if lanes.showings > showings:
+                self.books.ready.add(tube.name)
+        elif kind == TASKS_RETURNED:
+            fields: Any = event
+            if not fields.delay_ms:
+                self.books.ready.add(tube.name)
+        if was_full and not tube.is_full:
+            self.books.ready.add(tube.name)
+
+    def body_of(self, task: WorkMessage) -> bytes:
+        """The body, for somebody who is about to be rid of the task: empty if it is damaged."""
+        if task.body is not None:
+            return task.body
+        try:
+            return self.bodies.of(task)
+        except JournalDamaged:
+            return b""
+
+
+def record_bytes(event: WorkEvent) -> int:
+    """Room that is enough for the record of the event."""
+    size_bytes = RECORD_BYTES + len(event.queue)
+    if isinstance(event, TasksPut):
+        return size_bytes + sum(map(len, event.bodies)) + 5 * len(event.bodies) + len(event.lane)
+    if isinstance(event, TaskKept):
+        names_bytes = len(event.id) + len(event.lane) + len(event.session)
+        return size_bytes + len(event.body) + names_bytes
+    fields: Any = event
+    ids: Sequence[bytes] = getattr(fields, "ids", ())
+    return size_bytes + 5 * len(ids) + sum(map(len, ids))

@@ -1,0 +1,198 @@
+"""An embedded store in a program of its own, with no server: shared by its threads.
+
+Called by   quinque.open, through client/.
+Calls       stores/embedded/.
+
+One thread runs at a time. What an operation changed is durable when it returns. Who waits for a
+message is woken by the threads that bring one, and by the clock.
+
+The program is one session: it takes the tasks of operations that name none. What it had taken and
+not acked is ready when it closes the store, or, if it was killed, when the folder is opened again.
+
+Not here: brokers (server/), which share a store between processes.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from quinque.drivers.registry import Drivers
+from quinque.errors import QuinqueError, StoreClosed
+from quinque.model.limits import NEVER_MS
+from quinque.model.ops import Op
+from quinque.model.tube_ops import (
+    AckTasks,
+    JoinSession,
+    LeaveSession,
+    LeaveSessions,
+    ReleaseTasks,
+    TakeTasks,
+    TouchTasks,
+)
+from quinque.model.work_ops import AwaitEnd
+from quinque.stores.base import Fsync
+from quinque.stores.embedded.store import EmbeddedStore
+
+_OF_SESSION: Final = (TakeTasks, AckTasks, ReleaseTasks, TouchTasks)
+
+
+class OpenedStore:
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        fsync: Fsync = "always",
+        maxmemory: int = 0,
+        drivers: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Tubes may be of the kinds that `drivers` are named for.
+
+        Raises FolderLocked, JournalDamaged, BadDriver, and OSError when the folder cannot be used.
+        """
+        known = Drivers()
+        for name, driver in (drivers or {}).items():
+            known.register(name, driver)
+        self._store = EmbeddedStore(folder, fsync=fsync, maxmemory=maxmemory, drivers=known)
+        self._store.run(LeaveSessions())
+        self._store.commit()
+        self._turn = threading.Condition()
+        self._store.watched = self._watched = Counter[bytes]()
+        self._on_ready: list[Callable[[], None]] = []
+        self._session = b""
+        self._process_id = os.getpid()
+        self._is_closed = False
+
+    def run(self, op: Op, wait_ms: int = 0) -> Any:
+        """The result of the operation, or its error is raised. `wait_ms` is how long to wait for
+        messages where there are none; NEVER_MS = as long as it takes.
+
+        Raises StoreClosed, also to those who wait when it is closed.
+        """
+        self._refuse_children()
+        if not wait_ms:
+            return self.run_all([op])[0]
+        until_s = monotonic() + wait_ms / 1000 if wait_ms < NEVER_MS else None
+        with self._turn, self.watching(op):
+            while True:
+                [found] = self._run_all([op])
+                left_s = None if until_s is None else until_s - monotonic()
+                if (found is not None and found != []) or (left_s is not None and left_s <= 0):
+                    return found
+                self._turn.wait(self._soonest_s(left_s))
+
+    @contextmanager
+    def watching(self, op: Op) -> Iterator[None]:
+        """What the operation waits for is heard of meanwhile, if it is the end of messages: of what
+        queues get one always hears."""
+        ids = op.message_ids if isinstance(op, AwaitEnd) else ()
+        if not ids:
+            yield
+            return
+        with self._turn:
+            self._watched.update(ids)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._watched.subtract(ids)
+                for id in set(ids):
+                    if not self._watched[id]:
+                        del self._watched[id]
+
+    def attempt(self, op: Op) -> tuple[Any, float | None]:
+        """The result of the operation; and, for whoever waits for another one, in how many seconds
+        time alone may bring it (None = it will not)."""
+        self._refuse_children()
+        with self._turn:
+            [found] = self._run_all([op])
+            return found, self._soonest_s(None)
+
+    def on_ready(self, call: Callable[[], None]) -> None:
+        """It is called, in any thread, when there may be something for those who wait, and when the
+        store is closed."""
+        with self._turn:
+            self._on_ready.append(call)
+
+    def run_all(self, ops: Sequence[Op]) -> list[Any]:
+        """The result of each operation, with one sync of the disk. The first error is raised when
+        all are carried out."""
+        self._refuse_children()
+        with self._turn:
+            return self._run_all(ops)
+
+    def close(self) -> None:
+        """Everything that was done stays; another process may open the folder at once. Those who
+        wait are told. In a child of the process that opened it, nothing happens."""
+        if self._process_id != os.getpid():
+            return
+        with self._turn:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            try:
+                if self._session:
+                    self._store.run(LeaveSession(self._session))
+                    self._store.commit()
+            finally:
+                self._store.close()
+                self._wake()
+
+    def _refuse_children(self) -> None:
+        """Raises StoreClosed in a child, which has a copy of what its parent knew: one that is
+        stale by now, and whose lock a thread of the parent may have held."""
+        if self._process_id != os.getpid():
+            raise StoreClosed("the store was opened by another process: only that one may use it")
+
+    def _run_all(self, ops: Sequence[Op]) -> list[Any]:
+        if self._is_closed:
+            raise StoreClosed("the store is closed")
+        store = self._store
+        results: list[Any] = []
+        failure: QuinqueError | None = None
+        run: Callable[[Op], Any] = store.run
+        for op in ops:
+            try:
+                if isinstance(op, _OF_SESSION) and not op.session:
+                    op.session = self._session or self._join()
+                results.append(run(op))
+            except QuinqueError as error:
+                failure = failure or error
+                results.append(None)
+        store.tick()
+        store.commit()
+        if store.ready:
+            store.ready = set()
+            self._wake()
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # or its traceback would hold this frame, and this frame the error
+        return results
+
+    def _wake(self) -> None:
+        self._turn.notify_all()
+        for call in self._on_ready:
+            call()
+
+    def _join(self) -> bytes:
+        session = secrets.token_bytes(16)
+        self._store.run(JoinSession(session, is_new=True))
+        self._session = session
+        return session
+
+    def _soonest_s(self, left_s: float | None) -> float | None:
+        """How long to wait at most: until something is due, which may be what is waited for."""
+        due_ms = self._store.next_due_ms()
+        if due_ms >= NEVER_MS:
+            return left_s
+        due_s = max(0.001, (due_ms - self._store.now_ms()) / 1000)
+        return due_s if left_s is None else min(due_s, left_s)

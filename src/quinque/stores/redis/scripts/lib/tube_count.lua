@@ -1,0 +1,6 @@
+-- tube_count(tube, what, by): so many more are counted of that, which is kept when the script ends.
+-- SAME AS model/tube_ops.py:CALLS
+local function tube_count(tube, what, by)
+  tube.counts[what] = (tube.counts[what] or 0) + by
+  tube.is_changed = true
+end

@@ -1,0 +1,25 @@
+-- tube_give_back(tube, ids, session): of these tasks those are ready that the session has taken, or
+-- anybody if none is named. Returns how many.
+--
+-- include lib/many.lua
+-- include lib/tube_count.lua
+-- include lib/tube_enter.lua
+-- include lib/tube_find.lua
+-- include lib/tube_leave.lua
+-- include lib/tube_load.lua
+-- include lib/tube_record.lua
+local function tube_give_back(tube, ids, session)
+  tube_ripen(tube, ids)
+  local holders, back = many('HMGET', tube.taken, ids), {}
+  for at, task in ipairs(tube_load(tube, ids)) do
+    if task and holders[at] and (not session or holders[at] == session) then
+      task.state, task.session = 'leased', holders[at]
+      tube_leave(tube, task)
+      tube_enter(tube, task, 'ready')
+      back[#back + 1] = task.id
+    end
+  end
+  tube_record(tube, RETURNED, SESSION_OVER, back)
+  tube_count(tube, 'release', #back)
+  return #back
+end

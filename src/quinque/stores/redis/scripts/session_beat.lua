@@ -1,0 +1,48 @@
+-- session_beat.lua: a broker lives; of one that does not, nobody is of any session.
+--
+-- KEYS     1  slot       HASH  where sessions are
+-- ARGV     1  now_ms           the broker's clock
+--          2  broker           which broker, since it was started
+--          3  keep_ms          how long sessions are kept that lose it
+--          4  total            how many of its connections are of a session
+--          5  failed_ms        one that was not heard of for so long does not live
+--          6  most             so many sessions of those at most, about
+-- RETURNS  1 if so many are known to be, else 0
+-- ERRORS   none
+-- SAME AS  nothing: an embedded store has one broker
+
+-- include lib/hash_some.lua
+-- include lib/session_answer.lua
+-- include lib/session_hear.lua
+-- include lib/session_part.lua
+
+local place, now_ms, broker, keep_ms = slot_prefix(KEYS[1]), tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local total, failed_ms, most = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+
+local function lose(other)
+  local ends_ms = now_ms + tonumber(redis.call('HGET', place .. 'keeps', other) or 0)
+  local found = hash_some(place .. 'broker:' .. other, most)
+  for at = 1, #found, 2 do
+    if session_part(place, other, found[at], tonumber(found[at + 1]), ends_ms) then
+      redis.call('SADD', place .. 'shared', found[at])  -- where it took something is not known
+    end
+  end
+  if redis.call('EXISTS', place .. 'broker:' .. other) == 0 then
+    redis.call('ZREM', place .. 'heard', other)
+    redis.call('HDEL', place .. 'keeps', other)
+    redis.call('HDEL', place .. 'totals', other)
+  end
+end
+
+local known = redis.call('HGET', place .. 'totals', broker) or '0'
+if total ~= '0' or known ~= '0' then
+  session_hear(place, broker, keep_ms)
+end
+local time = redis.call('TIME')
+local heard_ms = tonumber(time[1]) * 1000 - failed_ms
+local others = redis.call('ZRANGEBYSCORE', place .. 'heard', '-inf', string.format('%d', heard_ms),
+    'LIMIT', 0, 1)
+if others[1] then
+  lose(others[1])
+end
+return session_answer(known == total and 1 or 0)

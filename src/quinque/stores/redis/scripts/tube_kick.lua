@@ -1,0 +1,43 @@
+-- tube_kick.lua: the first buried tasks of a tube are ready.
+--
+-- KEYS     1  slot       HASH  the tube's slot
+-- ARGV     1  family           code of the tube's family
+--          2  now_ms           the broker's clock
+--          3  queue            the tube
+--          4  settle_most      settle so many tasks first
+--          5  most             so many at most
+-- RETURNS  how many
+-- ERRORS   WRONGTYPE           the name belongs to another family
+--          NOTUBE              there is no such tube
+-- SAME AS  model/tube_ops.py:KickTasks
+
+-- include lib/tube_answer.lua
+-- include lib/tube_count.lua
+-- include lib/tube_enter.lua
+-- include lib/tube_find.lua
+-- include lib/tube_leave.lua
+-- include lib/tube_load.lua
+-- include lib/tube_record.lua
+
+local slot = slot_prefix(KEYS[1])
+local family, now_ms, queue, settle_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local most = tonumber(ARGV[5])
+
+local tube = tube_find(slot, queue, family, now_ms, settle_most)
+if tube == nil then
+  return tube_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
+elseif not tube then
+  return tube_answer(redis.error_reply('NOTUBE there is none'))
+end
+local ids
+repeat
+  ids = most > 0 and redis.call('ZRANGE', slot .. 'dead:' .. queue, 0, most - 1) or {}
+until not tube_ripen(tube, ids)
+for _, task in ipairs(tube_load(tube, ids)) do
+  task.state = 'dead'
+  tube_leave(tube, task)
+  tube_enter(tube, task, 'ready')
+end
+tube_record(tube, RETURNED, REDRIVEN, ids)
+tube_count(tube, 'kick', #ids)
+return tube_answer(#ids)
