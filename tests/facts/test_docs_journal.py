@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from struct import Struct
+from typing import Any
 
-from quinque.model import claim_events, events, own_events, stage_events
+from quinque.model import claim_events, events, own_events, stage_events, tube_events
 from quinque.stores.embedded import records
 from quinque.stores.embedded.journal import RESERVE_BYTES
 from tests.facts.pages import table_rows, text_of
 from tests.facts.repository import ROOT
 
 PAGE = text_of(ROOT / "docs" / "journal.md")
-# Of a Requeued and of a Removed, and not kinds of records.
-REASONS = ("LAPSE", "NACK", "ENQUEUE", "DELAY_OVER", "FINISHED", "DELETED", "PURGED", "NO_ACK")
+# Of a Requeued, of a Removed and of a TasksReturned, and not kinds of records.
+REASONS = (
+    *("LAPSE", "NACK", "ENQUEUE", "DELAY_OVER", "FINISHED", "DELETED", "PURGED", "NO_ACK"),
+    *("BY_RELEASE", "BY_SESSION", "BY_TTR", "BY_DELAY", "BY_KICK"),
+)
+# They have the same fields.
+ALIKE: dict[str, Any] = {"Replaced": events.WorkKept, "TaskReplaced": tube_events.TaskKept}
 BEGIN, END = "<!-- records -->\n", "<!-- /records -->"
 
 
@@ -44,18 +50,19 @@ def test_the_version_and_the_room_are_those_of_the_code() -> None:
 
 def records_table() -> str:
     """Every record as a row: its number, its name, and its fields."""
-    classes = sorted(
+    kinds = sorted(
         (
-            (value, getattr(module, "".join(map(str.capitalize, name.split("_")))))
-            for module in (events, claim_events, stage_events, own_events)
+            (value, "".join(map(str.capitalize, name.split("_"))), module)
+            for module in (events, claim_events, stage_events, own_events, tube_events)
             for name, value in vars(module).items()
             if name.isupper() and isinstance(value, int) and name not in REASONS
         ),
         key=lambda row: row[0],
     )
     rows: list[str] = []
-    for kind, record in classes:
+    for kind, name, module in kinds:
+        record = ALIKE.get(name) or getattr(module, name)
         fields = ", ".join(f"`{field}`" for field in record._fields[1:])
-        rows.append(f"| {kind} | `{record.__name__}` | {fields} |")
+        rows.append(f"| {kind} | `{name}` | {fields} |")
     head = ["| kind | record | fields after the kind |", "|---|---|---|"]
     return "\n".join([*head, *rows]) + "\n"

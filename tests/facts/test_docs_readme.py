@@ -35,13 +35,10 @@ def test_every_target_named_is_in_the_makefile() -> None:
     assert set(re.findall(r"\bmake ([a-z]+)\b", PAGE)) <= targets
 
 
-def test_the_families_that_are_there_are_linked_and_no_others_are_said_to_be() -> None:
+def test_every_family_is_linked() -> None:
     linked = set(re.findall(r"docs/families/(\w+)\.md", PAGE))
-    missing = re.search(r"Not there yet: the \w+ family \(([^)]*)\)", PAGE)
 
     assert linked == {family.name for family in FAMILIES}
-    assert missing is not None
-    assert linked.isdisjoint(missing[1].split(", "))
 
 
 def test_the_bench_has_its_place() -> None:

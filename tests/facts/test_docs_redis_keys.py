@@ -14,8 +14,19 @@ from quinque.model.ops import Flush, Put, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS, AddItems, Recover
 from quinque.model.queue_ops import DeleteQueues
 from quinque.model.stage_ops import Part, Publish, Stage
+from quinque.model.tube_ops import (
+    BuryTasks,
+    JoinSession,
+    LeaveSession,
+    MakeTube,
+    PutTasks,
+    TakeTasks,
+    TaskTerms,
+    TruncateTube,
+    TubeSettings,
+)
 from quinque.model.work_ops import Add, Announce, AwaitEnd, Configure, Requeue, Take, Terms
-from quinque.stores.redis.keys import ITEM_KEYS, KEYS, SHARED_KEYS, Key
+from quinque.stores.redis.keys import ITEM_KEYS, KEYS, SESSION_KEYS, SHARED_KEYS, Key
 from quinque.stores.redis.store import RedisStore
 from quinque.stores.redis.wakeups import ENDED, READY, SPREAD
 from tests.facts.pages import text_of
@@ -25,7 +36,7 @@ from tests.servers.redis_server import RedisServer
 PAGE = ROOT / "docs" / "redis-keys.md"
 
 
-# When one of these three fails, put the right side between the two markers.
+# When one of these four fails, put the right side between the two markers.
 
 
 def test_the_table_of_a_slot_s_keys_is_that_of_the_code() -> None:
@@ -38,6 +49,10 @@ def test_the_table_of_the_store_s_keys_is_that_of_the_code() -> None:
 
 def test_the_table_of_items_keys_is_that_of_the_code() -> None:
     assert _between("keys of items") == table(ITEM_KEYS)
+
+
+def test_the_table_of_sessions_keys_is_that_of_the_code() -> None:
+    assert _between("keys of sessions") == table(SESSION_KEYS)
 
 
 def test_the_channels_are_those_of_the_code() -> None:
@@ -85,6 +100,7 @@ def do_everything(store: RedisStore) -> None:
     store.run(Take(ITEMS, [b"i"], lease_ms=60_000))
     claim_and_stage(store)
     number_and_delete(store)
+    put_and_take(store)
 
 
 def claim_and_stage(store: RedisStore) -> None:
@@ -108,6 +124,24 @@ def number_and_delete(store: RedisStore) -> None:
     store.run(DeleteQueues(RELIABLE, [b"large"]))
 
 
+def put_and_take(store: RedisStore) -> None:
+    for session in (b"s", b"kept"):
+        store.run(JoinSession(session, is_new=True))
+        store.run(JoinSession(session, is_new=True))
+    store.run(MakeTube(b"t", b"utubettl", TubeSettings()))
+    store.run(PutTasks(b"t", [b"1", b"2"], TaskTerms(lane=b"l", ttl_ms=60_000)))
+    store.run(PutTasks(b"t", [b"3"], TaskTerms(delay_ms=60_000)))
+    store.run(TakeTasks(b"t", b"s"))
+    store.run(BuryTasks(b"t", [b"1"]))
+    store.run(LeaveSession(b"kept", keep_ms=60_000))
+    store.run(LeaveSession(b"kept", keep_ms=60_000))
+    store.run(JoinSession(b"kept"))
+    store.run(LeaveSession(b"kept", keep_ms=60_000))
+    store.run(MakeTube(b"large", b"fifo", TubeSettings()))
+    store.run(PutTasks(b"large", [b""] * 2_001, TaskTerms()))  # more than are told of at once
+    store.run(TruncateTube(b"large"))
+
+
 def table(keys: Sequence[Key]) -> str:
     rows = ["| key | type | what it holds |", "|---|---|---|"]
     rows += [f"| `{key.name}` | {key.type} | {key.meaning} |" for key in keys]
@@ -116,7 +150,12 @@ def table(keys: Sequence[Key]) -> str:
 
 def _is_known(name: str, type: str) -> bool:
     """Whether there is a kind of key of which this is one."""
-    kinds = ((KEYS, r"quinque:\{\w+\}:"), (SHARED_KEYS, "quinque:"), (ITEM_KEYS, ""))
+    kinds = (
+        (KEYS, r"quinque:\{\w+\}:"),
+        (SESSION_KEYS, r"quinque:\{sessions\}:"),
+        (SHARED_KEYS, "quinque:"),
+        (ITEM_KEYS, ""),
+    )
     for keys, prefix in kinds:
         for key in keys:
             pattern = re.sub("<[^>]+>", ".+", key.name)

@@ -1,4 +1,4 @@
-"""The tree drawn in the docstring of errors.py is the tree of its classes."""
+"""The tree drawn in the docstring of quinque.errors is the tree of its classes."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from quinque.errors import QuinqueError
+from quinque.model.measure_ops import MeasureStore
 from quinque.model.ops import Op
 from quinque.model.work_ops import LookAtNode, SetNode
 from quinque.stores.base import Fsync
@@ -56,7 +57,7 @@ class LateStore:
         self._store.on_ready = tell
 
     def run(self, op: Op) -> Any:
-        if isinstance(op, LookAtNode | SetNode):  # what the node is called, the broker knows
+        if isinstance(op, LookAtNode | SetNode | MeasureStore):  # what the node is called, the broker knows
             return self._store.run(op)
         if not self._asked:
             self._loop.call_soon(self._carry_out)

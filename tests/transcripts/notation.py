@@ -24,6 +24,7 @@ In a reply, these stand for what the broker made, and from then on for that same
     <node>          what the broker is called among nodes
     <cursor:1>      where a scan goes on: a whole bulk string in a reply, a number in a request
     <number:1>      a number that the clock or the store chose: a place, an instant, a shard
+    <session:1>     a session of the tubes family, as a UUID
     <packed:1>      messages or entries, packed: a whole bulk string in a reply
 
 In a request, `<bytes:1025>` is so many bytes. In a reply, \\r \\n \\\\ and \\xNN are bytes.

@@ -15,7 +15,7 @@ from tests.transcripts.notation import Line, Step, Transcript, escaped
 from tests.transcripts.stage import Stage
 
 _MADE = re.compile(
-    rb"<(?P<kind>id|job|node|cursor|number|packed)(?::(?P<name>\w+))?(?::(?P<end>\w{4}))?>"
+    rb"<(?P<kind>id|job|node|cursor|number|packed|session)(?::(?P<name>\w+))?(?::(?P<end>\w{4}))?>"
 )
 _LOOKS = {
     b"id": rb"[0-9]{16}",
@@ -23,6 +23,7 @@ _LOOKS = {
     b"node": rb"[0-9a-f]{40}",
     b"cursor": rb"\$[1-9][0-9]?\r\n[0-9]{1,19}",
     b"number": rb"[0-9]{1,19}",
+    b"session": rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     b"packed": rb"\$[0-9]{1,7}\r\n.*?",
 }
 # Not made for this one use: it may be the same as another.

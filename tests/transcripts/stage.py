@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from quinque.drivers import Drivers
 from quinque.model.limits import JITTER_MS
 from quinque.server.broker import Broker
 from quinque.server.commands.table import all_commands
@@ -210,7 +211,10 @@ class Stage:
             opening = ServedRedisStore.open(self._redis_url, clock=self._clock, chance=self._chance)
             return self._loop.run_until_complete(opening)
         folder = self._folder / str(self._lives)
-        store = EmbeddedStore(folder, clock=self._clock, chance=self._chance)
+        drivers = Drivers()
+        for text in self.config.drivers:
+            drivers.register_text(text)
+        store = EmbeddedStore(folder, clock=self._clock, chance=self._chance, drivers=drivers)
         return LateStore(store, self._loop) if self._is_late else store
 
     def _stop(self) -> None:

@@ -17,10 +17,13 @@ PAGES = sorted(
     if any(sessions(path.read_text(encoding="utf-8")))
 )
 
+# The broker of this page has the driver that the page is about.
+SETTINGS = {"drivers.md": {"drivers": "unique=examples.drivers.unique.quinque_unique:Unique"}}
+
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_the_sessions_of_a_page_happen_as_shown(page: Path, tmp_path: Path) -> None:
-    with Stage(tmp_path, protocol=2) as stage:
+    with Stage(tmp_path, protocol=2, settings=SETTINGS.get(page.name)) as stage:
         for exchange in sessions(page.read_text(encoding="utf-8")):
             stage.pass_time(exchange.later_ms)
             words = split_inline(exchange.typed.encode())

@@ -11,7 +11,10 @@ from tests.transcripts.notation import FOLDER, parse, transcript_paths
 from tests.transcripts.player import Player
 
 # What of a reply depends on how many servers there are: each primary of the cluster has a replica.
-ELSEWHERE = {"cluster": {"as many nodes; there is one": "as many nodes; there are 2"}}
+_NODES = {"as many nodes; there is one": "as many nodes; there are 2"}
+# And drivers are for an embedded store.
+_KINDS = {"tube type lifo": "tube type lifo; drivers are for an embedded store"}
+ELSEWHERE = {"cluster": _NODES | _KINDS, "redis": _KINDS}
 
 
 @pytest.mark.parametrize("protocol", [2, 3])

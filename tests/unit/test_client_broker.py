@@ -154,7 +154,7 @@ def test_nothing_is_asked_for_by_an_operation_on_nothing(asked: Broker) -> None:
         Put(EVENTS, b"q", [b"a"]),
         Put(EVENTS, b"q", [b"a"], ttl_ms=1, message_id=b"mine"),
         Ack(EVENTS, b"q", b"g", [b"a"], held_only=False),
-        Add(JOBS, b"q", [b"a"], Terms(60_000, delay_ms=1_500)),
+        Add(JOBS, b"q", [b"a"], Terms(60_000, retry_ms=1_500)),
     ],
 )
 def test_what_a_family_has_no_words_for_is_refused(asked: Broker, op: Add | Put | Ack) -> None:
@@ -164,7 +164,7 @@ def test_what_a_family_has_no_words_for_is_refused(asked: Broker, op: Add | Put 
 
 def test_an_operation_that_has_no_words_at_all_is_a_mistake(asked: Broker) -> None:
     with pytest.raises(TypeError, match="PurgeAll cannot be asked for over the wire"):
-        asked.run(PurgeAll(JOBS))  # type: ignore[call-overload]
+        asked.run(PurgeAll(JOBS))
 
 
 def test_an_error_of_the_broker_is_raised_as_its_class(asked: Broker, name: bytes) -> None:

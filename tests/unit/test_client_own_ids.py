@@ -19,6 +19,7 @@ from quinque.model.own_ops import (
     Recover,
 )
 from quinque.model.queue_ops import DeleteQueues, FindFamilies
+from quinque.model.tube_ops import FindTubes
 from quinque.model.work_ops import Add, LookAt, ScanQueues, Take, Terms
 from tests.server.broker import RunningBroker
 
@@ -101,6 +102,26 @@ def all_queues(asked: Broker, op: ScanQueues) -> list[bytes]:
         names += some
         if not op.cursor:
             return names
+
+
+def test_tubes_are_found_with_what_is_in_them(asked: Broker, name: bytes) -> None:
+    asked.call("TUBE.CREATE", name, "fifottl")
+    asked.call("TUBE.CREATE", name + b" 2", "utube", "TEMPORARY")
+    asked.call("TUBE.MPUT", name, b"a", b"b", b"c", b"d")
+    asked.call("TUBE.PUT", name, b"e", "DELAY", 60)
+    asked.call("TUBE.BURY", name, 1)
+    asked.call("TUBE.DELETE", name, 2)
+    asked.call("TUBE.TAKE", name)
+
+    found = [tube for tube in asked.run(FindTubes()) if tube.queue.startswith(name)]
+
+    assert [(tube.kind, tube.settings.is_temporary) for tube in found] == [
+        (b"fifottl", False),
+        (b"utube", True),
+    ]
+    tube = found[0]
+    assert (tube.ready, tube.taken, tube.delayed, tube.buried, tube.done) == (1, 1, 1, 1, 1)
+    assert (tube.calls, tube.is_asleep) == ([5, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0], False)
 
 
 def test_items_are_added_leased_extended_and_completed(asked: Broker, name: bytes) -> None:

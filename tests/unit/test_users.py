@@ -13,6 +13,7 @@ from quinque.server.config import Config
 from quinque.server.config_commands import set_live
 from quinque.server.users import User, Users
 
+SALT = bytes(range(32))
 BOB = '[users.bob]\npassword = "secret"\n'
 
 
@@ -124,6 +125,46 @@ def test_a_password_may_be_given_as_its_digest() -> None:
         users.login(b"bob", digest.encode())
 
 
+def scramble(password: str) -> bytes:
+    """What shows, of SALT, that a client of Tarantool's protocol knows the password."""
+    once = hashlib.sha1(password.encode()).digest()
+    mask = hashlib.sha1(SALT[:20] + hashlib.sha1(once).digest()).digest()
+    return bytes(one ^ other for one, other in zip(once, mask, strict=True))
+
+
+def test_who_shows_to_know_the_password_need_not_send_it() -> None:
+    users = users_of(BOB)
+
+    assert users.login_by_scramble(b"bob", SALT, scramble("secret")).name == "bob"
+    for name, shown in [
+        *((b"bob", scramble("other")), (b"bob", b""), (b"bob", bytes(20)), (b"eve", scramble(""))),
+        *((b"guest", b""), (b"default", b""), (b"", scramble("secret"))),
+    ]:
+        with pytest.raises(WrongPass):
+            users.login_by_scramble(name, SALT, shown)
+    with pytest.raises(WrongPass):
+        users.login_by_scramble(b"bob", SALT[::-1], scramble("secret"))
+
+
+def test_guest_is_what_the_default_user_is_called_by_clients_of_tarantool() -> None:
+    for name in (b"guest", b"", b"default"):
+        closed = users_of("", requirepass="pw")
+        assert users_of("").login_by_scramble(name, SALT, b"").name == "default"
+        assert closed.login_by_scramble(name, SALT, scramble("pw")).name == "default"
+        with pytest.raises(WrongPass):
+            closed.login_by_scramble(name, SALT, b"")
+    own = users_of(BOB + '[users.guest]\npassword = "mine"\n')
+    assert own.login_by_scramble(b"guest", SALT, scramble("mine")).name == "guest"
+
+
+def test_of_a_digest_nobody_can_show_to_know_the_password() -> None:
+    digest = hashlib.sha256(b"secret").hexdigest()
+    users = users_of(f'[users.bob]\npassword-sha256 = "{digest}"\n')
+
+    with pytest.raises(BadRequest, match="chap-sha1 needs a password"):
+        users.login_by_scramble(b"bob", SALT, scramble("secret"))
+
+
 def test_a_user_may_read_and_write_and_not_administer() -> None:
     bob = bob_with("")
 
@@ -229,7 +270,7 @@ def test_everything_wrong_with_the_users_is_reported_together() -> None:
     assert problems(text) == [
         "users.bob.pasword (users): there is no such key; did you mean password?",
         "users.bob.rights (users): 'reed' is not one of admin, read, write",
-        "users.bob.families (users): 'event' is not one of events, jobs, reliable, items",
+        "users.bob.families (users): 'event' is not one of events, jobs, reliable, items, tubes",
         "users.bob.queues (users): is not a list of words",
         "users.bob.password (users): is missing; only the user 'default' may have none",
         "users.eve.password (users): give password or password-sha256, not both",

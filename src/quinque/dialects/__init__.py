@@ -6,8 +6,10 @@ bananaq.py   events: QADD QGET QACK …       okq.py   the same queues in okq's 
 disque*.py   jobs: ADDJOB GETJOB ACKJOB …
 redisrq.py   reliable: RQ.PUSH RQ.POP RQ.ACK …
 workqueue.py items: WQ.ADD WQ.LEASE WQ.COMPLETE …
+tube*.py     tubes: TUBE.PUT TUBE.TAKE TUBE.ACK …   tarantool*.py   the same, as Tarantool has it
+task_data.py data of tasks, as clients of both see it
 keys.py      TYPE DEL RENAME EXPIRE SCAN …, on queues by their names
-claims.py    CLAIM.*, for queues of every family; stages.py STAGE.* and messages.py MESSAGES.* too
+claims.py    CLAIM.*, for queues of all families but tubes; so stages.py and messages.py
 lifecycle.py LIFECYCLE.*: what happened to messages
 options.py   what these four have in common
 """

@@ -14,7 +14,7 @@ from typing import Final
 from quinque.errors import BadArgument, printable
 from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS, SPAN_MOST_S
 
-_DECIMAL: Final = re.compile(rb"[0-9]{1,30}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}")
+_DECIMAL: Final = re.compile(rb"[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30}")
 _NUMBER: Final = re.compile(rb"-?[0-9]{1,18}")
 
 
@@ -27,18 +27,24 @@ def read_name(what: str, text: bytes) -> bytes:
     return text
 
 
-def read_seconds(what: str, text: bytes, *, least_ms: int = 0) -> int:
-    """A span in seconds, whole or with a fraction, as milliseconds (never rounded down to none)."""
+def read_seconds(what: str, text: bytes, *, least_ms: int = 0, is_endless: bool = False) -> int:
+    """A span in seconds, whole or with a fraction, as milliseconds (never rounded down to none).
+
+    With `is_endless`, one that is too long is the longest there is.
+    """
     # Whole seconds are what nearly everyone sends.
     if text.isdigit() and len(text) < 10:
         span_ms = int(text) * 1000
     elif _DECIMAL.fullmatch(text):
         whole, _, part = text.partition(b".")
-        nanoseconds = int(whole or b"0") * 10**9 + int(part.ljust(9, b"0") or b"0")
+        nanoseconds = int(whole or b"0") * 10**9 + int(part[:9].ljust(9, b"0"))
+        nanoseconds += bool(part[9:].strip(b"0"))  # a client writes a float with all its digits
         span_ms = -(-nanoseconds // 10**6)
     else:
         raise BadArgument(f"{what} '{_shown(text)}' is not a number of seconds, 0 or more")
     if span_ms > SPAN_MOST_MS:
+        if is_endless:
+            return SPAN_MOST_MS
         raise BadArgument(f"{what} {_shown(text)} is over {SPAN_MOST_S} s")
     if span_ms < least_ms:
         raise BadArgument(f"{what} {_shown(text)} must be more than 0 s")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
+from quinque.errors import QuinqueError
 from quinque.model.claim_ops import FindClaims
 from quinque.model.families import Family
 from quinque.model.ops import Op
@@ -77,6 +78,13 @@ class Session(Protocol):
 
     def sees_all(self) -> bool:
         """Whether the user may know of every queue."""
+
+    def taking_session(self) -> bytes:
+        """The session that takes tasks on this connection, which has one from here on."""
+
+    def join_session(self, session: bytes, reply: Value) -> Any:
+        """The connection is of that session, and left the one before. Then the reply, or a Pending
+        of it."""
 
     def now_ms(self) -> int:
         """The time at the store, in milliseconds since 1970."""
@@ -144,6 +152,8 @@ class Command:
     varies: int = -1
     varies_on: bool = False
     words_each: int = 1
+    share: Callable[[Any, list[bytes]], None] | None = None  # tells it whose each item is
+    none_is: type[QuinqueError] | None = None  # what an item is that is None, of what is gathered
     is_open: bool = False  # needs no authentication
     is_blocking: bool = False  # may wait
     since: str = "0.1.0"  # the version that had it first

@@ -19,6 +19,7 @@ from quinque.dialects.args import read_name
 from quinque.dialects.command import Command, Session, Wait, no_queues
 from quinque.dialects.disque_args import (
     is_id,
+    read_delay_ms,
     read_ids,
     read_integer,
     read_queue,
@@ -33,6 +34,7 @@ from quinque.errors import BadArgument, NoPermission
 from quinque.model.families import JOBS
 from quinque.model.limits import NEVER_MS, WORK_TTL_MS
 from quinque.model.work_ops import (
+    PLAIN_TERMS,
     Add,
     Extend,
     Finish,
@@ -46,7 +48,6 @@ from quinque.model.work_ops import (
 from quinque.wire.resp import NULL_ARRAY, Simple, Value
 
 _REPLICAS_MOST: Final = 65_535  # Disque keeps the number in 16 bits
-_PLAIN: Final = Terms(WORK_TTL_MS, retry_ms=default_retry_ms(WORK_TTL_MS))
 
 
 def parse_addjob(argv: list[bytes]) -> Add:
@@ -58,7 +59,7 @@ def parse_addjob(argv: list[bytes]) -> Add:
     """
     queue = read_queue(argv[1])
     if len(argv) == 4 and argv[3] == b"0":
-        return Add(JOBS, queue, argv[2:3], _PLAIN)
+        return Add(JOBS, queue, argv[2:3], PLAIN_TERMS)
     ttl_ms, delay_ms, retry_ms, replicas = WORK_TTL_MS, 0, -1, 1
     max_length = max_deliveries = 0
     key: bytes | None = None
@@ -79,7 +80,7 @@ def parse_addjob(argv: list[bytes]) -> Add:
             case b"RETRY":
                 retry_ms = read_span_ms("RETRY", text)
             case b"DELAY":
-                delay_ms = read_span_ms("DELAY", text)
+                delay_ms = read_delay_ms(text)
             case b"REPLICATE":
                 replicas = read_integer("REPLICATE", text, least=1)
                 if replicas > _REPLICAS_MOST:
@@ -238,7 +239,7 @@ def parse_nack(argv: list[bytes]) -> Requeue:
             raise syntax_error("NACK", argv[at])
         match argv[at].upper():
             case b"DELAY":
-                nack.delay_ms = read_span_ms("DELAY", argv[at + 1])
+                nack.delay_ms = read_delay_ms(argv[at + 1])
             case b"REASON":
                 nack.reason = read_text("REASON", argv[at + 1])
             case _:

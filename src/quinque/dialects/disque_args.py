@@ -1,7 +1,7 @@
 """Readers of what Disque's commands have in common: ids, names, numbers, states.
 
 Called by   disque.py, disque_jobs.py, disque_queues.py, while they parse.
-Calls       nothing.
+Calls       args.py.
 
 A job's id, of which clients and we look at four bytes before anything else:
 
@@ -17,6 +17,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from quinque.dialects.args import read_seconds
 from quinque.dialects.command import Wait
 from quinque.errors import BadArgument, BadId, printable
 from quinque.model.limits import NAME_MOST_BYTES, NEVER_MS, SPAN_MOST_MS, SPAN_MOST_S
@@ -95,6 +96,11 @@ def read_span_ms(what: str, text: bytes, least_s: int = 0) -> int:
     if span_s > SPAN_MOST_S:
         raise BadArgument(f"{what} {span_s} is over {SPAN_MOST_S} s")
     return span_s * 1000
+
+
+def read_delay_ms(text: bytes) -> int:
+    """The seconds after DELAY, as milliseconds; a fraction of one is ours."""
+    return read_seconds("DELAY", text) if b"." in text else read_span_ms("DELAY", text)
 
 
 def read_timeout_ms(text: bytes) -> int:

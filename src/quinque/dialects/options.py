@@ -16,13 +16,16 @@ from typing import Final
 
 from quinque.dialects.args import read_int, read_name, refuse_option
 from quinque.errors import BadArgument, printable
-from quinque.model.families import BY_NAME, EVENTS, Family
+from quinque.model.families import BY_NAME, EVENTS, TUBES, Family
 from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS
 from quinque.model.states import State
 
 # Lua and JavaScript keep integers in doubles, which are exact up to here.
 EXACT_MOST: Final = (1 << 53) - 1
 SLOTS_MOST: Final = 16_383  # a shard is the number of a slot, or less
+
+# Tasks of tubes are for sessions, and in no claim, stage or page.
+_FAMILIES: Final = {name: family for name, family in BY_NAME.items() if family is not TUBES}
 
 STATES: Final = {state.name.lower().encode(): state for state in State}
 
@@ -79,10 +82,10 @@ def read_number(what: str, text: bytes, least: int = 0) -> int:
 
 
 def read_family(text: bytes) -> Family:
-    """A family by its name."""
-    family = BY_NAME.get(text.lower().decode("latin-1"))
+    """A family by its name, of those whose messages can be claimed, staged and looked at."""
+    family = _FAMILIES.get(text.lower().decode("latin-1"))
     if family is None:
-        listed = ", ".join(BY_NAME)
+        listed = ", ".join(_FAMILIES)
         raise BadArgument(f"family '{printable(text[:64])}' is not one of {listed}")
     return family
 

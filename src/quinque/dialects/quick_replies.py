@@ -14,14 +14,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quinque.errors import NotTaken
 from quinque.model.limits import NAME_MOST_BYTES
 from quinque.model.ops import Delivery
+from quinque.model.task_bodies import MARK
+from quinque.model.tube_ops import TaskView
 from quinque.model.work_ops import WorkDelivery
+from quinque.wire.resp import encode_error
 
 # What stands before a string of so many bytes, the end of the line before it included: that of
 # names and ids, and of most bodies. Putting bytes together takes half the time that making them
 # from numbers does.
 _BEFORE: Final = [b"\r\n$%d\r\n" % length for length in range(NAME_MOST_BYTES + 1)]
+# The states of tasks, each as its letter and with the end of the line before it, by number.
+_LETTERS: Final = [b"\r\n$1\r\nr", b"\r\n$1\r\n~", b"\r\n$1\r\nt", b"\r\n$1\r\n!"]
+_GONE: Final = b"\r\n$1\r\n-"
+_MARK_BYTE: Final = MARK[0]
+_NOT_TAKEN: Final = encode_error(NotTaken.code, str(NotTaken()))
 _BEFORE_ONE: Final = [b"*1" + before for before in _BEFORE]
 
 
@@ -123,6 +132,42 @@ def reply_item(found: WorkDelivery | None, protocol: int) -> bytes:
         return b"*0\r\n"
     id, data = found.message_id, found.body
     return b"*1\r\n*2\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(id), id, len(data), data)
+
+
+def reply_task(found: TaskView | None, protocol: int) -> bytes:
+    """[id, state, data], or null."""
+    if found is None:
+        return b"_\r\n" if protocol == 3 else b"*-1\r\n"
+    return encoded_task(found)
+
+
+def reply_acked_task(found: TaskView | None, protocol: int) -> bytes:
+    """[id, state, data], or that it was not taken."""
+    return _NOT_TAKEN if found is None else encoded_task(found)
+
+
+def reply_share_of_acked_tasks(
+    found: list[TaskView | None], protocol: int, ids: list[bytes]
+) -> bytes:
+    """[[id, state, data], …] with null for those that were not taken; of one id, as above."""
+    if len(ids) == 1:
+        return reply_acked_task(found[0], protocol)
+    return b"*%d\r\n" % len(found) + b"".join([reply_task(task, protocol) for task in found])
+
+
+def encoded_task(task: TaskView) -> bytes:
+    """[id, state, data]"""
+    body = task.body
+    if body and body[0] == _MARK_BYTE:
+        body = body[1:]
+    state = task.state
+    letter = _GONE if state is None else _LETTERS[state]
+    return b"".join((b"*3\r\n:", task.message_id, letter, _before(body), body, b"\r\n"))
+
+
+def encoded_tasks(tasks: Sequence[TaskView]) -> bytes:
+    """[[id, state, data], …]"""
+    return b"*%d\r\n" % len(tasks) + b"".join([encoded_task(task) for task in tasks])
 
 
 def _one_delivery(found: WorkDelivery) -> bytes:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from quinque.dialects.command import Command
 from quinque.dialects.okq import OKQ_GROUP
 from quinque.errors import LimitReached
+from quinque.server.client import Client
 from quinque.server.config import Config
 from quinque.server.connection import Connection
 from quinque.server.counts import Rates, Stats
@@ -24,6 +25,7 @@ from quinque.server.dispatch import Dispatch
 from quinque.server.inbox import Inbox
 from quinque.server.latency import LatencyMonitor
 from quinque.server.redaction import without_secrets
+from quinque.server.sessions import Sessions
 from quinque.server.slowlog import SlowLog
 from quinque.server.together import Together
 from quinque.server.turn import Turn
@@ -55,7 +57,7 @@ class Broker:
         self.started_s = time()
         self.stats = Stats()
         self.facts: dict[str, int | str] = {}  # of what runs beside the broker, for INFO
-        self.clients: dict[int, Connection] = {}
+        self.clients: dict[int, Client] = {}
         self.monitors: list[Connection] = []
         self.rates = Rates()
         self.slowlog = SlowLog()
@@ -63,7 +65,7 @@ class Broker:
         self.slow_ns = 0  # what takes longer is for SLOWLOG, for LATENCY or for both
         self._slowlog_ns = 0
         self.pause_mode: PauseMode = ""
-        self._paused: list[Connection] = []
+        self._paused: list[Client] = []
         self._unpause_timer: asyncio.TimerHandle | None = None
         self._last_client_id = 0
         self.all_gone = asyncio.Event()  # set when a stopping broker has no client left
@@ -73,9 +75,11 @@ class Broker:
         store.on_doubt = self.waiters.wake_patterns
         self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency)
         store.on_ready = self.turn.touch
+        self.sessions = Sessions(store.run, config, self.turn.touch)
         self.dispatch = Dispatch(self, commands)
         self.together = Together(self, self.dispatch)
         self.read_live_settings()
+        self.sessions.leave_earlier_ones()
         self.turn.touch()
 
     def read_live_settings(self) -> None:
@@ -86,20 +90,19 @@ class Broker:
         # One comparison for both: what takes as long as the threshold is already too long.
         self.slow_ns = min(self._slowlog_ns, self.latency.least_ns - 1)
         self.slowlog.resize(self.config.slowlog_max_len)
-        for connection in self.clients.values():
-            connection.read_limits()
+        for client in self.clients.values():
+            client.read_limits()
 
-    def note_slow(
-        self, connection: Connection, row: Command, argv: list[bytes], spent_ns: int
-    ) -> None:
+    def note_slow(self, client: Client, row: Command, argv: list[bytes], spent_ns: int) -> None:
         """A request took longer than `slow_ns`."""
         if spent_ns > self._slowlog_ns:
-            self.slowlog.add(connection, argv, spent_ns)
+            self.slowlog.add(client, argv, spent_ns)
         self.latency.note("fast-command" if row.is_fast else "command", spent_ns)
 
     def each_second(self) -> None:
         """What has to be looked at once in a second."""
         self.close_idle()
+        self.sessions.each_second()
         self.rates.measure(monotonic(), self.commands_run(), self.stats)
 
     def commands_run(self) -> int:
@@ -111,30 +114,30 @@ class Broker:
 
     # -- clients ------------------------------------------------------------------------------
 
-    def welcome(self, connection: Connection, transport: asyncio.Transport) -> None:
+    def welcome(self, client: Client, transport: asyncio.Transport) -> None:
         """A connection was made: it gets a number and a user, or is sent away."""
         self.stats.connections += 1
         self._last_client_id += 1
-        connection.id = self._last_client_id
-        connection.user = self.users.first()
-        connection.address = _address(transport.get_extra_info("peername"))
-        connection.local_address = _address(transport.get_extra_info("sockname"))
+        client.id = self._last_client_id
+        client.user = self.users.first()
+        client.address = _address(transport.get_extra_info("peername"))
+        client.local_address = _address(transport.get_extra_info("sockname"))
         if len(self.clients) >= self.config.max_clients:
             self.stats.refused_connections += 1
-            connection.send_error(LimitReached("max number of clients reached"))
-            connection.close()
+            client.send_error(LimitReached("max number of clients reached"))
+            client.close()
             return
-        self.clients[connection.id] = connection
+        self.clients[client.id] = client
 
-    def farewell(self, connection: Connection) -> None:
+    def farewell(self, client: Client) -> None:
         """A connection is gone: nothing waits for it any more."""
-        self.clients.pop(connection.id, None)
-        if connection.waiting is not None:
-            self.waiters.remove(connection.waiting)
-            connection.waiting = None
-        if connection.is_monitor:
-            self.monitors.remove(connection)
-
+        self.clients.pop(client.id, None)
+        for waiting in client.waits():
+            self.waiters.remove(waiting)
+        if client.is_monitor:
+            self.monitors = [monitor for monitor in self.monitors if monitor is not client]
+        # After its waits, or one of them would get what comes back here.
+        self.sessions.leave(client)
         if self._is_stopping and not self.clients:
             self.all_gone.set()
 
@@ -142,20 +145,29 @@ class Broker:
         """Waiting readers are answered, and every connection closes once its replies are out."""
         self._is_stopping = True
         self.unpause()
-        for connection in list(self.clients.values()):
-            if connection.waiting is not None:
-                self.waiters.give_up(connection.waiting)
-            connection.close()
+        for client in list(self.clients.values()):
+            for waiting in client.waits():
+                self.waiters.give_up(waiting)
+            client.close()
         if not self.clients:
             self.all_gone.set()
+
+    def serve_first(self, queues: Iterable[bytes]) -> None:
+        """Those who wait on these queues have what came in this turn, before whoever asks now."""
+        if self.waiters.count:
+            ready = self.store.ready
+            for queue in queues:
+                if queue in ready:
+                    ready.discard(queue)
+                    self.waiters.wake((queue,))
 
     def consumers(self) -> dict[bytes, dict[bytes, int]]:
         """Who waits on what: readers in QNOTIFY, and okq's registered clients."""
         counts = self.waiters.consumers()
-        for connection in self.clients.values():
+        for client in self.clients.values():
             # One that waits right now is counted already.
-            if connection.waiting is None:
-                for queue in connection.registered:
+            if not client.waits():
+                for queue in client.registered:
                     groups = counts.setdefault(queue, {})
                     groups[OKQ_GROUP] = groups.get(OKQ_GROUP, 0) + 1
         return counts
@@ -165,10 +177,10 @@ class Broker:
         limit_s = self.config.idle_timeout
         if limit_s > 0:
             oldest_s = monotonic() - limit_s
-            for connection in list(self.clients.values()):
-                is_busy = connection.waiting is not None or connection.is_monitor
-                if connection.active_s < oldest_s and not is_busy:
-                    connection.abort()
+            for client in list(self.clients.values()):
+                is_busy = bool(client.waits()) or client.is_monitor
+                if client.active_s < oldest_s and not is_busy:
+                    client.abort()
 
     # -- pausing (CLIENT PAUSE) ---------------------------------------------------------------
 
@@ -185,17 +197,16 @@ class Broker:
             self._unpause_timer.cancel()
         self.pause_mode, self._unpause_timer = "", None
         paused, self._paused = self._paused, []
-        for connection in paused:
-            connection.go_on()
+        for client in paused:
+            client.go_on()
 
-    def must_pause(self, connection: Connection, argv: list[bytes]) -> bool:
-        """Whether this request has to wait for the end of the pause."""
-        row = self.dispatch.row_of(argv)
+    def must_pause(self, client: Client, row: Command | None) -> bool:
+        """Whether a request of this row has to wait for the end of the pause."""
         if row is None or row.name.startswith("CLIENT"):
             return False
         if self.pause_mode == "WRITE" and row.right != "write":
             return False
-        self._paused.append(connection)
+        self._paused.append(client)
         return True
 
     # -- looking on (MONITOR) -----------------------------------------------------------------

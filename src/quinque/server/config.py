@@ -4,7 +4,7 @@ Called by   config_sources.py (reads values), config_text.py (the example file),
             config_names.py (other systems' names), config_commands.py (CONFIG GET, SET and
             REWRITE), cli/options.py (the flags of `quinque serve`), and whoever obeys a setting:
             `config.max_clients`.
-Calls       setting_kinds.py, address_kinds.py.
+Calls       setting_kinds.py, list_kinds.py, address_kinds.py.
 
 A setting is a field of Config. Its name elsewhere follows from the field:
 
@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
 from quinque.server.address_kinds import Addresses, Reachable
+from quinque.server.list_kinds import DriverNames
 from quinque.server.setting_kinds import (
     SIZE_UNITS,
     Choice,
@@ -92,6 +93,18 @@ class Config:
         Addresses(),
         "Where clients connect: host:port, or unix:path for a unix socket. An empty host is every"
         " address of this machine; port 0 is any free port.",
+    )
+    tarantool_listen: list[str] = setting(
+        [],
+        Addresses(),
+        "Where clients of Tarantool's queue connect, which speak its own protocol: host:port, or"
+        " unix:path.",
+    )
+    http_listen: list[str] = setting(
+        [],
+        Addresses(allows_unix=False),
+        "Where metrics and probes are served over HTTP: host:port. Whoever reaches it sees the"
+        " names of all queues. Empty is nowhere. Needs pip install 'quinque[http]'.",
     )
     dir: str = setting(
         "quinque-data",
@@ -164,6 +177,12 @@ class Config:
         Path(),
         "A folder to which the record is copied all the time, as Parquet files, by a process of its"
         " own. Empty is none. Needs pip install 'quinque[spark]'.",
+    )
+    drivers: list[str] = setting(
+        [],
+        DriverNames(),
+        "Drivers: kinds of tubes that somebody wrote in Python. Those of installed packages are"
+        " found without being named here. They need the embedded store.",
     )
     config: str = setting(
         "",
@@ -253,6 +272,13 @@ class Config:
         Seconds(),
         "How long a client may be silent before it is closed; one that waits in a blocking"
         " command is not silent. 0 is never.",
+        is_live=True,
+    )
+    session_ttr: float = setting(
+        0.0,
+        Seconds(),
+        "How long a session of the tubes family is kept when its last client is gone. Until then a"
+        " client can come back to it, and nobody else gets its tasks. 0 is not at all.",
         is_live=True,
     )
     slowlog_log_slower_than: int = setting(
@@ -347,6 +373,11 @@ RELATIONS = (
         ("lifecycle-export", "listen"),
         lambda config: not config.lifecycle_export or bool(config.listen),
         "needs an address to listen on without TLS: the process that copies connects there",
+    ),
+    Relation(
+        ("drivers", "store"),
+        lambda config: not config.drivers or config.store == "embedded",
+        "needs the embedded store",
     ),
     Relation(
         ("max-arg-size", "query-buffer-limit"),

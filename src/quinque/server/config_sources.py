@@ -24,8 +24,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from quinque.errors import BadSetting
-from quinque.server.address_kinds import Addresses
 from quinque.server.config import RELATIONS, SETTINGS, Config, Setting
+from quinque.server.list_kinds import Several
 
 PREFIX = "QUINQUE_"
 FILE_SUFFIX = "_FILE"
@@ -123,7 +123,7 @@ def _in_command_line(command_line: Mapping[str, str | Sequence[str]], problems: 
         setting = SETTINGS[name]
         kind = setting.kind
         try:
-            if isinstance(kind, Addresses) and not isinstance(given, str):
+            if isinstance(kind, Several) and not isinstance(given, str):
                 found[name] = (kind.value_of_list(list(given)), setting.flag)
             else:
                 found[name] = (kind.value(str(given)), setting.flag)

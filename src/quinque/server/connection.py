@@ -7,21 +7,16 @@ Requests run at the end of the turn, until something holds the client: it waits 
 server is paused, or it does not read its replies. Then its further requests wait in line, and soon
 it is not read from any more, so that a client can fill neither our memory nor our time.
 
-Not here: what a request does (dispatch.py).
+Not here: what a request does (dispatch.py), what clients of every protocol have (client.py).
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING
 
-from quinque.dialects.command import Command
 from quinque.errors import QuinqueError, StoreUnavailable
-from quinque.model.work_ops import LookAtNode
-from quinque.server.users import User
+from quinque.server.client import HELD_MOST_BYTES, REPLIES_MOST_BYTES, Client
 from quinque.server.waiters import Waiting
 from quinque.wire.requests import RequestLimits, RequestReader
 from quinque.wire.resp import encode_error
@@ -29,52 +24,20 @@ from quinque.wire.resp import encode_error
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
 
-log = logging.getLogger("quinque.server")
 
-# Replies beyond this wait until the earlier ones have gone out: one turn's worth for one client.
-_REPLIES_MOST_BYTES: Final = 1 << 20
-# Requests of a held client beyond this stay in the kernel. Below it we keep reading, because that
-# is how we learn that a waiting client has gone.
-_HELD_MOST_BYTES: Final = 1 << 20
-
-
-class Connection:
-    """An asyncio.Protocol in all but name: without that base class it can be compiled."""
+class Connection(Client):
+    """A client that speaks RESP."""
 
     def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.id = 0
-        self.user: User | None = None
-        self.protocol = 2
-        self.name = b""
-        self.lib_name = b""
-        self.lib_version = b""
-        self.address = ""
-        self.local_address = ""
-        self.registered: Sequence[bytes] = ()
+        super().__init__(broker)
         self.waiting: Waiting | None = None
         self.is_asking = False  # the store has not answered yet
-        self.is_monitor = False
         self.skip_replies = 0  # of the next requests; -1 = of all (CLIENT REPLY)
-        self.created_s = self.active_s = monotonic()
-        self.last_command: Command | None = None
-        self.out: list[bytes] = []
-        self.out_bytes = 0
-        self._first_write = -1  # the first reply of this turn that says something was changed
         self._reader = RequestReader(RequestLimits())
-        self._transport: asyncio.Transport | None = None
         self._in_line: list[list[bytes]] = []
         self._in_line_bytes = 0
-        self._is_stuffed = False  # the client does not read its replies
-        self._is_over = False  # no more will come
-        self._is_closing = False
 
     # -- the event loop calls these -----------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self.read_limits()
-        self.broker.welcome(self, self._transport)
 
     def read_limits(self) -> None:
         """The limits on requests are those of the settings."""
@@ -105,15 +68,12 @@ class Connection:
         self._transport = None
         self._in_line.clear()
         self.broker.farewell(self)
-
-    def pause_writing(self) -> None:
-        self._is_stuffed = True
-
-    def resume_writing(self) -> None:
-        self._is_stuffed = False
-        self.go_on()
+        self.waiting = None
 
     # -- what holds a client ------------------------------------------------------------------
+
+    def waits(self) -> list[Waiting]:
+        return [] if self.waiting is None else [self.waiting]
 
     @property
     def is_held(self) -> bool:
@@ -122,13 +82,8 @@ class Connection:
             or self.is_asking
             or self._is_stuffed
             or self._is_closing
-            or self.out_bytes > _REPLIES_MOST_BYTES
+            or self.out_bytes > REPLIES_MOST_BYTES
         )
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the connection is lost, so that nothing reaches the client."""
-        return self._transport is None
 
     @property
     def must_wait(self) -> bool:
@@ -143,7 +98,7 @@ class Connection:
         else:
             self._in_line += requests
         self._in_line_bytes += sum(sum(map(len, argv)) for argv in requests)
-        if self._in_line_bytes > _HELD_MOST_BYTES and self._transport is not None:
+        if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
             self._transport.pause_reading()
 
     def go_on(self) -> None:
@@ -189,26 +144,8 @@ class Connection:
         self.out += replies
         self.out_bytes += sum(map(len, replies))
 
-    def mark_write(self) -> None:
-        """The next reply says that something was changed."""
-        if self._first_write < 0:
-            self._first_write = len(self.out)
-
     def flush(self) -> None:
-        out, transport = self.out, self._transport
-        self._first_write = -1
-        if transport is not None and out:
-            data = out[0] if len(out) == 1 else b"".join(out)
-            self.broker.stats.output_bytes += len(data)
-            transport.write(data)
-            unsent_bytes = transport.get_write_buffer_size()
-            if unsent_bytes > self.broker.config.output_buffer_limit:
-                log.warning("client %d reads too slowly: %d bytes wait", self.id, unsent_bytes)
-                transport.abort()
-            elif self._is_closing:
-                transport.close()
-        out.clear()
-        self.out_bytes = 0
+        self.write_out()
         if self._is_over and self.waiting is not None:
             self.close()  # it said so while the store was asked whether there is something
         elif self._in_line:
@@ -223,53 +160,9 @@ class Connection:
             self.out.append(encode_error(failure.code, str(failure)))
             self.close()
 
-    def close(self) -> None:
-        """Close once the replies are out."""
-        self._is_closing = True
-        if not self.out and self._transport is not None:
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Close now; replies not sent are lost."""
-        self._is_closing = True
-        if self._transport is not None:
-            self._transport.abort()
-
-    @property
-    def unsent_bytes(self) -> int:
-        return self._transport.get_write_buffer_size() if self._transport is not None else 0
-
-    @property
-    def file_number(self) -> int:
-        sock = self._transport.get_extra_info("socket") if self._transport is not None else None
-        return sock.fileno() if sock is not None else -1
-
     @property
     def buffered_bytes(self) -> int:
         return self._reader.buffered_bytes + self._in_line_bytes
 
     def send_error(self, error: QuinqueError) -> None:
         self.send(encode_error(error.code, str(error)))
-
-    # -- what a dialect may know of a connection ----------------------------------------------
-
-    def register(self, queues: Sequence[bytes]) -> None:
-        self.registered = list(dict.fromkeys(queues))
-
-    def consumers(self) -> Mapping[bytes, Mapping[bytes, int]]:
-        return self.broker.consumers()
-
-    def waiting_on(self, queue: bytes) -> int:
-        return self.broker.waiters.waiting_on(queue)
-
-    def sees(self, queue: bytes) -> bool:
-        return self.user is None or self.user.is_unlimited or self.user.sees(queue)
-
-    def sees_all(self) -> bool:
-        return self.user is None or self.user.queues is None
-
-    def now_ms(self) -> int:
-        return self.broker.store.now_ms()
-
-    def node_id(self) -> bytes:
-        return self.broker.store.run(LookAtNode()).node_id

@@ -244,6 +244,8 @@ class Dispatch:
 
     def _follow(self, connection: Connection, row: Command, request: Op | Wait) -> None:
         """Run a request whose reply depends on the session, now or when there is something."""
+        if isinstance(request, Wait):
+            self._broker.serve_first(request.queues)
         result = self._run(request.op if isinstance(request, Wait) else request)
         if not isinstance(result, Pending):
             self._reply_or_wait(connection, row, request, result)
@@ -265,10 +267,11 @@ class Dispatch:
         else:
             self._reply_or_wait(connection, row, request, result)
 
-    def give_back(self, request: Op | Wait, result: Any) -> None:
-        """What came for a client that was gone by then goes back."""
+    def give_back(self, request: Op | Wait, result: Any, session: bytes = b"") -> None:
+        """What came for a client that was gone by then goes back. It was for that session, if one
+        is named."""
         op = request.op if isinstance(request, Wait) else request
-        back = giving_back(op, result if isinstance(result, list) else ())
+        back = giving_back(op, result if isinstance(result, list) else (), session)
         if back is not None:
             self._run(back)
 

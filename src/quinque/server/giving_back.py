@@ -17,11 +17,13 @@ from typing import Any
 
 from quinque.model.ops import Op, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
+from quinque.model.tube_ops import ReleaseTasks, TakeTasks
 from quinque.model.work_ops import Requeue, Take
 
 
-def giving_back(op: Op, handed_out: Sequence[Any]) -> Op | None:
-    """The operation that gives back what this one handed out; None if it hands out nothing."""
+def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> Op | None:
+    """The operation that gives back what this one handed out, to that session if it was for more
+    than one; None if it hands out nothing."""
     if not handed_out:
         return None
     if isinstance(op, Take):
@@ -34,4 +36,7 @@ def giving_back(op: Op, handed_out: Sequence[Any]) -> Op | None:
     if isinstance(op, Reserve):
         ids = [delivery.message_id for delivery in handed_out]
         return Release(op.family, op.queue, op.group, ids)
+    if isinstance(op, TakeTasks):
+        ids = [task.message_id for task in handed_out]
+        return ReleaseTasks(op.queue, session or op.session, ids)
     return None

@@ -190,7 +190,7 @@ class Inbox:
         broker = self._broker
         execute = broker.dispatch.execute
         for number, argv in enumerate(requests):
-            if broker.pause_mode and broker.must_pause(connection, argv):
+            if broker.pause_mode and broker.must_pause(connection, broker.dispatch.row_of(argv)):
                 connection.put_in_line(requests[number:])
                 return
             execute(connection, argv)

@@ -1,7 +1,7 @@
 """Sockets to listen on: TCP, unix, TLS.
 
 Called by   cli/serve.py.
-Calls       connection.py for each client that comes.
+Calls       connection.py or tarantool_connection.py for each client that comes.
 
 Not here: what an address looks like (address.py).
 """
@@ -13,6 +13,7 @@ import os
 import socket
 import ssl
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -21,38 +22,71 @@ from quinque.server.address import parse_address
 from quinque.server.broker import Broker
 from quinque.server.config import Config
 from quinque.server.connection import Connection
+from quinque.server.tarantool_connection import TarantoolConnection
+from quinque.server.tarantool_requests import TarantoolRequests
 
 _BACKLOG = 511
 
 
 async def listen(broker: Broker) -> list[asyncio.Server]:
-    """Every address of the settings is listened on. Raises BadSetting, naming the bad one."""
-    loop, config = broker.loop, broker.config
-    servers: list[asyncio.Server] = []
+    """Every address for clients that speak RESP is listened on. Raises BadSetting, naming the bad
+    one."""
+    config = broker.config
 
     def connect() -> asyncio.Protocol:
         return cast(asyncio.Protocol, Connection(broker))
 
     context = tls_context(config) if config.tls_listen else None
-    for setting, texts in (("listen", config.listen), ("tls-listen", config.tls_listen)):
-        for text in texts:
-            address = parse_address(text)
-            is_tls = context if setting == "tls-listen" else None
-            try:
-                if address.is_unix:
-                    _make_way(Path(address.path))
-                    server = await loop.create_unix_server(
-                        connect, address.path, backlog=_BACKLOG, ssl=is_tls
-                    )
-                else:
-                    server = await loop.create_server(
-                        connect, address.host or None, address.port, backlog=_BACKLOG, ssl=is_tls
-                    )
-            except OSError as exc:
-                for made in servers:
-                    made.close()
-                raise BadSetting(f"{setting} {text}: {exc.strerror or exc}") from exc
-            servers.append(server)
+    servers = await _listen_on(broker, "listen", config.listen, connect)
+    try:
+        servers += await _listen_on(broker, "tls-listen", config.tls_listen, connect, context)
+    except BadSetting:
+        close(servers)
+        raise
+    return servers
+
+
+async def listen_for_tarantool(broker: Broker) -> list[asyncio.Server]:
+    """Every address for clients that speak IPROTO is listened on. Raises BadSetting likewise."""
+    requests = TarantoolRequests(broker)
+
+    def connect() -> asyncio.Protocol:
+        return cast(asyncio.Protocol, TarantoolConnection(broker, requests))
+
+    return await _listen_on(broker, "tarantool-listen", broker.config.tarantool_listen, connect)
+
+
+def close(servers: list[asyncio.Server]) -> None:
+    """Nobody can connect any more."""
+    for server in servers:
+        server.close()
+
+
+async def _listen_on(
+    broker: Broker,
+    setting: str,
+    texts: list[str],
+    connect: Callable[[], asyncio.Protocol],
+    context: ssl.SSLContext | None = None,
+) -> list[asyncio.Server]:
+    loop = broker.loop
+    servers: list[asyncio.Server] = []
+    for text in texts:
+        address = parse_address(text)
+        try:
+            if address.is_unix:
+                _make_way(Path(address.path))
+                server = await loop.create_unix_server(
+                    connect, address.path, backlog=_BACKLOG, ssl=context
+                )
+            else:
+                server = await loop.create_server(
+                    connect, address.host or None, address.port, backlog=_BACKLOG, ssl=context
+                )
+        except OSError as exc:
+            close(servers)
+            raise BadSetting(f"{setting} {text}: {exc.strerror or exc}") from exc
+        servers.append(server)
     return servers
 
 

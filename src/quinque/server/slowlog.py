@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from quinque.server.redaction import without_secrets
 
 if TYPE_CHECKING:
-    from quinque.server.connection import Connection
+    from quinque.server.client import Client
 
 _ARGS_MOST: Final = 32  # as Redis keeps them
 _ARG_MOST_BYTES: Final = 128
@@ -41,7 +41,7 @@ class SlowLog:
         if most != self.requests.maxlen:
             self.requests = deque(self.requests, maxlen=most)
 
-    def add(self, connection: Connection, argv: list[bytes], spent_ns: int) -> None:
+    def add(self, client: Client, argv: list[bytes], spent_ns: int) -> None:
         """Newest first; the oldest goes when there are too many."""
         shown = without_secrets(argv)
         if shown is None:
@@ -55,8 +55,8 @@ class SlowLog:
                 int(time()),
                 spent_ns // 1000,
                 kept,
-                connection.address,
-                connection.name,
+                client.address,
+                client.name,
             )
         )
         self._next_id += 1

@@ -28,7 +28,7 @@ log = logging.getLogger("quinque.server")
 
 # What these say is true of each of the requests that were one operation. What others say may be the
 # fault of one, and nothing was changed: then each is run by itself.
-_FOR_ALL: Final = (StoreUnavailable, NotDone, NoReplicas)
+FOR_ALL: Final = (StoreUnavailable, NotDone, NoReplicas)
 
 
 class Together:
@@ -48,11 +48,17 @@ class Together:
         results: Any = None
         share = 0
         may_wait = False
+        sessions: list[bytes] = []
         try:
             request = row.parse(alike.first, first) if row.with_session else row.parse(alike.first)
             share = int(row.gather(request, alike.varying))
             if share:
-                may_wait = isinstance(request, Wait) and request.timeout_ms > 0
+                if row.share is not None:
+                    sessions = _sessions(alike)
+                    row.share(request, sessions)
+                if isinstance(request, Wait):
+                    may_wait = request.timeout_ms > 0
+                    self._broker.serve_first(request.queues)
                 results = self._broker.store.run(
                     request.op if isinstance(request, Wait) else request
                 )
@@ -61,7 +67,7 @@ class Together:
         except Exception:
             log.exception("a bug, in %s", row.name)
             results = None
-        go_on = _Answer(alike, share, may_wait, started_ns)
+        go_on = _Answer(alike, share, may_wait, started_ns, sessions)
         if isinstance(results, Pending):
             self._ask(go_on, request, results)
         else:
@@ -81,20 +87,29 @@ class Together:
         def answer(results: Any) -> None:
             let_go()
             if any(connection.is_gone for connection in alike.connections):
-                pairs = zip(alike.connections, go_on.shares(results or []), strict=False)
-                gone = [found for client, share in pairs if client.is_gone for found in share]
-                self._dispatch.give_back(request, gone)
+                self._give_back(go_on, request, results or [])
             self._answer(go_on, results)
 
         def refuse(error: QuinqueError) -> None:
             let_go()
-            if isinstance(error, _FOR_ALL):
+            if isinstance(error, FOR_ALL):
                 for connection in alike.connections:
                     self._dispatch.refuse(connection, alike.row, error)
             else:
                 self._execute_each(alike, 0)
 
         pending.then(answer, refuse)
+
+    def _give_back(self, go_on: _Answer, request: Any, results: list[Any]) -> None:
+        """What came for clients that were gone by then goes back: at once, or of each session."""
+        shares = zip(go_on.alike.connections, go_on.shares(results), strict=False)
+        if not go_on.sessions:
+            gone = [found for client, share in shares if client.is_gone for found in share]
+            self._dispatch.give_back(request, gone)
+            return
+        for session, (client, share) in zip(go_on.sessions, shares, strict=False):
+            if client.is_gone:
+                self._dispatch.give_back(request, share, session)
 
     def _answer(self, go_on: _Answer, results: Any) -> None:
         alike = go_on.alike
@@ -124,6 +139,9 @@ class Together:
         spent_ns = perf_counter_ns() - go_on.started_ns
         row.calls += answered
         row.spent_ns += spent_ns
+        if row.none_is is not None and (failed := len([1 for found in results if found is None])):
+            row.failed_calls += failed
+            self._broker.stats.errors[row.none_is.code] += failed
         if spent_ns > self._broker.slow_ns:
             self._broker.note_slow(connections[0], row, alike.first, spent_ns)
         # Less than was asked for may be a matter of size.
@@ -148,11 +166,15 @@ class Together:
 
 class _Answer:
     """What is known of requests that run as one: how many items of the result are for each, unless
-    their lengths say it; whether they wait if there is none; and when they began."""
+    their lengths say it; whether they wait if there is none; when they began; and the session that
+    each item is for, where that matters."""
 
-    __slots__ = ("alike", "is_one_each", "may_wait", "share", "started_ns")
+    __slots__ = ("alike", "is_one_each", "may_wait", "sessions", "share", "started_ns")
 
-    def __init__(self, alike: Alike, share: int, may_wait: bool, started_ns: int) -> None:
+    def __init__(
+        self, alike: Alike, share: int, may_wait: bool, started_ns: int, sessions: list[bytes]
+    ) -> None:
+        self.sessions = sessions
         self.alike = alike
         self.share = share
         self.may_wait = may_wait
@@ -182,6 +204,17 @@ class _Answer:
             count = length // words_each
             yield items[at : at + count]
             at += count
+
+
+def _sessions(alike: Alike) -> list[bytes]:
+    """The session that asks for each item."""
+    # Nearly all have one.
+    sessions = [client.session or client.taking_session() for client in alike.connections]
+    lengths = alike.lengths
+    if lengths is None:
+        return sessions
+    pairs = zip(sessions, lengths, strict=True)
+    return [session for session, length in pairs for _ in range(length)]
 
 
 def _replies_each(row: Command, results: list[Any], words: list[Any], protocol: int) -> list[bytes]:

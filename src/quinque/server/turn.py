@@ -3,7 +3,7 @@ sent.
 
 Called by   connection.py (requests arrived, a reply is ready), ticker.py, dispatch.py (background
             additions).
-Calls       inbox.py, waiters.py, store.commit, connection.flush, ticker.py.
+Calls       inbox.py, waiters.py, store.commit, client.flush, ticker.py.
 
 However many clients asked in a turn, there is one write to the disk and one sync, and no reply
 leaves before it.
@@ -29,6 +29,7 @@ from quinque.stores.base import Store
 from quinque.stores.pending import Pending
 
 if TYPE_CHECKING:
+    from quinque.server.client import Client
     from quinque.server.connection import Connection
 
 log = logging.getLogger("quinque.server")
@@ -49,7 +50,7 @@ class Turn:
         self._waiters = waiters
         self._latency = latency
         self._ticker = Ticker(loop, store, self.touch, latency)
-        self._replying: list[Connection] = []
+        self._replying: list[Client] = []
         self._is_set = False
         self.later: deque[Op] = deque()  # additions whose reply has gone out already
         self.failed_later = 0
@@ -62,9 +63,9 @@ class Turn:
             self._is_set = True
             self._loop.call_soon(self.end)
 
-    def add(self, connection: Connection) -> None:
-        """The connection has replies to send when the turn ends."""
-        self._replying.append(connection)
+    def add(self, client: Client) -> None:
+        """The client has replies to be sent when the turn ends."""
+        self._replying.append(client)
         if not self._is_set:
             self._is_set = True
             self._loop.call_soon(self.end)
@@ -95,14 +96,14 @@ class Turn:
             if str(failure) != self._failure:
                 self._failure = str(failure)
                 log.error("%s", failure)
-            for connection in replying:
-                connection.fail_writes(failure)
+            for client in replying:
+                client.fail_writes(failure)
         else:
             self._failure = ""
         if began_ns:
             self._latency.note("journal-commit", perf_counter_ns() - began_ns)
-        for connection in replying:
-            connection.flush()
+        for client in replying:
+            client.flush()
         if self._inbox.has_some:  # a request of this turn let others go on (CLIENT UNPAUSE)
             self.touch()
         if self.later:

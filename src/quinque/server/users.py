@@ -1,6 +1,7 @@
 """Who a client is, and what that user may do.
 
-Called by   cli/serve.py at the start, the dispatcher on AUTH and HELLO and before each command.
+Called by   cli/serve.py at the start, the dispatcher on AUTH and HELLO and before each command,
+            tarantool_requests.py likewise.
 Calls       config_sources.py to read the users file, glob.py for queue patterns.
 
     [users.alice]
@@ -21,6 +22,9 @@ A new connection starts as the user `default`, if that user needs no password:
 
 requirepass is read when it is needed, so that CONFIG SET works; connections that have
 authenticated stay as they are.
+
+Tarantool's clients do not send a password but show that they know it (chap-sha1). That can be seen
+only where the password is known here, and not the SHA-256 of it alone. They call `default` guest.
 
 Not here: which commands need no user at all (AUTH, HELLO, QUIT: the dispatcher), which right
 a command needs (the command tables).
@@ -46,6 +50,8 @@ RIGHTS = frozenset({READ, WRITE, ADMIN})
 FAMILY_NAMES = tuple(family.name for family in FAMILIES)
 
 DEFAULT = "default"
+GUEST = "guest"
+SCRAMBLE_BYTES = 20  # a SHA-1; as many of the salt are used
 NO_PASSWORD = (
     "AUTH <password> called without any password configured for the default user."
     " Are you sure your configuration is correct?"
@@ -60,6 +66,7 @@ class User:
 
     name: str
     password_sha256: bytes | None = field(default=None, repr=False)
+    password_sha1: bytes | None = field(default=None, repr=False)  # of the SHA-1 of it
     families: frozenset[str] | None = None
     commands: frozenset[str] | None = None
     refused_commands: frozenset[str] = frozenset()
@@ -192,6 +199,29 @@ class Users:
             raise WrongPass
         return user
 
+    def login_by_scramble(self, name: bytes, salt: bytes, scramble: bytes) -> User:
+        """The user of that name, whose password whoever made the scramble knows.
+
+        Raises WrongPass, or BadRequest when the password is not known here.
+        """
+        asked = name.decode("utf-8", "replace")
+        asked = DEFAULT if asked in ("", GUEST) and GUEST not in self._named else asked
+        if asked == DEFAULT and self._is_open():
+            return self._default
+        user = self._default if asked == DEFAULT else self._named.get(asked)
+        wanted = self._password_sha1(user) if user else None
+        if user is not None and wanted is None and self._password_sha256(user) is not None:
+            raise BadRequest(
+                f"user '{user.name}' has a password-sha256, and chap-sha1 needs a password"
+            )
+        known = wanted or bytes(SCRAMBLE_BYTES)
+        mask = hashlib.sha1(salt[:SCRAMBLE_BYTES] + known).digest()
+        first = bytes(one ^ other for one, other in zip(scramble, mask, strict=False))
+        is_right = hmac.compare_digest(hashlib.sha1(first).digest(), known)
+        if user is None or wanted is None or not is_right:
+            raise WrongPass
+        return user
+
     def _is_open(self) -> bool:
         """True when the default user needs no password."""
         if self._named and DEFAULT not in self._named:
@@ -202,6 +232,16 @@ class Users:
         if user is self._default and self._config.requirepass:
             return hashlib.sha256(self._config.requirepass.encode()).digest()
         return user.password_sha256
+
+    def _password_sha1(self, user: User) -> bytes | None:
+        if user is self._default and self._config.requirepass:
+            return double_sha1(self._config.requirepass)
+        return user.password_sha1
+
+
+def double_sha1(password: str) -> bytes:
+    """What has to be known of a password to check a scramble."""
+    return hashlib.sha1(hashlib.sha1(password.encode()).digest()).digest()
 
 
 class _Row:
@@ -236,6 +276,7 @@ class _Row:
         return User(
             self.name,
             password_sha256=self.password_sha256(table),
+            password_sha1=self.password_sha1(table),
             families=None if families is None else frozenset(families),
             commands=_allowed(words),
             refused_commands=frozenset(word[1:].upper() for word in words or [] if word[0] == "-"),
@@ -258,6 +299,10 @@ class _Row:
         elif self.name != DEFAULT:
             self.problem("password", "is missing; only the user 'default' may have none")
         return None
+
+    def password_sha1(self, table: dict[str, object]) -> bytes | None:
+        plain = table.get("password")
+        return double_sha1(plain) if isinstance(plain, str) and plain else None
 
     def words(self, table: dict[str, object], key: str) -> list[str] | None:
         given = table.get(key)

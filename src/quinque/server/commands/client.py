@@ -16,6 +16,7 @@ from typing import Final
 from quinque.dialects.command import NO_REPLY, Command, NoReply, Right, no_queues
 from quinque.errors import BadArgument, BadRequest, Unblocked, printable
 from quinque.model.limits import SPAN_MOST_MS
+from quinque.server.client import Client
 from quinque.server.commands.args import read_label, read_number, read_switch, syntax_error
 from quinque.server.commands.client_line import client_line
 from quinque.server.commands.subcommands import Run, first_word
@@ -145,7 +146,7 @@ class _Filter:
     is_normal: bool = True
     skip_me: bool = True
 
-    def means(self, client: Connection) -> bool:
+    def means(self, client: Client) -> bool:
         user = client.user.name if client.user is not None else None
         return (
             self.is_normal
@@ -226,19 +227,18 @@ def run_unblock(connection: Connection, argv: list[bytes]) -> Value:
     reason = argv[3].upper() if len(argv) == 4 else b"TIMEOUT"
     if len(argv) > 4 or reason not in (b"TIMEOUT", b"ERROR"):
         raise BadArgument("CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-    if client is None or client.waiting is None:
-        return 0
+    waits = [] if client is None else client.waits()
     waiters = connection.broker.waiters
-    if reason == b"TIMEOUT":
-        waiters.give_up(client.waiting)
-    else:
-        waiting = client.waiting
-        waiters.remove(waiting)
-        waiting.refuse(Unblocked())
-    return 1
+    for waiting in waits:
+        if reason == b"TIMEOUT":
+            waiters.give_up(waiting)
+        else:
+            waiters.remove(waiting)
+            waiting.refuse(Unblocked())
+    return int(bool(waits))
 
 
-def _lines(clients: Iterable[Connection], asking: Connection, argv: list[bytes]) -> Value:
+def _lines(clients: Iterable[Client], asking: Connection, argv: list[bytes]) -> Value:
     # A command is a client's last one only after it has run; here its own is meant.
     asking.last_command = asking.broker.dispatch.row_of(argv)
     now_s = monotonic()

@@ -12,10 +12,10 @@ Not here: which clients are listed (client.py).
 
 from __future__ import annotations
 
-from quinque.server.connection import Connection
+from quinque.server.client import Client
 
 
-def client_line(client: Connection, now_s: float) -> bytes:
+def client_line(client: Client, now_s: float) -> bytes:
     """The line, without its end; `now_s` is monotonic."""
     command = client.last_command
     fields: dict[str, object] = {
@@ -53,11 +53,11 @@ def client_line(client: Connection, now_s: float) -> bytes:
     return " ".join(f"{name}={value}" for name, value in fields.items()).encode()
 
 
-def _flags(client: Connection) -> str:
+def _flags(client: Client) -> str:
     flags = ""
     if client.is_monitor:
         flags += "O"
-    if client.waiting is not None:
+    if client.waits():
         flags += "b"
     # Only a unix socket has no port.
     if client.address.endswith(":0"):

@@ -107,9 +107,9 @@ def _wake_all(broker: Broker, node: NodeView) -> Value:
 def _release_readers(broker: Broker, count: int) -> Value:
     """Whoever waits for jobs is told that there is none."""
     for client in list(broker.clients.values()):
-        waiting = client.waiting
-        if waiting is not None and isinstance(waiting.wait.op, Take):
-            broker.waiters.give_up(waiting)
+        for waiting in client.waits():
+            if isinstance(waiting.wait.op, Take):
+                broker.waiters.give_up(waiting)
     return OK
 
 

@@ -30,7 +30,6 @@ from secrets import token_hex
 from time import time, time_ns
 from typing import Any, Final
 
-from quinque import __version__
 from quinque.dialects.command import Command, no_queues
 from quinque.server.commands.cluster import own_port
 from quinque.server.commands.memory import client_bytes, process_bytes, system_bytes
@@ -38,6 +37,7 @@ from quinque.server.commands.session import REDIS_VERSION
 from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.connection import Connection
 from quinque.stores.pending import after
+from quinque.version import __version__
 from quinque.wire.resp import Value, Verbatim
 
 Facts = dict[str, object]

@@ -127,6 +127,7 @@ def run_reset(connection: Connection, argv: list[bytes]) -> Value:
     connection.register(())
     connection.skip_replies = 0
     connection.user = connection.broker.users.first()
+    connection.broker.sessions.leave(connection)
     if connection.is_monitor:
         connection.is_monitor = False
         connection.broker.monitors.remove(connection)

@@ -21,6 +21,8 @@ from quinque.dialects import (
     okq,
     redisrq,
     stages,
+    tube_catalog,
+    tubes,
     workqueue,
 )
 from quinque.dialects.command import Command
@@ -32,6 +34,7 @@ from quinque.server.commands import (
     info,
     latency,
     memory,
+    queues,
     session,
     settings,
 )
@@ -45,7 +48,10 @@ _TABLES = (
     disque_ours.COMMANDS,
     redisrq.COMMANDS,
     workqueue.COMMANDS,
+    tubes.COMMANDS,
+    tube_catalog.COMMANDS,
     keys.COMMANDS,
+    queues.COMMANDS,
     claims.COMMANDS,
     stages.COMMANDS,
     messages.COMMANDS,

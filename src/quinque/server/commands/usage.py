@@ -105,4 +105,4 @@ def _block(arguments: list[Argument]) -> Argument:
 
 
 def _kind(name: str) -> str:
-    return "key" if name == "queue" else "string"
+    return "key" if name in ("queue", "tube") else "string"

@@ -1,0 +1,248 @@
+"""Readers of the arguments of Tarantool's functions: each is one value of msgpack.
+
+Called by   tarantool.py, while it parses.
+Calls       msgpack.
+
+What is wrong with an argument is said with the number and, where there is one, the text that
+Tarantool has for it. Spans are seconds, whole or not: none is shorter than a millisecond, and 100
+years or more are for ever. None below 0 is refused: it is 0.
+
+Not here: what becomes of data (task_data.py), which function takes what (tarantool.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgpack
+
+from quinque.dialects.args import read_name
+from quinque.errors import BadTuple
+from quinque.model.limits import NAME_MOST_BYTES, NEVER_MS
+from quinque.model.tube_ops import (
+    FOREVER_MS,
+    NO_LANE,
+    PRIORITY_MOST,
+    SESSION_MOST_BYTES,
+    TaskTerms,
+    TubeSettings,
+)
+
+# Numbers that Tarantool has for errors.
+LUA: Final = 32
+NOT_DEFINED: Final = 33
+_KEY_TYPE: Final = 18
+_FIELD_TYPE: Final = 23
+_FIELD_MISSING: Final = 39
+_IDENTIFIER: Final = 70
+
+_NOTHING: Final = frozenset({b"\xc0", b"\x80", b"\x90"})  # nil, and an empty table either way
+_COUNT_MOST: Final = (1 << 53) - 1
+_UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+# Producers say the same terms again and again.
+_TERMS_MOST: Final = 256
+_TERMS_MOST_BYTES: Final = 256
+_terms: dict[bytes, tuple[TaskTerms, int]] = {b"\x80": (TaskTerms(), 0)}
+
+
+def unpacked(packed: bytes) -> Any:
+    """The value; strings are bytes. Raises BadTuple when it is none that can be."""
+    try:
+        return msgpack.unpackb(packed, raw=True, use_list=False, strict_map_key=False)
+    # msgpack has many ways to say so, and a table may be a key.
+    except Exception as exc:
+        raise BadTuple(LUA, "an argument cannot be read") from exc
+
+
+def value_at(args: Sequence[bytes], at: int) -> Any:
+    """The argument's value; None where there is none."""
+    return unpacked(args[at]) if at < len(args) else None
+
+
+def read_data(args: Sequence[bytes]) -> bytes:
+    """The first argument, packed, which may be nil but must be there."""
+    if not args:
+        raise BadTuple(_FIELD_MISSING, "Tuple field 3 required by space format is missing")
+    return args[0]
+
+
+def read_task_id(args: Sequence[bytes]) -> bytes:
+    """The first argument, as the id of a task."""
+    packed = args[0] if args else b"\xc0"
+    first = packed[0]
+    if first < 0x80:
+        return b"%d" % first
+    if 0xCC <= first <= 0xCF:
+        return b"%d" % int.from_bytes(packed[1:], "big")
+    value = unpacked(packed)
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or value < 0:
+        raise BadTuple(
+            _KEY_TYPE,
+            "Supplied key type of part 0 does not match index part type: expected unsigned",
+        )
+    return b"%d" % value
+
+
+def read_span(value: Any) -> int:
+    """Seconds, as milliseconds."""
+    if type(value) is not int and (type(value) is not float or value != value):
+        raise BadTuple(LUA, f"attempt to compare {_lua_type(value)} with number")
+    if value <= 0:
+        return 0
+    # Before it is multiplied, or the largest floats would not be numbers any more.
+    if value >= FOREVER_MS // 1000:
+        return FOREVER_MS
+    return max(1, round(value * 1000))
+
+
+def read_timeout(value: Any) -> int:
+    """How long to wait, as milliseconds; for ever, if it is not said."""
+    if value is None:
+        return NEVER_MS
+    span_ms = read_span(value)
+    return span_ms if span_ms < FOREVER_MS else NEVER_MS
+
+
+def read_count(args: Sequence[bytes]) -> int:
+    """The first argument, as how many: 1 if it is not said."""
+    value = value_at(args, 0)
+    if value is None:
+        return 1
+    if type(value) is not int and type(value) is not float:
+        raise BadTuple(LUA, "'for' limit must be a number")
+    return int(min(max(value, 0), _COUNT_MOST)) if value == value else 0
+
+
+def read_terms(args: Sequence[bytes]) -> tuple[TaskTerms, int]:
+    """What the second argument of a put says of the task, and how long to wait for room, in
+    milliseconds."""
+    packed = args[1] if len(args) > 1 else b"\x80"
+    known = _terms.get(packed)
+    if known is not None:
+        return known
+    said = read_options(args, 1)
+    terms = TaskTerms(
+        ttl_ms=read_span(said[b"ttl"]) if said.get(b"ttl") is not None else None,
+        ttr_ms=read_span(said[b"ttr"]) if said.get(b"ttr") is not None else None,
+        pri=_read_priority(said[b"pri"]) if b"pri" in said else None,
+        delay_ms=read_span(said.get(b"delay") or 0),
+        lane=read_lane(said.get(b"utube")),
+        options=packed if said else b"",
+    )
+    wait_ms = read_span(said.get(b"timeout") or 0)
+    if len(packed) <= _TERMS_MOST_BYTES:
+        if len(_terms) >= _TERMS_MOST:
+            _terms.clear()
+        _terms[packed] = terms, wait_ms
+    return terms, wait_ms
+
+
+def read_settings(args: Sequence[bytes]) -> tuple[TubeSettings, bool]:
+    """What the third argument of create_tube says of the tube, and whether it may be there."""
+    said = read_options(args, 2)
+    ttl_ms = read_span(said[b"ttl"]) if said.get(b"ttl") is not None else FOREVER_MS
+    settings = TubeSettings(
+        ttl_ms=ttl_ms,
+        ttr_ms=read_span(said[b"ttr"]) if said.get(b"ttr") is not None else ttl_ms,
+        pri=_read_priority(said.get(b"pri") or 0),
+        capacity=_read_whole("capacity", said.get(b"capacity") or 0, least=0),
+        width=_read_whole("width", said.get(b"width") or 1, least=1),
+        is_temporary=bool(said.get(b"temporary")),
+        options=args[2] if said else b"",
+    )
+    return settings, bool(said.get(b"if_not_exists"))
+
+
+def read_options(args: Sequence[bytes], at: int) -> dict[Any, Any]:
+    """A table, by its keys; empty if it is not said."""
+    if at >= len(args) or args[at] in _NOTHING:
+        return {}
+    value = unpacked(args[at])
+    if not isinstance(value, dict):
+        raise BadTuple(LUA, f"attempt to index a {_lua_type(value)} value")
+    return value
+
+
+def packed_option(table: bytes, name: bytes) -> bytes:
+    """The value of a key that the table has, packed as it came."""
+    unpacker = msgpack.Unpacker(raw=True, use_list=False, strict_map_key=False, max_buffer_size=0)
+    unpacker.feed(table)
+    for _ in range(unpacker.read_map_header()):
+        key = unpacker.unpack()
+        at = unpacker.tell()
+        unpacker.skip()
+        if key == name:
+            return table[at : unpacker.tell()]
+    raise AssertionError("the table has the key")
+
+
+def read_priority_or_none(value: Any) -> int | None:
+    return None if value is None else _read_priority(value)
+
+
+def read_lane(value: Any) -> bytes:
+    """The name of a lane: numbers are as Lua writes them, so that 1 and "1" are the same."""
+    if isinstance(value, bytes):
+        if len(value) > NAME_MOST_BYTES:
+            read_name("utube", value)
+        return value
+    if value is None:
+        return NO_LANE
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, int | float):
+        is_whole = isinstance(value, int) or value.is_integer()
+        return b"%d" % value if is_whole else f"{value:.14g}".encode()
+    raise BadTuple(LUA, f"utube must be a string or a number, not a {_lua_type(value)}")
+
+
+def read_tube_name(args: Sequence[bytes]) -> bytes:
+    """The first argument, as the name of a tube."""
+    value = value_at(args, 0)
+    if not isinstance(value, bytes):
+        raise BadTuple(LUA, "argument #1 should be string or nil")
+    if not 1 <= len(value) <= NAME_MOST_BYTES:
+        raise BadTuple(_IDENTIFIER, f"Invalid identifier '' (1 to {NAME_MOST_BYTES} bytes)")
+    return value
+
+
+def read_session(value: Any) -> bytes:
+    """A session: 16 bytes, a UUID in letters, which is the same, or any other text."""
+    if not isinstance(value, bytes) or not 1 <= len(value) <= SESSION_MOST_BYTES:
+        raise BadTuple(LUA, "Invalid UUID format.")
+    return bytes.fromhex(value.replace(b"-", b"").decode()) if _UUID.fullmatch(value) else value
+
+
+def _read_priority(value: Any) -> int:
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= PRIORITY_MOST:
+        raise BadTuple(
+            _FIELD_TYPE,
+            "Tuple field 6 type does not match one required by operation: expected unsigned",
+        )
+    return value
+
+
+def _read_whole(what: str, value: Any, *, least: int) -> int:
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not least <= value <= _COUNT_MOST:
+        raise BadTuple(LUA, f"{what} must be a whole number, {least} or more")
+    return value
+
+
+def _lua_type(value: Any) -> str:
+    """What Lua calls values of that type."""
+    if value is None:
+        return "nil"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "string" if isinstance(value, bytes) else "table"

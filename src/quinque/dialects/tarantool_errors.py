@@ -1,0 +1,64 @@
+"""Errors as Tarantool tells them: a number and a text.
+
+Called by   server/tarantool_calls.py, tarantool_requests.py and tarantool_connection.py.
+Calls       nothing.
+
+What a function refuses is 32 there, an error of Lua; so is everything here that has no number of
+its own.
+
+Not here: numbers of bad arguments (tarantool_args.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quinque.dialects.tarantool_args import LUA, NOT_DEFINED
+from quinque.errors import (
+    BadTuple,
+    DiskFull,
+    NoAuth,
+    NoPermission,
+    NotDefined,
+    NotDone,
+    NoTube,
+    ProtocolBroken,
+    QuinqueError,
+    StoreUnavailable,
+    WrongPass,
+    printable,
+)
+
+NO_SPACE: Final = 36
+UNKNOWN_REQUEST: Final = 48
+_BAD_PACKET: Final = 20
+_ACCESS_DENIED: Final = 42
+_WRONG_PASSWORD: Final = 47
+
+_NUMBERS: Final[dict[type[QuinqueError], int]] = {
+    NotDefined: NOT_DEFINED,
+    ProtocolBroken: _BAD_PACKET,
+    NoPermission: _ACCESS_DENIED,
+    WrongPass: _WRONG_PASSWORD,
+    DiskFull: 40,  # failed to write to disk
+    StoreUnavailable: 40,
+    NotDone: 78,  # timeout exceeded
+}
+# A program may have to know which of these it was; their words are not Tarantool's.
+_WITH_CODE: Final = (DiskFull, StoreUnavailable, NotDone)
+
+
+def described(error: QuinqueError, function: bytes = b"") -> tuple[int, str]:
+    """The number and the text of an error, which came of a call of that function."""
+    if isinstance(error, BadTuple):
+        return error.number, str(error)
+    if isinstance(error, NoAuth):
+        shown = printable(function[:1024])
+        return _ACCESS_DENIED, f"Execute access to function '{shown}' is denied for user 'guest'"
+    if isinstance(error, WrongPass):
+        return _WRONG_PASSWORD, "User not found or supplied credentials are invalid"
+    # Where the tube is part of the name, the function is not there.
+    if isinstance(error, NoTube) and b".tube." in function:
+        error = NotDefined(function)
+    text = f"{error.code} {error}" if isinstance(error, _WITH_CODE) else str(error)
+    return _NUMBERS.get(type(error), LUA), text

@@ -1,0 +1,172 @@
+"""Functions of tubes as such and of the module: create_tube, drop, statistics, identify, cfg.
+
+Called by   tarantool.py, through TUBE_VERBS and MODULE_VERBS.
+Calls       tarantool_args.py, task_data.py.
+
+Not here: functions of tasks (tarantool_tasks.py), what an operation does (engine/tubes/).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgpack
+
+from quinque.dialects.tarantool_args import (
+    LUA,
+    read_options,
+    read_session,
+    read_settings,
+    read_tube_name,
+    value_at,
+)
+from quinque.dialects.tarantool_tasks import reply_nothing
+from quinque.dialects.tarantool_verbs import (
+    NIL,
+    TRUE,
+    Args,
+    Call,
+    Caller,
+    Join,
+    Known,
+    Request,
+    Verb,
+    array_head,
+    packed,
+    packed_string,
+)
+from quinque.dialects.task_data import pack_into
+from quinque.errors import BadTuple, NoTube, TubeBusy, printable
+from quinque.model.limits import SPAN_MOST_MS
+from quinque.model.tube_ops import (
+    CALLS,
+    DropTube,
+    FindTubes,
+    LookAtTube,
+    MakeTube,
+    TruncateTube,
+    TubeView,
+)
+
+
+def parse_create_tube(call: Call, args: Args, caller: Caller) -> Request:
+    """queue.create_tube(name, type, {temporary, if_not_exists, ttl, ttr, pri, capacity, width})"""
+    kind = value_at(args, 1)
+    if not isinstance(kind, bytes):
+        raise BadTuple(LUA, "Unknown tube type " + ("nil" if kind is None else str(kind)))
+    settings, is_idempotent = read_settings(args)
+    return MakeTube(read_tube_name(args), kind, settings, is_idempotent)
+
+
+def parse_drop(call: Call, args: Args, caller: Caller) -> Request:
+    """queue.tube.NAME:drop()"""
+    if caller.waiting_on(call.tube):
+        raise TubeBusy("There are consumers connected the tube")
+    return DropTube(call.tube)
+
+
+def parse_truncate(call: Call, args: Args, caller: Caller) -> Request:
+    """queue.tube.NAME:truncate()"""
+    return TruncateTube(call.tube)
+
+
+def parse_tube(call: Call, args: Args, caller: Caller) -> Request:
+    """queue.tube(name)"""
+    if not args or args[0] == NIL:
+        return FindTubes()
+    return LookAtTube(read_tube_name(args))
+
+
+def parse_statistics(call: Call, args: Args, caller: Caller) -> Request:
+    """queue.statistics(name)"""
+    return parse_tube(call, args, caller)
+
+
+def reply_true(request: Any, result: Any, caller: Caller) -> list[bytes]:
+    """It is so."""
+    return [TRUE]
+
+
+def reply_tube(request: Any, result: Any, caller: Caller) -> list[bytes]:
+    """Whether there is one; or the names of all."""
+    if isinstance(request, LookAtTube):
+        return [packed(result is not None)]
+    names = [pack_into(view.queue) for view in result if caller.sees(view.queue)]
+    return [array_head(len(names)) + b"".join(names)]
+
+
+def reply_statistics(request: Any, result: Any, caller: Caller) -> list[bytes]:
+    """The counts of one; or of all, by name."""
+    if isinstance(request, LookAtTube):
+        if result is None:
+            raise NoTube(request.queue)
+        return [packed(_counts(result))]
+    seen = [view for view in result if caller.sees(view.queue)]
+    parts = [pack_into(view.queue) + packed(_counts(view)) for view in seen]
+    return [msgpack.Packer().pack_map_header(len(seen)) + b"".join(parts)]
+
+
+def parse_identify(call: Call, args: Args, caller: Caller) -> Request:
+    """queue.identify(session)"""
+    asked = value_at(args, 0)
+    if asked is None:
+        return Known([packed_string(caller.taking_session())])
+    return Join(read_session(asked), asked)
+
+
+def reply_identify(request: Any, result: Any, caller: Caller) -> list[bytes]:
+    """The session, as it was called; raw bytes are a string, though they are no text."""
+    return [packed_string(request.asked)]
+
+
+def parse_state(call: Call, args: Args, caller: Caller) -> Request:
+    """queue.state()"""
+    return Known([packed("RUNNING")])
+
+
+def parse_cfg(call: Call, args: Args, caller: Caller) -> Request:
+    """queue.cfg({ttr, in_replicaset})"""
+    said = read_options(args, 0)
+    for name, value in said.items():
+        shown = printable(value) if isinstance(value, bytes) else str(value)
+        if name == b"ttr":
+            is_number = type(value) is int or type(value) is float
+            if not is_number or not 0 <= value * 1000 < SPAN_MOST_MS:
+                raise BadTuple(LUA, f"Invalid value of ttr: {shown}")
+        elif name == b"in_replicaset":
+            if value is not False:
+                raise BadTuple(LUA, f"Invalid value of in_replicaset: {shown}")
+        else:
+            shown = printable(name) if isinstance(name, bytes) else str(name)
+            raise BadTuple(LUA, f"Unknown option {shown}")
+    if b"ttr" in said:
+        caller.keep_sessions(f"{said[b'ttr']:.6f}")
+    return Known([])
+
+
+def _counts(view: TubeView) -> dict[str, dict[str, int]]:
+    """A tube's counts, as they are told: these and no others."""
+    live = {
+        "ready": view.ready,
+        "taken": view.taken,
+        "delayed": view.delayed,
+        "buried": view.buried,
+    }
+    tasks = {**live, "done": view.done, "total": sum(live.values())}
+    return {"tasks": tasks, "calls": dict(zip(CALLS, view.calls, strict=True))}
+
+
+TUBE_VERBS: Final = {
+    b"truncate": Verb("TUBE.TRUNCATE", parse_truncate, reply_nothing),
+    b"drop": Verb("TUBE.DROP", parse_drop, reply_true),
+}
+
+MODULE_VERBS: Final = {
+    b"create_tube": Verb("TUBE.CREATE", parse_create_tube, reply_true),
+    b"tube": Verb("TUBE.LIST", parse_tube, reply_tube),
+    b"statistics": Verb("TUBE.STATS", parse_statistics, reply_statistics),
+    b"stats": Verb("TUBE.STATS", parse_statistics, reply_statistics),
+    b"identify": Verb("TUBE.IDENTIFY", parse_identify, reply_identify),
+    b"state": Verb("PING", parse_state, reply_nothing),
+    b"cfg": Verb("CONFIG|SET", parse_cfg, reply_nothing),
+}

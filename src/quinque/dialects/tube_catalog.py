@@ -1,0 +1,217 @@
+"""Tubes themselves, over RESP, and who takes from them: TUBE.CREATE TUBE.DROP TUBE.TRUNCATE
+TUBE.STATS TUBE.LIST TUBE.IDENTIFY.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       tube_options.py.
+
+Not here: tasks (tubes.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quinque.dialects.command import Command, Session, no_queues
+from quinque.dialects.tube_options import TubeOptions, read_session, read_tube
+from quinque.dialects.tubes import reply_number
+from quinque.errors import NoTube, TubeBusy, WrongArity, shown_session
+from quinque.model.families import TUBES
+from quinque.model.tube_ops import (
+    CALLS,
+    FOREVER_MS,
+    KINDS,
+    DropTube,
+    FindTubes,
+    LookAtTube,
+    MakeTube,
+    TruncateTube,
+    TubeSettings,
+    TubeView,
+)
+from quinque.wire.resp import OK, Value
+
+
+def parse_create(argv: list[bytes]) -> MakeTube:
+    """TUBE.CREATE tube kind [TEMPORARY] [IFNOTEXISTS] [TTL s] [TTR s] [PRI n] [CAPACITY n]
+    [WIDTH n] [OPTION name value] ...
+
+    Make a tube: fifo, fifottl, limfifottl, utube, utubettl, or of a driver's kind. TTL, TTR and PRI
+    are for tasks that do not say it. 1 if it is new; with IFNOTEXISTS, 0 if it was there.
+    """
+    queue, kind = read_tube(argv[1]), argv[2]
+    ttl_ms, ttr_ms, pri, capacity, width = FOREVER_MS, None, 0, 0, 1
+    is_temporary = is_idempotent = False
+    options = TubeOptions("TUBE.CREATE", argv, 3)
+    for word in options:
+        match word:
+            case b"TEMPORARY":
+                is_temporary = True
+            case b"IFNOTEXISTS":
+                is_idempotent = True
+            case b"TTL":
+                ttl_ms = options.span(word)
+            case b"TTR":
+                ttr_ms = options.span(word)
+            case b"PRI":
+                pri = options.priority()
+            case b"CAPACITY":
+                capacity = options.whole(word)
+            case b"WIDTH":
+                width = options.whole(word, least=1)
+            case b"OPTION":
+                options.own()
+            case _:
+                raise options.refused()
+    _refuse_unknown(kind, options)
+    ttr_ms = ttl_ms if ttr_ms is None else ttr_ms
+    packed = options.packed()
+    settings = TubeSettings(ttl_ms, ttr_ms, pri, capacity, width, is_temporary, packed)
+    return MakeTube(queue, kind, settings, is_idempotent)
+
+
+def reply_create(is_new: bool) -> Value:
+    """1 or 0"""
+    return int(is_new)
+
+
+def parse_drop(argv: list[bytes], session: Session) -> DropTube:
+    """TUBE.DROP tube
+
+    The tube is gone, with all that is in it. Refused while tasks of it are taken, or somebody waits
+    for one.
+    """
+    queue = read_tube(argv[1])
+    if session.waiting_on(queue):
+        raise TubeBusy("There are consumers connected the tube")
+    return DropTube(queue)
+
+
+def reply_drop(asked: DropTube, is_gone: bool, session: Session) -> Value:
+    """OK, as a simple string."""
+    return OK
+
+
+def parse_truncate(argv: list[bytes]) -> TruncateTube:
+    """TUBE.TRUNCATE tube
+
+    All tasks are gone, and ids begin at 0 again. How many there were.
+    """
+    return TruncateTube(read_tube(argv[1]))
+
+
+def parse_stats(argv: list[bytes], session: Session) -> LookAtTube | FindTubes:
+    """TUBE.STATS [tube]
+
+    How many tasks are in which state, and how often what was done; without a tube, of each.
+    """
+    if len(argv) > 2:
+        raise WrongArity("TUBE.STATS")
+    return LookAtTube(read_tube(argv[1])) if len(argv) == 2 else FindTubes()
+
+
+def reply_stats(
+    asked: LookAtTube | FindTubes, found: TubeView | list[TubeView] | None, session: Session
+) -> Value:
+    """{tasks: {state: number, …}, calls: {call: number, …}}; or {tube: these, …}"""
+    if isinstance(found, list):
+        return {tube.queue: statistics(tube) for tube in found if session.sees(tube.queue)}
+    if found is None:
+        assert isinstance(asked, LookAtTube)
+        raise NoTube(asked.queue)
+    return statistics(found)
+
+
+def statistics(tube: TubeView) -> dict[bytes | str, Value]:
+    """What is counted of a tube, as Tarantool has it."""
+    states: dict[bytes | str, Value] = {
+        "ready": tube.ready,
+        "taken": tube.taken,
+        "delayed": tube.delayed,
+        "buried": tube.buried,
+        "done": tube.done,
+        "total": tube.ready + tube.taken + tube.delayed + tube.buried,
+    }
+    calls: dict[bytes | str, Value] = dict(zip(CALLS, tube.calls, strict=True))
+    return {"tasks": states, "calls": calls}
+
+
+def parse_list(argv: list[bytes], session: Session) -> FindTubes:
+    """TUBE.LIST
+
+    All tubes, in the order they were made, with their settings.
+    """
+    return FindTubes()
+
+
+def reply_list(asked: FindTubes, found: list[TubeView], session: Session) -> Value:
+    """[{name, kind, temporary, asleep, and what tubes of the kind have}, …]"""
+    return [_described(tube) for tube in found if session.sees(tube.queue)]
+
+
+def run_identify(session: Session, argv: list[bytes]) -> Any:
+    """TUBE.IDENTIFY [session]
+
+    The session that takes tasks on this connection. With one, this connection is of that session
+    from here on: a UUID is one that there is, any other text is made if it is new.
+    """
+    if len(argv) > 2:
+        raise WrongArity("TUBE.IDENTIFY")
+    if len(argv) == 1:
+        return shown_session(session.taking_session()).encode()
+    wanted = read_session(argv[1])
+    shown = shown_session(wanted).encode() if len(wanted) == 16 else wanted
+    return session.join_session(wanted, shown)
+
+
+def _described(tube: TubeView) -> Value:
+    settings, kind = tube.settings, KINDS.get(tube.kind)
+    shown: dict[bytes | str, Value] = {
+        "name": tube.queue,
+        "kind": tube.kind,
+        "temporary": int(settings.is_temporary),
+        "asleep": int(tube.is_asleep),
+    }
+    if kind is None:
+        shown["options"] = settings.options
+        return shown
+    if kind.has_times:
+        shown["ttl"] = _seconds(settings.ttl_ms)
+        shown["ttr"] = _seconds(settings.ttr_ms)
+        shown["pri"] = settings.pri
+    if kind.is_bounded:
+        shown["capacity"] = settings.capacity
+    if kind.has_lanes:
+        shown["width"] = settings.width
+    return shown
+
+
+def _seconds(span_ms: int) -> Value:
+    """Null is for ever."""
+    return None if span_ms >= FOREVER_MS else span_ms / 1000
+
+
+def _refuse_unknown(kind_name: bytes, options: TubeOptions) -> None:
+    kind = KINDS.get(kind_name)
+    if kind is None:
+        return
+    words: list[bytes] = []
+    if not kind.has_times:
+        words += (b"TTL", b"TTR", b"PRI")
+    if not kind.is_bounded:
+        words.append(b"CAPACITY")
+    if not kind.has_lanes:
+        words.append(b"WIDTH")
+    options.refuse(kind_name, *words)
+
+
+_TUBES: Final = TUBES.name
+COMMANDS: Final = [
+    Command("TUBE.CREATE", _TUBES, "write", -3, parse_create, reply_create),
+    Command("TUBE.DROP", _TUBES, "write", 2, parse_drop, reply_drop, with_session=True),
+    Command("TUBE.TRUNCATE", _TUBES, "write", 2, parse_truncate, reply_number),
+    Command("TUBE.STATS", _TUBES, "read", -1, parse_stats, reply_stats, with_session=True),
+    Command(
+        "TUBE.LIST", _TUBES, "read", 1, parse_list, reply_list, queues=no_queues, with_session=True
+    ),
+    Command("TUBE.IDENTIFY", _TUBES, "write", -1, run=run_identify, queues=no_queues),
+]

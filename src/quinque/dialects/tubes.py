@@ -1,0 +1,388 @@
+"""The tubes family over RESP: TUBE.PUT TUBE.TAKE TUBE.ACK …, Tarantool queue's verbs.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       tube_options.py, quick_replies.py.
+
+Tarantool's verbs, as Redis would have them: options are words, a task is [id, state, data], and
+null is what a client gets that waited in vain.
+
+    r  ready      t  taken (leased)     ~  delayed     !  buried (dead)     -  gone
+
+What is about one task is that task or an error; what is about several is an array, with null for
+each of which it was not so.
+
+Not here: Tarantool's own protocol (tarantool.py), tubes themselves and who takes from them
+(tube_catalog.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from quinque.dialects.args import read_int
+from quinque.dialects.command import Command, Right, Session, Wait
+from quinque.dialects.options import EXACT_MOST
+from quinque.dialects.quick_replies import (
+    encoded_task,
+    encoded_tasks,
+    reply_acked_task,
+    reply_share_of_acked_tasks,
+    reply_task,
+)
+from quinque.dialects.tube_options import (
+    TubeOptions,
+    read_ids,
+    read_signed_seconds,
+    read_timeout,
+    read_tube,
+)
+from quinque.errors import NoTask, NotTaken, WrongArity
+from quinque.model.families import TUBES
+from quinque.model.limits import NEVER_MS
+from quinque.model.task_bodies import MARK, from_plain
+from quinque.model.tube_ops import (
+    NO_LANE,
+    AckTasks,
+    BuryTasks,
+    DeleteTasks,
+    KickTasks,
+    PeekTasks,
+    PutTasks,
+    ReleaseTasks,
+    ReturnTasks,
+    TakeTasks,
+    TaskTerms,
+    TaskView,
+    TouchTasks,
+)
+from quinque.wire.resp import NULL_ARRAY, Encoded, Value
+
+AS_TUBE: Final = TaskTerms()  # what is not said is as the tube has it
+
+# Who waits for the same thing stands in one line: for any task, for one of a lane, for room.
+ANY_TASK: Final = b""
+ROOM: Final = b"room"
+
+
+def of_lane(lane: bytes) -> bytes:
+    """The line of those who wait for a task of the lane."""
+    return b"lane:" + lane
+
+
+def parse_put(argv: list[bytes], session: Session) -> PutTasks | Wait:
+    """TUBE.PUT tube data [TTL s] [TTR s] [PRI n] [DELAY s] [UTUBE lane] [TIMEOUT s]
+    [OPTION name value] ...
+
+    Put a task, to be taken in the order of priorities and of ids. Null when the tube is full, and
+    no room came within TIMEOUT.
+    """
+    put = PutTasks(read_tube(argv[1]), [from_plain(argv[2])], AS_TUBE)
+    if len(argv) == 3:
+        return put
+    options = TubeOptions("TUBE.PUT", argv, 3)
+    ttl_ms = ttr_ms = pri = timeout_ms = None
+    delay_ms, lane = 0, NO_LANE
+    for word in options:
+        match word:
+            case b"TTL":
+                ttl_ms = options.span(word)
+            case b"TTR":
+                ttr_ms = options.span(word)
+            case b"PRI":
+                pri = options.priority()
+            case b"DELAY":
+                delay_ms = options.span(word)
+            case b"UTUBE":
+                lane = options.lane(word)
+            case b"TIMEOUT":
+                timeout_ms = read_timeout(options.text(word))
+            case b"OPTION":
+                options.own()
+            case _:
+                raise options.refused()
+    put.terms = TaskTerms(ttl_ms, ttr_ms, pri, delay_ms, lane, options.packed())
+    put.is_strict = True
+    return put if timeout_ms is None else Wait(put, [put.queue], ROOM, timeout_ms)
+
+
+def gather_put(request: PutTasks | Wait, data: list[bytes]) -> bool:
+    """Requests for one tube, on the same terms, are one."""
+    put = request.op if isinstance(request, Wait) else request
+    assert isinstance(put, PutTasks)
+    put.bodies = [each if each[:1] != MARK else from_plain(each) for each in data]
+    return True
+
+
+def reply_put(asked: PutTasks | Wait, put: list[TaskView] | None, session: Session) -> Value:
+    """[id, state, data]; or null."""
+    return Encoded(encoded_task(put[0])) if put else NULL_ARRAY
+
+
+def parse_mput(argv: list[bytes]) -> PutTasks:
+    """TUBE.MPUT tube data [data ...]
+
+    Put several tasks, as the tube has it. When it is full, the first ones only.
+    """
+    return PutTasks(read_tube(argv[1]), [from_plain(data) for data in argv[2:]], AS_TUBE)
+
+
+def reply_tasks(tasks: list[TaskView]) -> Value:
+    """[[id, state, data], …]"""
+    return Encoded(encoded_tasks(tasks))
+
+
+def parse_take(argv: list[bytes], session: Session) -> Wait:
+    """TUBE.TAKE tube [timeout] [LANE lane] [COUNT n]
+
+    Take the first ready task, or up to COUNT; with LANE, of that lane. When there is none, wait for
+    one: so many seconds, or for ever if it is not said.
+    """
+    take = TakeTasks(read_tube(argv[1]), b"")
+    group, timeout_ms, is_many, at = ANY_TASK, NEVER_MS, False, 2
+    if len(argv) > 2 and argv[2].upper() not in (b"LANE", b"COUNT"):
+        timeout_ms = read_timeout(argv[2])
+        at = 3
+    options = TubeOptions("TUBE.TAKE", argv, at)
+    for word in options:
+        match word:
+            case b"LANE":
+                take.lane = options.lane(word)
+                take.is_strict = True
+                group = of_lane(take.lane)
+            case b"COUNT":
+                take.count = options.whole(word, least=1)
+                is_many = True
+            case _:
+                raise options.refused()
+    take.session = session.taking_session()
+    return Wait(take, [take.queue], group, timeout_ms, detail=is_many)
+
+
+def gather_take(wait: Wait, same: list[bytes]) -> bool:
+    """Requests of a client for a task each are one for as many."""
+    take = wait.op
+    assert isinstance(take, TakeTasks)
+    if wait.detail:
+        return False
+    take.count = len(same)
+    return True
+
+
+def share_take(wait: Wait, sessions: list[bytes]) -> None:
+    """Each task is for its own session."""
+    assert isinstance(wait.op, TakeTasks)
+    wait.op.sessions = sessions
+
+
+def reply_take(asked: Wait, taken: list[TaskView] | None, session: Session) -> Value:
+    """[id, state, data]; or null. With COUNT, [[id, state, data], …]"""
+    if asked.detail:
+        return Encoded(encoded_tasks(taken or ()))
+    return Encoded(encoded_task(taken[0])) if taken else NULL_ARRAY
+
+
+def parse_ack(argv: list[bytes], session: Session) -> AckTasks:
+    """TUBE.ACK tube id [id ...]
+
+    Tasks that this session has taken are done, and gone.
+    """
+    queue, ids = read_tube(argv[1]), read_ids(argv[2:])
+    return AckTasks(queue, session.taking_session(), ids)
+
+
+def gather_ack(ack: AckTasks, ids: list[bytes]) -> bool:
+    """Requests of a client for one tube are one."""
+    ack.message_ids = read_ids(ids)
+    return True
+
+
+def share_ack(ack: AckTasks, sessions: list[bytes]) -> None:
+    """Each task is acked by its own session."""
+    ack.sessions = sessions
+
+
+def reply_held(
+    asked: AckTasks | ReleaseTasks, found: list[TaskView | None], session: Session
+) -> Value:
+    """[id, state, data]; of several ids [[id, state, data], …], with null for each that the session
+    has not taken."""
+    if len(asked.message_ids) > 1:
+        return _each(found)
+    if found[0] is None:
+        raise NotTaken
+    return Encoded(encoded_task(found[0]))
+
+
+def parse_release(argv: list[bytes], session: Session) -> ReleaseTasks:
+    """TUBE.RELEASE tube id [DELAY s] [PRI n] [TTL s] [DATA data] [OPTION name value] ...
+
+    A task that this session has taken is ready again, at its old place, or after DELAY. What else
+    is said is so from here on: its priority, how long it lives from now, its data.
+    """
+    queue, ids = read_tube(argv[1]), read_ids(argv[2:3])
+    release = ReleaseTasks(queue, b"", ids, is_strict=len(argv) > 3)
+    options = TubeOptions("TUBE.RELEASE", argv, 3)
+    for word in options:
+        match word:
+            case b"DELAY":
+                release.delay_ms = options.span(word)
+            case b"PRI":
+                release.pri = options.priority()
+            case b"TTL":
+                release.ttl_ms = options.span(word)
+            case b"DATA":
+                release.body = from_plain(options.text(word))
+            case b"OPTION":
+                options.own()
+            case _:
+                raise options.refused()
+    release.options = options.packed()
+    release.session = session.taking_session()
+    return release
+
+
+def parse_touch(argv: list[bytes], session: Session) -> TouchTasks:
+    """TUBE.TOUCH tube id s
+
+    A task that this session has taken has so many seconds longer, to run and to live. Null when
+    that is 0 or less.
+    """
+    queue, ids = read_tube(argv[1]), read_ids(argv[2:3])
+    by_ms = read_signed_seconds("touch", argv[3])
+    return TouchTasks(queue, session.taking_session(), ids, by_ms)
+
+
+def reply_touch(asked: TouchTasks, found: list[TaskView | None], session: Session) -> Value:
+    """[id, state, data]; or null."""
+    if found[0] is None:
+        if asked.by_ms:
+            raise NotTaken
+        return NULL_ARRAY
+    return Encoded(encoded_task(found[0]))
+
+
+def parse_peek(argv: list[bytes], session: Session) -> PeekTasks:
+    """TUBE.PEEK tube id
+
+    A task as it is now, whoever has taken it. Nothing changes.
+    """
+    return PeekTasks(read_tube(argv[1]), read_ids(argv[2:]))
+
+
+def parse_bury(argv: list[bytes], session: Session) -> BuryTasks:
+    """TUBE.BURY tube id
+
+    A task is buried, whoever has taken it: it is not taken until it is kicked.
+    """
+    return BuryTasks(read_tube(argv[1]), read_ids(argv[2:]))
+
+
+def parse_delete(argv: list[bytes], session: Session) -> DeleteTasks:
+    """TUBE.DELETE tube id [id ...]
+
+    Tasks are gone, whatever their state and whoever has taken them.
+    """
+    return DeleteTasks(read_tube(argv[1]), read_ids(argv[2:]))
+
+
+def reply_any(
+    asked: PeekTasks | BuryTasks | DeleteTasks, found: list[TaskView | None], session: Session
+) -> Value:
+    """[id, state, data]; of several ids [[id, state, data], …], with null for each that there is
+    not."""
+    if len(asked.message_ids) > 1:
+        return _each(found)
+    if found[0] is None:
+        raise NoTask(asked.message_ids[0])
+    return Encoded(encoded_task(found[0]))
+
+
+def parse_kick(argv: list[bytes]) -> KickTasks:
+    """TUBE.KICK tube [count]
+
+    The first buried task is ready, or so many of them. How many there were.
+    """
+    if len(argv) > 3:
+        raise WrongArity("TUBE.KICK")
+    count = read_int("count", argv[2], least=0, most=EXACT_MOST) if len(argv) == 3 else 1
+    return KickTasks(read_tube(argv[1]), count)
+
+
+def parse_releaseall(argv: list[bytes]) -> ReturnTasks:
+    """TUBE.RELEASEALL tube
+
+    All taken tasks are ready, whoever has taken them. How many there were.
+    """
+    return ReturnTasks(read_tube(argv[1]))
+
+
+def reply_number(number: int) -> Value:
+    """How many."""
+    return number
+
+
+def _each(found: Sequence[TaskView | None]) -> Value:
+    return [NULL_ARRAY if task is None else Encoded(encoded_task(task)) for task in found]
+
+
+def _row(name: str, arity: int, parse: Callable[..., Any], reply: Callable[..., Value]) -> Command:
+    """A command whose reply depends on what was asked."""
+    right: Right = "read" if parse is parse_peek else "write"
+    return Command(name, _TUBES, right, arity, parse, reply, with_session=True)
+
+
+_TUBES: Final = TUBES.name
+COMMANDS: Final = [
+    Command(
+        "TUBE.PUT",
+        _TUBES,
+        "write",
+        -3,
+        parse_put,
+        reply_put,
+        with_session=True,
+        gather=gather_put,
+        reply_each=reply_task,
+        varies=2,
+        is_blocking=True,
+    ),
+    Command("TUBE.MPUT", _TUBES, "write", -3, parse_mput, reply_tasks),
+    Command(
+        "TUBE.TAKE",
+        _TUBES,
+        "write",
+        -2,
+        parse_take,
+        reply_take,
+        with_session=True,
+        gather=gather_take,
+        reply_each=reply_task,
+        varies=0,
+        share=share_take,
+        is_blocking=True,
+    ),
+    Command(
+        "TUBE.ACK",
+        _TUBES,
+        "write",
+        -3,
+        parse_ack,
+        reply_held,
+        with_session=True,
+        gather=gather_ack,
+        reply_each=reply_acked_task,
+        reply_share=reply_share_of_acked_tasks,
+        varies=2,
+        varies_on=True,
+        share=share_ack,
+        none_is=NotTaken,
+    ),
+    _row("TUBE.RELEASE", -3, parse_release, reply_held),
+    _row("TUBE.TOUCH", 4, parse_touch, reply_touch),
+    _row("TUBE.PEEK", 3, parse_peek, reply_any),
+    _row("TUBE.BURY", 3, parse_bury, reply_any),
+    _row("TUBE.DELETE", -3, parse_delete, reply_any),
+    Command("TUBE.KICK", _TUBES, "write", -2, parse_kick, reply_number),
+    Command("TUBE.RELEASEALL", _TUBES, "write", 2, parse_releaseall, reply_number),
+]

@@ -1,0 +1,186 @@
+"""One client, whatever protocol it speaks: who it is, and its replies on their way out.
+
+Called by   broker.py and turn.py, for all clients; commands/ (CLIENT LIST, KILL, UNBLOCK).
+Calls       the transport.
+
+Not here: requests and what holds them (connection.py for RESP, tarantool_connection.py for
+IPROTO).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from quinque.dialects.command import Command
+from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.model.work_ops import LookAtNode
+from quinque.server.users import User
+from quinque.server.waiters import Waiting
+from quinque.stores.pending import after
+from quinque.wire.resp import Value
+
+if TYPE_CHECKING:
+    from quinque.server.broker import Broker
+
+log = logging.getLogger("quinque.server")
+
+# Replies beyond this wait until the earlier ones have gone out: one turn's worth for one client.
+REPLIES_MOST_BYTES: Final = 1 << 20
+# Requests of a held client beyond this stay in the kernel. Below it we keep reading, because that
+# is how we learn that a waiting client has gone.
+HELD_MOST_BYTES: Final = 1 << 20
+
+
+class Client:
+    """An asyncio.Protocol in all but name: without that base class it can be compiled."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.id = 0
+        self.user: User | None = None
+        self.protocol = 2  # of RESP; 0 = the client speaks another one
+        self.session = b""  # for which it takes tasks; empty until it is needed
+        self.name = b""
+        self.lib_name = b""
+        self.lib_version = b""
+        self.address = ""
+        self.local_address = ""
+        self.registered: Sequence[bytes] = ()
+        self.is_monitor = False
+        self.created_s = self.active_s = monotonic()
+        self.last_command: Command | None = None
+        self.out: list[bytes] = []
+        self.out_bytes = 0
+        self._first_write = -1  # the first reply of this turn that says something was changed
+        self._transport: asyncio.Transport | None = None
+        self._is_stuffed = False  # the client does not read its replies
+        self._is_over = False  # no more will come
+        self._is_closing = False
+
+    # -- what each protocol has its own way for -----------------------------------------------
+
+    def waits(self) -> list[Waiting]:
+        """What the client waits for."""
+        raise NotImplementedError
+
+    def read_limits(self) -> None:
+        """The limits on requests are those of the settings."""
+        raise NotImplementedError
+
+    def go_on(self) -> None:
+        """What held the client may have ended: what waits in line is run in the next turn."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """The replies of this turn are out."""
+        raise NotImplementedError
+
+    def fail_writes(self, failure: StoreUnavailable) -> None:
+        """What this turn changed for this client is not known to be durable: say so, and close."""
+        raise NotImplementedError
+
+    def send_error(self, error: QuinqueError) -> None:
+        """The error goes out when the turn ends."""
+        raise NotImplementedError
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How much of its requests has come and has not been run."""
+        raise NotImplementedError
+
+    # -- the event loop calls these -----------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.read_limits()
+        self.broker.welcome(self, self._transport)
+
+    def pause_writing(self) -> None:
+        self._is_stuffed = True
+
+    def resume_writing(self) -> None:
+        self._is_stuffed = False
+        self.go_on()
+
+    # -- replies ------------------------------------------------------------------------------
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the connection is lost, so that nothing reaches the client."""
+        return self._transport is None
+
+    def mark_write(self) -> None:
+        """The next reply says that something was changed."""
+        if self._first_write < 0:
+            self._first_write = len(self.out)
+
+    def write_out(self) -> None:
+        """The replies of this turn are the transport's."""
+        out, transport = self.out, self._transport
+        self._first_write = -1
+        if transport is not None and out:
+            data = out[0] if len(out) == 1 else b"".join(out)
+            self.broker.stats.output_bytes += len(data)
+            transport.write(data)
+            unsent_bytes = transport.get_write_buffer_size()
+            if unsent_bytes > self.broker.config.output_buffer_limit:
+                log.warning("client %d reads too slowly: %d bytes wait", self.id, unsent_bytes)
+                transport.abort()
+            elif self._is_closing:
+                transport.close()
+        out.clear()
+        self.out_bytes = 0
+
+    def close(self) -> None:
+        """Close once the replies are out."""
+        self._is_closing = True
+        if not self.out and self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close now; replies not sent are lost."""
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    @property
+    def file_number(self) -> int:
+        sock = self._transport.get_extra_info("socket") if self._transport is not None else None
+        return sock.fileno() if sock is not None else -1
+
+    # -- what a dialect may know of a connection ----------------------------------------------
+
+    def register(self, queues: Sequence[bytes]) -> None:
+        self.registered = list(dict.fromkeys(queues))
+
+    def consumers(self) -> Mapping[bytes, Mapping[bytes, int]]:
+        return self.broker.consumers()
+
+    def waiting_on(self, queue: bytes) -> int:
+        return self.broker.waiters.waiting_on(queue)
+
+    def sees(self, queue: bytes) -> bool:
+        return self.user is None or self.user.is_unlimited or self.user.sees(queue)
+
+    def sees_all(self) -> bool:
+        return self.user is None or self.user.queues is None
+
+    def taking_session(self) -> bytes:
+        return self.broker.sessions.of(self)
+
+    def join_session(self, session: bytes, reply: Value) -> Any:
+        return after(self.broker.sessions.join(self, session), lambda _: reply)
+
+    def now_ms(self) -> int:
+        return self.broker.store.now_ms()
+
+    def node_id(self) -> bytes:
+        return self.broker.store.run(LookAtNode()).node_id

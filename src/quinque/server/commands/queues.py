@@ -1,0 +1,110 @@
+"""QUEUES: how much is in each queue and what became of its messages, all queues at once.
+
+Called by   dispatch.py, through COMMANDS.
+Calls       measuring.py, which asks the store some queues at a time, and others are served
+            meanwhile.
+
+What becomes of messages is counted from the first time on that somebody asks, and by each broker
+for itself.
+
+Not here: the same for Prometheus (metrics.py), names only (dialects/keys.py: SCAN), what a family
+tells of one queue (its dialect).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from quinque.dialects.command import Command
+from quinque.dialects.keys import GROUP
+from quinque.dialects.options import read_any_queue
+from quinque.errors import NotDone
+from quinque.model.lifecycle import Kind
+from quinque.model.measure_ops import QueueMeasure
+from quinque.server.connection import Connection
+from quinque.server.measuring import Reading, measure
+from quinque.server.metric_reads import NO_CAUSE
+from quinque.stores.pending import Pending
+from quinque.wire.resp import Value
+
+_RETURNED: Final = "returned"  # not if nobody had it: a delay began, or was over
+# What is told of each queue, and which changes it is the sum of.
+COUNTED: Final = {
+    "added": (Kind.ADDED,),
+    "delivered": (Kind.DELIVERED,),
+    "acked": (Kind.ACKED,),
+    _RETURNED: (Kind.RETURNED, Kind.DELAYED),
+    "died": (Kind.DEAD,),
+    "expired": (Kind.EXPIRED,),
+    "removed": (Kind.REMOVED,),
+}
+# Readings that are not finished: the loop itself would let go of them.
+_UNDER_WAY: Final[set[asyncio.Task[Reading]]] = set()
+
+
+def run_queues(connection: Connection, argv: list[bytes]) -> Pending:
+    """QUEUES [queue ...]
+
+    How much is in each queue, or in these, and what became of its messages since this was first
+    asked of this broker. How many queues are left out, because others have more in them, and a map
+    for each of the others.
+    """
+    names = frozenset(read_any_queue(name) for name in argv[1:])
+    answer = Pending()
+    task = connection.broker.loop.create_task(
+        measure(connection.broker, _wanted(connection.sees, names))
+    )
+    _UNDER_WAY.add(task)
+    task.add_done_callback(partial(_settle, answer))
+    return answer
+
+
+def _wanted(sees: Callable[[bytes], bool], names: frozenset[bytes]) -> Callable[[bytes], bool]:
+    """Which queues the user asks for and may know of."""
+    return (lambda queue: queue in names and sees(queue)) if names else sees
+
+
+def _settle(answer: Pending, task: asyncio.Task[Reading]) -> None:
+    _UNDER_WAY.discard(task)
+    if task.cancelled():
+        answer.fail(NotDone("the broker is stopping"))
+        return
+    reading = task.result()
+    if not reading.has_asked:
+        answer.fail(NotDone(reading.store.trouble or "the store has not told of all its queues"))
+        return
+    queues: list[Value] = [_queue(found, reading.now_ms) for found in reading.queues]
+    answer.settle([reading.queues_left_out, queues])
+
+
+def _queue(found: QueueMeasure, now_ms: int) -> Value:
+    oldest_ms = None if found.first_ms is None else max(0, now_ms - found.first_ms)
+    told: dict[bytes | str, Value] = {
+        "name": found.queue,
+        "family": found.family.name.encode(),
+        "ready": found.ready,
+        "leased": found.leased,
+        "delayed": found.delayed,
+        "dead": found.dead,
+        "claimed": found.claimed,
+        "kept": found.kept,
+        "oldest-ms": oldest_ms,
+    }
+    for word, kinds in COUNTED.items():
+        told[word] = sum(
+            number
+            for code, number in found.changes.items()
+            if code >> 8 in kinds and (word != _RETURNED or code & 0xFF not in NO_CAUSE)
+        )
+    told["groups"] = [
+        {"name": group.name, "ready": group.ready, "leased": group.leased} for group in found.groups
+    ]
+    return told
+
+
+COMMANDS: Final = [
+    Command("QUEUES", GROUP, "read", -1, run=run_queues, queues=lambda argv: argv[1:])
+]

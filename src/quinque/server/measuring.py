@@ -1,0 +1,150 @@
+"""What metrics are read from, taken at one moment and never at the cost of a client.
+
+Called by   cli/http_port.py, for each page of metrics; commands/queues.py.
+Calls       the store (MeasureQueues, MeasureStore), some queues at a time.
+
+Of very many queues the largest are kept. A queue that lies in several shards is one here. When the
+store does not answer, there is nothing of queues, and the rest all the same.
+
+Not here: what becomes of it (metrics.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from heapq import nlargest
+from time import time
+from typing import Any, Final
+
+from quinque.errors import QuinqueError
+from quinque.model.measure_ops import (
+    NO_SHARD,
+    GroupMeasure,
+    MeasureQueues,
+    MeasureStore,
+    QueueMeasure,
+    QueueMeasures,
+    StoreMeasure,
+)
+from quinque.server.broker import Broker
+from quinque.stores.pending import Pending
+
+QUEUES_MOST: Final = 1_000  # on a page: about 1.5 MB, which Prometheus reads without complaint
+GROUPS_MOST: Final = 20  # of each
+_AT_ONCE: Final = 100  # queues, which take about half a millisecond
+
+
+class Reading:
+    """What was found. `queues` has the largest; what is counted by family is of all of them."""
+
+    def __init__(self, broker: Broker, store: StoreMeasure) -> None:
+        self.broker = broker
+        self.store = store
+        self.now_ms = broker.store.now_ms()
+        self.now_s = time()
+        self.queues: list[QueueMeasure] = []
+        self.queues_left_out = 0
+        self.groups_left_out = 0
+        self.queues_of: Counter[str] = Counter()
+        self.leases_of: Counter[str] = Counter()
+        self.has_asked = False  # the store has told of all its queues
+
+
+async def measure(broker: Broker, is_wanted: Callable[[bytes], bool] | None = None) -> Reading:
+    """All that the table of metrics can be read from; of queues only those that are wanted, by
+    their names. Other clients are served meanwhile."""
+    store: StoreMeasure = broker.store.run(MeasureStore())
+    reading = Reading(broker, store)
+    if not store.trouble:
+        try:
+            await _measure_queues(broker, reading, is_wanted)
+            reading.has_asked = True
+        except QuinqueError:
+            pass
+    return reading
+
+
+async def _measure_queues(
+    broker: Broker, reading: Reading, is_wanted: Callable[[bytes], bool] | None
+) -> None:
+    # By name and shard: one may be told of twice.
+    largest: dict[tuple[bytes, int], QueueMeasure] = {}
+    # Names; and, where there are shards, names with them. No tuples where there are none: to free a
+    # hundred thousand of them takes a while.
+    seen: set[object] = set()
+    queues = 0
+    least = -1  # what has no more messages is surely not among the largest
+    cursor: object = None
+    while True:
+        op = MeasureQueues(_AT_ONCE, cursor, is_counting=True)
+        some: QueueMeasures = await _answer(broker, op)
+        for found in some.found:
+            if is_wanted is not None and not is_wanted(found.queue):
+                continue
+            part = found.queue if found.shard == NO_SHARD else (found.queue, found.shard)
+            if part not in seen:
+                is_new = found.queue not in seen
+                seen.update((part, found.queue))
+                queues += is_new
+                reading.queues_of[found.family.name] += is_new
+                reading.leases_of[found.family.name] += found.leased
+                if found.kept > least:
+                    largest[found.queue, found.shard] = found
+        if len(largest) > 2 * QUEUES_MOST:
+            largest = {(it.queue, it.shard): it for it in _largest(largest.values())}
+            least = min(found.kept for found in largest.values())
+        cursor = some.cursor
+        if cursor is None:
+            break
+        await asyncio.sleep(0)
+    whole: dict[bytes, QueueMeasure] = {}
+    for found in largest.values():
+        whole[found.queue] = _joined(whole[found.queue], found) if found.queue in whole else found
+    reading.queues = sorted(_largest(whole.values()), key=lambda found: found.queue)
+    reading.queues_left_out = queues - len(reading.queues)
+    for found in reading.queues:
+        reading.groups_left_out += max(0, len(found.groups) - GROUPS_MOST)
+        found.groups = nlargest(GROUPS_MOST, found.groups, key=lambda group: group.ready)
+
+
+def _largest(found: Iterable[QueueMeasure]) -> list[QueueMeasure]:
+    """Those that have most messages; among equals, those where most has happened."""
+    return nlargest(QUEUES_MOST, found, key=lambda it: (it.kept, sum(it.changes.values())))
+
+
+def _joined(one: QueueMeasure, other: QueueMeasure) -> QueueMeasure:
+    """Two parts of one queue; what became of its messages is the same in both."""
+    firsts = [it.first_ms for it in (one, other) if it.first_ms is not None]
+    groups: dict[bytes, GroupMeasure] = {group.name: group for group in one.groups}
+    groups.update((group.name, group) for group in other.groups)
+    return QueueMeasure(
+        one.family,
+        one.queue,
+        one.shard,
+        ready=one.ready + other.ready,
+        leased=one.leased + other.leased,
+        delayed=one.delayed + other.delayed,
+        dead=one.dead + other.dead,
+        claimed=one.claimed + other.claimed,
+        kept=one.kept + other.kept,
+        first_ms=min(firsts, default=None),
+        groups=list(groups.values()),
+        changes=one.changes,
+    )
+
+
+async def _answer(broker: Broker, op: MeasureQueues) -> Any:
+    given: Any = broker.store.run(op)
+    if not isinstance(given, Pending):
+        return given
+    told: asyncio.Future[None] = broker.loop.create_future()
+    given.then(lambda result: _wake(told), lambda error: _wake(told))
+    await told
+    return given.value()
+
+
+def _wake(told: asyncio.Future[None]) -> None:
+    if not told.done():  # whoever asked may be gone
+        told.set_result(None)

@@ -1,0 +1,140 @@
+"""Who takes tasks: the session of each client.
+
+Called by   connection.py and tarantool_connection.py (for their dialects), broker.py (a client is
+            gone, a second has passed).
+Calls       the store: JoinSession, LeaveSession, LeaveSessions.
+
+A client is of no session until it needs one. Then it gets one of its own, or joins another's; and
+each time that it joins, it leaves once. Nobody waits for the store to know of a new session: what
+is asked later takes effect later.
+
+    of(client)            first take        16 random bytes, joined
+    join(client, name)    identify          that session; the one before is left
+    leave(client)         it is gone        its tasks come back, at once or after `session-ttr`
+
+Not here: what becomes of tasks whose session ends (the store), how sessions look (dialects/).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from os import urandom
+from typing import Any, Protocol
+
+from quinque.errors import QuinqueError
+from quinque.model.ops import Op
+from quinque.model.tube_ops import JoinSession, LeaveSession, LeaveSessions
+from quinque.server.config import Config
+from quinque.stores.pending import Pending, after
+
+log = logging.getLogger("quinque.server")
+
+# A session that a broker makes is as long as a UUID, and is shown as one. One of that length that
+# nobody is of cannot be meant for a new one, as any other text can.
+MADE_BYTES = 16
+
+
+class Member(Protocol):
+    """What is known here of a client. Its session is empty as long as it has none."""
+
+    session: bytes
+
+    @property
+    def is_gone(self) -> bool: ...
+
+
+class Sessions:
+    def __init__(
+        self,
+        run: Callable[[Any], Any],
+        config: Config,
+        on_told: Callable[[], None],
+        random_bytes: Callable[[int], bytes] = urandom,
+    ) -> None:
+        self._run = run
+        self._config = config
+        self._on_told = on_told  # what came back may be for somebody who waits
+        self._random_bytes = random_bytes
+        self._unknown: set[bytes] = set()  # of which the store could not be told yet
+        self._unleft: list[bytes] = []  # whose end it could not be told yet
+
+    def of(self, member: Member) -> bytes:
+        """The client's session, which is a new one if it had none."""
+        session = member.session
+        if session and not self._unknown:
+            return session
+        if not session:
+            session = member.session = self._random_bytes(MADE_BYTES)
+        elif session not in self._unknown:
+            return session
+        self._unknown.discard(session)
+        self._tell(JoinSession(session, is_new=True), lambda: self._unknown.add(session))
+        return session
+
+    def join(self, member: Member, session: bytes) -> Any:
+        """The client is of that session, and has left the one before. None, or a Pending of it.
+
+        Raises NoSession when it is 16 bytes and nobody is of it, nor is it kept.
+        """
+        if session == member.session:
+            self.of(member)
+            return None
+        is_new = len(session) != MADE_BYTES
+        joined = self._run(JoinSession(session, is_new))
+        return after(joined, lambda _: self._move(member, session))
+
+    def leave(self, member: Member) -> None:
+        """The client is of no session any more."""
+        session, member.session = member.session, b""
+        if session:
+            self._unknown.discard(session)
+            self._leave(session)
+
+    def leave_earlier_ones(self) -> None:
+        """Of the sessions that the store was opened with, nobody is."""
+        self._tell(LeaveSessions(self._keep_ms()), _do_nothing)
+
+    def each_second(self) -> None:
+        """What the store could not be told is told again."""
+        unleft, self._unleft = self._unleft, []
+        for session in unleft:
+            self._leave(session)
+
+    def _move(self, member: Member, session: bytes) -> None:
+        if member.is_gone:  # since it asked
+            self._leave(session)
+        else:
+            self.leave(member)
+            member.session = session
+
+    def _leave(self, session: bytes) -> None:
+        op = LeaveSession(session, self._keep_ms())
+        self._tell(op, lambda: self._unleft.append(session))
+
+    def _keep_ms(self) -> int:
+        return round(self._config.session_ttr * 1000)
+
+    def _tell(self, op: Op, failed: Callable[[], None]) -> None:
+        """The store is told, and not waited for."""
+
+        def succeed(result: Any) -> None:
+            self._on_told()
+
+        def fail(error: QuinqueError) -> None:
+            log.warning("the store could not be told of a session: %s", error)
+            failed()
+
+        try:
+            told = self._run(op)
+        except QuinqueError as error:
+            fail(error)
+            return
+        if isinstance(told, Pending):
+            told.then(succeed, fail)
+        else:
+            succeed(told)
+
+
+def _do_nothing() -> None:
+    """Nothing can be done about it."""

@@ -1,0 +1,302 @@
+"""Calls of Tarantool's functions: each its operation and its reply, now or later.
+
+Called by   tarantool_requests.py, for each call, or for several that are one operation.
+Calls       dialects/tarantool.py (parse, reply), the store (run), waiters.py, users.py.
+
+The order of checks is that of RESP: is there such a function, is the client someone, may that user
+do this to that tube.
+
+Not here: requests that are no calls, and which calls are alike (tarantool_requests.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final
+
+from quinque.dialects.command import Command, Wait
+from quinque.dialects.tarantool import body_of, find_call, values_of
+from quinque.dialects.tarantool_args import LUA, unpacked
+from quinque.dialects.tarantool_errors import described
+from quinque.dialects.tarantool_tasks import task_bodies
+from quinque.dialects.tarantool_verbs import Call, Join, Known, Request
+from quinque.errors import (
+    BadTuple,
+    LimitReached,
+    NoAuth,
+    NotDefined,
+    NoTube,
+    QuinqueError,
+    printable,
+)
+from quinque.server.giving_back import giving_back
+from quinque.server.together import FOR_ALL
+from quinque.server.waiters import is_something
+from quinque.stores.pending import Pending
+from quinque.wire import iproto
+from quinque.wire.iproto import Packet
+
+if TYPE_CHECKING:
+    from quinque.server.broker import Broker
+    from quinque.server.tarantool_connection import TarantoolConnection
+
+log = logging.getLogger("quinque.server")
+
+# Names of functions are kept by their bytes; those that are none are not kept.
+_CALLS_MOST: Final = 4096
+_NO_TUPLES: Final = b"\x81\x30\x90"
+
+
+class Asked:
+    """Requests that are one operation: the calls, and the row that counts them."""
+
+    __slots__ = ("call", "is_returned", "packets", "row", "started_ns", "is_forgiving")
+
+    def __init__(self, call: Call, row: Command, packets: Sequence[Packet]) -> None:
+        self.call = call
+        self.row = row
+        self.packets = packets
+        self.is_returned = True
+        self.is_forgiving = False
+        self.started_ns = perf_counter_ns()
+
+
+class TarantoolCalls:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._run = broker.store.run
+        self._calls: dict[bytes, tuple[Call, Command]] = {}
+
+    def find(self, packed_name: bytes) -> tuple[Call, Command]:
+        """The function and its row, by its name as it was sent. Raises NotDefined."""
+        found = self._calls.get(packed_name)
+        if found is not None:
+            return found
+        name = unpacked(packed_name) if packed_name else b""
+        if not isinstance(name, bytes):
+            raise BadTuple(LUA, "the name of a function is a string")
+        call = find_call(name)
+        word, _, subword = call.verb.command.partition("|")
+        row: Command | None = self._broker.dispatch.commands.get(word)
+        if row is not None and subword:
+            row = (row.subcommands or {}).get(subword.encode())
+        if row is None:
+            raise NotDefined(name)
+        if len(self._calls) >= _CALLS_MOST:
+            self._calls.clear()
+        self._calls[packed_name] = call, row
+        return call, row
+
+    def call(self, client: TarantoolConnection, asked: Asked) -> None:
+        """Run calls that are one operation, or one by one if that cannot be."""
+        call, row = asked.call, asked.row
+        first = asked.packets[0]
+        try:
+            self._check(client, row, (call.tube,) if call.tube else ())
+            request = call.verb.parse(call, first.args, client)
+            if len(asked.packets) > 1:
+                assert call.verb.gather is not None
+                call.verb.gather(request, [packet.args for packet in asked.packets])
+            elif not call.tube and hasattr(request, "queue"):
+                self._check(client, row, (request.queue,))
+            self._perform(client, asked, request)
+        except QuinqueError as error:
+            self._refuse_or_split(client, asked, error)
+        except Exception:
+            log.exception("a bug, in %s", printable(call.function))
+            for packet in asked.packets:
+                text = "internal error; the broker's log has the details"
+                client.send(iproto.error_reply(packet.sync, LUA, text))
+        spent_ns = perf_counter_ns() - asked.started_ns
+        row.calls += len(asked.packets)
+        row.spent_ns += spent_ns
+        client.last_command = row
+        if spent_ns > self._broker.slow_ns:
+            self._broker.note_slow(client, row, [row.name.encode(), call.tube], spent_ns)
+
+    def _check(self, client: TarantoolConnection, row: Command, tubes: Sequence[bytes]) -> None:
+        """The client is somebody who may do that. Raises NoAuth, NoPermission."""
+        if client.user is None:
+            raise NoAuth
+        if not client.user.is_unlimited:
+            client.user.check(row.name, row.group, row.right, tubes)
+
+    def _perform(self, client: TarantoolConnection, asked: Asked, request: Request) -> None:
+        if isinstance(request, Known):
+            self._reply(client, asked, asked.packets[0], request.values)
+            return
+        if isinstance(request, Join):
+            result = self._broker.sessions.join(client, request.session)
+        else:
+            if isinstance(request, Wait):
+                self._broker.serve_first(request.queues)
+            result = self._run(request.op if isinstance(request, Wait) else request)
+        if not isinstance(result, Pending):
+            self._answer(client, asked, request, result)
+        elif self._waits_ahead(asked, request):
+            # In line from here on: others who come meanwhile stand behind, and what is told
+            # meanwhile is heard.
+            self._wait(client, asked, asked.packets[0], request, result)
+        else:
+            self._ask(client, asked, request, result)
+
+    def _waits_ahead(self, asked: Asked, request: Request) -> bool:
+        return (
+            isinstance(request, Wait)
+            and request.timeout_ms > 0
+            and len(asked.packets) == 1
+            and self._has_room()
+        )
+
+    def _ask(
+        self, client: TarantoolConnection, asked: Asked, request: Any, pending: Pending
+    ) -> None:
+        """The calls are answered when the store has answered."""
+        client.asking += 1
+        client.is_joining |= isinstance(request, Join)
+
+        def settle(go_on: Callable[[], None]) -> None:
+            client.asking -= 1
+            if isinstance(request, Join):
+                client.is_joining = False
+            try:
+                go_on()
+            except QuinqueError as error:
+                self._refuse_or_split(client, asked, error)
+            client.broker.turn.add(client)
+
+        def answer(result: Any) -> None:
+            if client.is_gone:
+                client.asking -= 1
+                self._give_back(request, result)
+            else:
+                settle(partial(self._answer, client, asked, request, result))
+
+        def refuse(error: QuinqueError) -> None:
+            settle(partial(self._refuse_or_split, client, asked, error))
+
+        pending.then(answer, refuse)
+
+    def _give_back(self, request: Any, result: Any) -> None:
+        """What came for a client that was gone by then goes back."""
+        op = request.op if isinstance(request, Wait) else request
+        back = giving_back(op, result if isinstance(result, list) else ())
+        if back is not None:
+            self._run(back)
+
+    def _answer(self, client: TarantoolConnection, asked: Asked, request: Any, result: Any) -> None:
+        """Reply to the calls, each with its item; those for which there is none wait, or are told
+        so."""
+        if isinstance(request, Join):
+            client.move_waits()
+        packets = asked.packets
+        if len(packets) == 1:
+            if isinstance(request, Wait) and request.timeout_ms and not is_something(result):
+                self._wait(client, asked, packets[0], request)
+            else:
+                values = values_of(asked.call, request, result, client)
+                self._reply(client, asked, packets[0], values)
+            return
+        answered = len(result)
+        if any(item is None for item in result):
+            self._answer_each(client, asked, request, result)
+        else:
+            replies = iproto.replies(packets[:answered], task_bodies(result))
+            client.send_all(replies, is_write=asked.row.right == "write")
+        # Less than was asked for may be a matter of size.
+        for packet in packets[answered:]:
+            self._again(client, asked, packet)
+
+    def _answer_each(
+        self, client: TarantoolConnection, asked: Asked, request: Any, result: Any
+    ) -> None:
+        """Reply to calls of which some have nothing to reply with."""
+        reply_each = asked.call.verb.reply_each
+        assert reply_each is not None, "what is gathered has a reply for each"
+        for packet, item in zip(asked.packets, result, strict=False):
+            try:
+                self._reply(client, asked, packet, reply_each(request, item))
+            except QuinqueError as error:
+                self.refuse(client, packet.sync, error, asked)
+
+    def _again(self, client: TarantoolConnection, asked: Asked, packet: Packet) -> None:
+        """Run one of several calls by itself."""
+        alone = Asked(asked.call, asked.row, [packet])
+        try:
+            self._perform(client, alone, asked.call.verb.parse(asked.call, packet.args, client))
+        except QuinqueError as error:
+            self.refuse(client, packet.sync, error, alone)
+
+    def _wait(
+        self,
+        client: TarantoolConnection,
+        asked: Asked,
+        packet: Packet,
+        request: Any,
+        pending: Pending | None = None,
+    ) -> None:
+        if not self._has_room():
+            most = self._broker.config.max_blocked_clients
+            raise LimitReached(f"{most} requests are waiting already (max-blocked-clients)")
+        waiters = self._broker.waiters
+
+        def answer(result: Any) -> None:
+            client.end_waiting(number)
+            try:
+                values = values_of(asked.call, request, result, client)
+                self._reply(client, asked, packet, values)
+            except QuinqueError as error:
+                self.refuse(client, packet.sync, error, asked)
+
+        def refuse(error: QuinqueError) -> None:
+            client.end_waiting(number)
+            self.refuse(client, packet.sync, error, asked)
+
+        waiting = waiters.add(request, answer, refuse)
+        number = client.add_waiting(waiting)
+        if pending is not None:
+            waiters.expect(waiting, pending)
+
+    def _has_room(self) -> bool:
+        """Whether one more may wait."""
+        return self._broker.waiters.count < self._broker.config.max_blocked_clients
+
+    # -- replies ------------------------------------------------------------------------------
+
+    def _reply(
+        self, client: TarantoolConnection, asked: Asked, packet: Packet, values: list[bytes]
+    ) -> None:
+        body = body_of(values if asked.is_returned else [], as_tuples=packet.kind == iproto.CALL_16)
+        client.send(iproto.reply(packet.sync, body), is_write=asked.row.right == "write")
+
+    def _refuse_or_split(
+        self, client: TarantoolConnection, asked: Asked, error: QuinqueError
+    ) -> None:
+        """One call is refused; of several, each is run by itself: it may be the fault of one."""
+        is_for_each = len(asked.packets) == 1 or isinstance(error, FOR_ALL)
+        for packet in asked.packets:
+            if is_for_each:
+                self.refuse(client, packet.sync, error, asked)
+            else:
+                self._again(client, asked, packet)
+
+    def refuse(
+        self,
+        client: TarantoolConnection,
+        sync: int,
+        error: QuinqueError,
+        asked: Asked | None = None,
+    ) -> None:
+        if asked is not None:
+            if asked.is_forgiving and isinstance(error, NoTube):
+                client.send(iproto.reply(sync, _NO_TUPLES))
+                return
+            asked.row.failed_calls += 1
+        self._broker.stats.errors[error.code] += 1
+        function = asked.call.function if asked is not None else b""
+        client.send(iproto.error_reply(sync, *described(error, function)))
+        if error.closes:
+            client.close()

@@ -1,0 +1,215 @@
+"""One client that speaks Tarantool's protocol: packets in, replies out as requests finish.
+
+Called by   the event loop.
+Calls       wire/iproto.py, tarantool_requests.py, turn.py.
+
+A request that waits, or that the store has not answered, holds up none of those behind it: each
+reply says which request it is for. What does hold the client is that it does not read its replies,
+that it is about to be of another session, or a pause. Then its further requests wait in line, and
+soon it is not read from any more.
+
+Not here: what a request does (tarantool_requests.py), what clients of every protocol have
+(client.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from os import urandom
+from time import monotonic
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from quinque.dialects.tarantool_errors import described
+from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.server import config_commands
+from quinque.server.client import HELD_MOST_BYTES, REPLIES_MOST_BYTES, Client
+from quinque.server.waiters import Waiting
+from quinque.wire.iproto import (
+    SALT_BYTES,
+    Packet,
+    PacketLimits,
+    PacketReader,
+    error_reply,
+    greeting,
+    sync_of,
+)
+
+if TYPE_CHECKING:
+    from quinque.server.broker import Broker
+    from quinque.server.tarantool_requests import TarantoolRequests
+
+_SERVER_UUID = str(uuid4())  # of this run: nothing is known here by it
+
+
+class TarantoolConnection(Client):
+    def __init__(self, broker: Broker, requests: TarantoolRequests) -> None:
+        super().__init__(broker)
+        self.protocol = 0
+        self.salt = urandom(SALT_BYTES)
+        self.asking = 0  # how many requests the store has not answered
+        self.is_joining = False  # a session; whose are the tasks that it takes is not known yet
+        self._requests = requests
+        self._reader = PacketReader(PacketLimits())
+        self._waitings: dict[int, Waiting] = {}
+        self._last_waiting = 0
+        self._in_line: list[Packet] = []
+        self._in_line_bytes = 0
+
+    # -- the event loop calls these -----------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.out.append(greeting(_SERVER_UUID, self.salt))
+        super().connection_made(transport)
+        self.broker.turn.add(self)
+
+    def read_limits(self) -> None:
+        config = self.broker.config
+        self._reader.set_limits(
+            PacketLimits(config.max_args, config.max_arg_size, config.query_buffer_limit)
+        )
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_closing:
+            return
+        self.broker.stats.input_bytes += len(data)
+        self.active_s = monotonic()
+        packets = self._reader.feed(data)
+        if self._in_line:
+            self._put_in_line(packets)
+        else:
+            self._run(packets)
+        if self._is_finished:
+            self.broker.turn.add(self)
+
+    def eof_received(self) -> bool:
+        """The client says no more. It gets the replies to what it said; if it waits, it is gone."""
+        self._is_over = True
+        if self._waitings:
+            return False
+        self.broker.turn.add(self)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closing = True
+        self._transport = None
+        self._in_line.clear()
+        self.broker.farewell(self)
+        self._waitings.clear()
+
+    # -- what holds a client ------------------------------------------------------------------
+
+    @property
+    def is_held(self) -> bool:
+        return (
+            self._is_stuffed
+            or self._is_closing
+            or self.is_joining
+            or self.out_bytes > REPLIES_MOST_BYTES
+        )
+
+    def _run(self, packets: list[Packet]) -> None:
+        """The requests are under way, or wait in line."""
+        at, count = 0, len(packets)
+        broker, requests = self.broker, self._requests
+        while at < count:
+            is_paused = broker.pause_mode and broker.must_pause(self, requests.row_of(packets[at]))
+            if is_paused or self.is_held:
+                self._put_in_line(packets[at:])
+                return
+            at = requests.execute(self, packets, at)
+
+    def _put_in_line(self, packets: list[Packet]) -> None:
+        self._in_line += packets
+        self._in_line_bytes += sum(packet.size_bytes for packet in packets)
+        if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+
+    def go_on(self) -> None:
+        if self.is_held or not self._in_line:
+            return
+        packets, self._in_line = self._in_line, []
+        self._in_line_bytes = 0
+        if self._transport is not None:
+            self._transport.resume_reading()
+        self._run(packets)
+
+    def waits(self) -> list[Waiting]:
+        return list(self._waitings.values())
+
+    def add_waiting(self, waiting: Waiting) -> int:
+        """The client waits for one thing more; the number by which that ends."""
+        self._last_waiting += 1
+        self._waitings[self._last_waiting] = waiting
+        return self._last_waiting
+
+    def end_waiting(self, number: int) -> None:
+        self._waitings.pop(number, None)
+
+    def move_waits(self) -> None:
+        """What the client waits for is for the session that it is of now."""
+        for waiting in self._waitings.values():
+            if hasattr(waiting.wait.op, "session"):
+                waiting.wait.op.session = self.session
+
+    @property
+    def _is_finished(self) -> bool:
+        """Whether the client has said all that it will, and all of that has been answered."""
+        is_ending = self._is_over or self._reader.broken is not None
+        return is_ending and not self._in_line and not self.asking
+
+    # -- replies ------------------------------------------------------------------------------
+
+    def send(self, reply: bytes, *, is_write: bool = False) -> None:
+        """The reply goes out when the turn ends."""
+        if not self.out:
+            self.broker.turn.add(self)
+        if is_write and self._first_write < 0:
+            self._first_write = len(self.out)
+        self.out.append(reply)
+        self.out_bytes += len(reply)
+
+    def send_all(self, replies: list[bytes], *, is_write: bool) -> None:
+        """The replies go out when the turn ends."""
+        if not self.out:
+            self.broker.turn.add(self)
+        if is_write and self._first_write < 0:
+            self._first_write = len(self.out)
+        self.out += replies
+        self.out_bytes += sum(map(len, replies))
+
+    def send_error(self, error: QuinqueError) -> None:
+        """An error that is no request's own."""
+        self.send(error_reply(0, *described(error)))
+
+    def flush(self) -> None:
+        if self._is_finished and not self._is_closing:
+            if self._reader.broken is not None:
+                self.send_error(self._reader.broken)
+            self._is_closing = True
+        is_silent = not self.out
+        self.write_out()
+        if self._is_closing:
+            if is_silent and self._transport is not None:
+                self._transport.close()
+        elif self._in_line:
+            self.broker.loop.call_soon(self.go_on)
+
+    def fail_writes(self, failure: StoreUnavailable) -> None:
+        if self._first_write >= 0:
+            number, text = described(failure)
+            lost = self.out[self._first_write :]
+            self.out[self._first_write :] = [
+                error_reply(sync_of(reply), number, text) for reply in lost
+            ]
+            self.close()
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._reader.buffered_bytes + self._in_line_bytes
+
+    # -- what a dialect may know of a connection ----------------------------------------------
+
+    def keep_sessions(self, keep_s: str) -> None:
+        config_commands.set_live(self.broker.config, [(b"session-ttr", keep_s.encode())])
+        self.broker.read_live_settings()

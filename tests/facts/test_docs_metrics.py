@@ -1,0 +1,34 @@
+"""Facts about docs/metrics.md: its table is that of the code, and so are its numbers."""
+
+from __future__ import annotations
+
+from quinque.server.measuring import GROUPS_MOST, QUEUES_MOST
+from quinque.server.metrics import METRICS
+from tests.facts.pages import text_of
+from tests.facts.repository import ROOT
+
+PAGE = text_of(ROOT / "docs" / "metrics.md")
+
+
+# When this fails, put the right side between the two markers.
+
+
+def test_the_table_of_metrics_is_that_of_the_code() -> None:
+    begin = "<!-- metrics -->\n"
+
+    assert PAGE[PAGE.index(begin) + len(begin) : PAGE.index("<!-- /metrics -->")] == metrics_table()
+
+
+def test_how_many_are_told_of_is_as_the_code_has_it() -> None:
+    assert f"the {QUEUES_MOST:,} queues" in PAGE
+    assert f"{GROUPS_MOST} groups" in PAGE
+
+
+def metrics_table() -> str:
+    """All metrics as a Markdown table."""
+    rows = ["| metric | kind | labels | stores | meaning |", "|---|---|---|---|---|"]
+    for metric in METRICS:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        cells = [f"`{metric.name}`", metric.kind, labels, metric.where, metric.help]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"

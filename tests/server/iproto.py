@@ -1,0 +1,123 @@
+"""A plain client of Tarantool's protocol: sends packets, reads one reply at a time.
+
+Called by   tests of a broker's Tarantool port.
+Calls       nothing of the package, so that a mistake in quinque.wire cannot hide itself.
+
+Not here: real clients (tests/clients/tarantool_clients.py).
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import msgpack
+
+from tests.server.broker import RunningBroker
+from tests.server.resp import TIMEOUT_S
+
+LISTEN = ("--tarantool-listen", "127.0.0.1:0")
+SELECT, CALL_16, AUTH, EVAL, CALL, PING, ID, WATCH = 1, 6, 7, 8, 10, 0x40, 0x49, 0x4A
+
+_CONNECT_TO = re.compile(r"clients of Tarantool's queue connect to ([^\s,]+)")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply: which request it is for, 0 or the number of an error, and its body."""
+
+    sync: int
+    error: int
+    body: dict[int, Any]
+
+    @property
+    def text(self) -> str:
+        return str(self.body[0x31])
+
+
+def tarantool_address(broker: RunningBroker) -> str:
+    """Where the broker speaks Tarantool's protocol since it was last started."""
+    return [found[1] for line in broker.log if (found := _CONNECT_TO.search(line))][-1]
+
+
+def tarantool_port(broker: RunningBroker) -> int:
+    return int(tarantool_address(broker).rpartition(":")[2])
+
+
+def packet(kind: int, sync: int, body: dict[int, Any] | None = None) -> bytes:
+    header: bytes = msgpack.packb({0: kind, 1: sync})
+    rest: bytes = b"" if body is None else msgpack.packb(body)
+    return b"\xce" + (len(header) + len(rest)).to_bytes(4, "big") + header + rest
+
+
+def call(sync: int, function: str | bytes, *args: Any) -> bytes:
+    return packet(CALL, sync, {0x22: function, 0x21: args})
+
+
+class IprotoClient:
+    """One connection, whose greeting has been read. Use it in a `with`, or close it."""
+
+    def __init__(self, broker: RunningBroker) -> None:
+        self.sock = socket.create_connection(("127.0.0.1", tarantool_port(broker)))
+        self.sock.settimeout(TIMEOUT_S)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._unread = b""
+        self.greeting = self._take(128)
+
+    def send(self, *packets: bytes) -> None:
+        self.sock.sendall(b"".join(packets))
+
+    def ask(self, request: bytes) -> Reply:
+        self.send(request)
+        return self.read()
+
+    def told(self, function: str | bytes, *args: Any) -> Any:
+        """What a function gives; its error, as a Reply, if it gives one."""
+        reply = self.ask(call(1, function, *args))
+        return reply if reply.error else reply.body[0x30]
+
+    def read(self) -> Reply:
+        """Exactly one reply. Raises EOFError when the broker has closed."""
+        first = self._take(5)
+        assert first[:1] == b"\xce"
+        unpacker = msgpack.Unpacker(strict_map_key=False)
+        unpacker.feed(self._take(int.from_bytes(first[1:], "big")))
+        header, body = unpacker.unpack(), unpacker.unpack()
+        assert header[5] == 1
+        assert (header[0] == 0) == (0x31 not in body)
+        return Reply(header[1], header[0] & 0x7FFF, body)
+
+    def read_to_end(self) -> list[Reply]:
+        """All replies until the broker has closed."""
+        replies = []
+        try:
+            while True:
+                replies.append(self.read())
+        except (EOFError, ConnectionResetError):
+            return replies
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def __enter__(self) -> IprotoClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _take(self, count: int) -> bytes:
+        while len(self._unread) < count:
+            data = self.sock.recv(1 << 16)
+            if not data:
+                raise EOFError
+            self._unread += data
+        taken, self._unread = self._unread[:count], self._unread[count:]
+        return taken
