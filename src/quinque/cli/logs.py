@@ -1,0 +1,59 @@
+"""The log of a broker: lines on stderr, as text or as JSON.
+
+Called by   serve.py.
+Calls       nothing.
+
+    {"ts": 1767225600.123, "level": "info", "logger": "quinque", "msg": "stopping"}
+
+What a call gives as `extra` is among the fields, and so is the traceback of an error, as `error`.
+The event loop and the HTTP server write to the same log, so that each of its lines has one shape.
+
+Not here: what is logged (whoever it happens to).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from typing import Final
+
+from quinque.server.config import Config
+
+# Those of others, and from which level on: their everyday news nobody needs, and that a request was
+# no HTTP is the news of whoever sent it.
+_OTHERS: Final = {"asyncio": logging.WARNING, "uvicorn.error": logging.ERROR}
+_KNOWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
+_NOT_FIELDS: Final = frozenset({"color_message", "taskName"})  # uvicorn's; Python 3.12's
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "ts": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+        }
+        for name, value in record.__dict__.items():
+            if name not in _KNOWN and name not in _NOT_FIELDS:
+                line.setdefault(name, value)
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        # What JSON has no word for is shown as Python would.
+        return json.dumps(line, default=repr)
+
+
+def start_logging(config: Config) -> None:
+    """The log goes to stderr, in the shape and from the level that are set."""
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter(f"%(asctime)s [{os.getpid()}] %(levelname)s %(message)s")
+    handler.setFormatter(JsonLines() if config.log_json else text)
+    root = logging.getLogger("quinque")
+    root.setLevel(config.log_level.upper())
+    for name, level in _OTHERS.items():
+        logging.getLogger(name).setLevel(level)
+    for logger in (root, *map(logging.getLogger, _OTHERS)):
+        logger.handlers[:] = [handler]
+        logger.propagate = False

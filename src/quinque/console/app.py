@@ -1,0 +1,49 @@
+"""The paths of the HTTP port, and what each answers.
+
+Called by   cli/http_port.py (makes it), port.py (serves it).
+Calls       exposition.py.
+
+    GET /metrics   200, metrics for Prometheus
+    GET /livez     200: who answers, runs
+    GET /readyz    200, or 503 and a reason, as JSON
+
+Not here: sockets (port.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from quinque.console.exposition import CONTENT_TYPE, Page
+
+_NOT_KEPT: Final = {"Cache-Control": "no-store"}
+
+
+def make_app(page: Page, trouble: Callable[[], str]) -> Starlette:
+    """The application. `trouble` tells why the broker is not ready; empty when it is."""
+
+    async def metrics(request: Request) -> Response:
+        return Response(await page.text(), headers=_NOT_KEPT, media_type=CONTENT_TYPE)
+
+    async def livez(request: Request) -> Response:
+        return JSONResponse({"alive": True}, headers=_NOT_KEPT)
+
+    async def readyz(request: Request) -> Response:
+        reason = trouble()
+        if reason:
+            return JSONResponse({"ready": False, "reason": reason}, 503, _NOT_KEPT)
+        return JSONResponse({"ready": True}, headers=_NOT_KEPT)
+
+    return Starlette(
+        routes=[
+            Route("/metrics", metrics),
+            Route("/livez", livez),
+            Route("/readyz", readyz),
+        ]
+    )

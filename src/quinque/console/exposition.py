@@ -1,0 +1,106 @@
+"""Metrics as text that Prometheus reads.
+
+Called by   app.py, for each scrape.
+Calls       prometheus_client, which knows the format.
+
+Text is made a few hundred lines at a time, and others have their turn in between: ten thousand
+lines are a tenth of a second. What was made is good for a second, for everybody who asks.
+
+Not here: which metrics there are (server/metrics.py), HTTP (app.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from time import monotonic
+from typing import Any, Final
+
+from prometheus_client import generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from quinque.stats.metric import Buckets, Metric, Sample
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_FRESH_S: Final = 1.0
+_LINES_AT_ONCE: Final = 100  # which take about a millisecond
+
+
+class Page:
+    """The page of all metrics. `measure` gives what the rows read from."""
+
+    def __init__(self, table: Sequence[Metric], measure: Callable[[], Awaitable[Any]]) -> None:
+        self._table = table
+        self._measure = measure
+        self._text = b""
+        self._made_s = -_FRESH_S
+        self._making: asyncio.Task[bytes] | None = None
+
+    async def text(self) -> bytes:
+        """The page, at most a second old. It is made once for all who ask meanwhile."""
+        if self._making is None:
+            if monotonic() - self._made_s < _FRESH_S:
+                return self._text
+            self._making = asyncio.get_running_loop().create_task(self._make())
+        # Whoever goes away does not take the page from the others.
+        return await asyncio.shield(self._making)
+
+    async def _make(self) -> bytes:
+        try:
+            found = await self._measure()
+            parts: list[bytes] = []
+            for metric in self._table:
+                parts += [part async for part in _parts(metric, found)]
+            self._text, self._made_s = b"".join(parts), monotonic()
+            return self._text
+        finally:
+            self._making = None
+
+
+class _Only(Collector):
+    """One family of samples, in the shape that generate_latest() takes."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+
+    def collect(self) -> Iterable[Family]:
+        return [self._family]
+
+
+async def _parts(metric: Metric, found: Any) -> AsyncIterator[bytes]:
+    """The metric's text, piece by piece."""
+    samples: Iterator[Sample] = iter(metric.read(found))
+    is_first = True
+    while some := list(islice(samples, _LINES_AT_ONCE)):
+        text = generate_latest(_Only(_family(metric, some)))
+        # What the metric is stands before its first sample only.
+        yield text if is_first else _without_head(text)
+        is_first = False
+        await asyncio.sleep(0)
+
+
+def _family(metric: Metric, samples: Sequence[Sample]) -> Family:
+    if metric.kind == "histogram":
+        histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+        for labels, value in samples:
+            assert isinstance(value, Buckets)
+            bounds = [(f"{bound:.6g}", count) for bound, count in value.bounds]
+            histogram.add_metric(labels, [*bounds, ("+Inf", value.size)], value.total)
+        return histogram
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family = kind(metric.name, metric.help, labels=metric.labels)
+    for labels, value in samples:
+        assert not isinstance(value, Buckets)
+        family.add_metric(labels, value)
+    return family
+
+
+def _without_head(text: bytes) -> bytes:
+    return text.split(b"\n", 2)[2]

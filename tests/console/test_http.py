@@ -1,0 +1,208 @@
+"""The HTTP port of a broker: metrics that Prometheus reads, probes that say what is wrong."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+from quinque.cli import http_port
+from quinque.errors import BadSetting
+from quinque.server.measuring import QUEUES_MOST
+from quinque.server.metrics import METRICS
+from tests.console.scrapes import HTTP, families, probe, scrape, url_of
+from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker
+from tests.server.resp import Client
+from tests.servers import stores
+from tests.servers.patience import wait_until
+from tests.servers.redis_server import RedisServer
+
+KINDS = [kind for kind in stores.ALL if kind != "cluster"]
+TABLE = {metric.name: metric for metric in METRICS}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningBroker]:
+    flags = stores.store_flags(request, request.param)
+    with start_broker(tmp_path_factory.mktemp("broker"), *HTTP, *flags) as running:
+        yield running
+
+
+def test_every_metric_is_of_the_table(broker: RunningBroker, client: Client, queue: str) -> None:
+    client.call("ADDJOB", queue, "body", 0)
+
+    for family in families(broker):
+        name = family.name + ("_total" if family.type == "counter" else "")
+        assert family.type == TABLE[name].kind
+        assert family.documentation == TABLE[name].help
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == set(TABLE[name].labels)
+
+
+def test_what_becomes_of_jobs_is_told(broker: RunningBroker, client: Client, queue: str) -> None:
+    ids = [client.call("ADDJOB", queue, "body", 0) for _ in range(3)]
+    client.call("ADDJOB", queue, "body", 0, "DELAY", 100)
+    client.call("GETJOB", "COUNT", 3, "FROM", queue)
+    client.call("ACKJOB", ids[0])
+    client.call("NACK", ids[1])
+
+    def told() -> dict[str, float]:
+        return scrape(broker).of_queue(queue)
+
+    expected = {
+        "jobs quinque_messages ready": 1,
+        "jobs quinque_messages leased": 1,
+        "jobs quinque_messages delayed": 1,
+        "jobs quinque_messages_added_total": 4,
+        "jobs quinque_messages_delivered_total": 3,
+        "jobs quinque_messages_acked_total": 1,
+        "jobs quinque_messages_returned_total nacked": 1,
+    }
+    wait_until(lambda: told() == expected, "a page made after all that")
+
+
+def test_groups_of_a_feed_are_told(broker: RunningBroker, client: Client, queue: str) -> None:
+    client.call("QADD", queue, 60, "body")
+    client.call("QADD", queue, 60, "body")
+    client.call("QGET", queue, "group", "EX", 60)
+
+    expected = {
+        "events quinque_messages ready": 1,
+        "events quinque_messages leased": 1,
+        "events quinque_messages kept": 2,
+        "events quinque_group_messages group ready": 1,
+        "events quinque_group_messages group leased": 1,
+        "events quinque_messages_added_total": 2,
+        "events quinque_messages_delivered_total": 1,
+    }
+    wait_until(lambda: scrape(broker).of_queue(queue) == expected, "a page made after all that")
+
+
+def test_the_broker_tells_of_itself(broker: RunningBroker, client: Client) -> None:
+    client.call("PING")
+
+    def told() -> bool:
+        found = scrape(broker)
+        return (
+            found.value("quinque_clients", kind="resp2") == 1
+            and (found.value("quinque_commands_total", command="ping") or 0) > 0
+            and (found.value("quinque_memory_bytes") or 0) > 1 << 20
+            and found.value("quinque_store_up") == 1
+        )
+
+    wait_until(told, "a page that knows the client")
+
+
+def test_a_name_that_is_no_text_is_told(broker: RunningBroker, client: Client) -> None:
+    client.call("ADDJOB", b'\xff"\n', "body", 0)
+
+    wait_until(lambda: scrape(broker).of_queue('\\xff"\n'), "a page with the queue")
+
+
+def test_a_broker_that_works_is_alive_and_ready(broker: RunningBroker) -> None:
+    assert probe(broker, "/livez") == (200, {"alive": True})
+    assert probe(broker, "/readyz") == (200, {"ready": True})
+
+
+def test_what_is_not_there_is_not_found(broker: RunningBroker) -> None:
+    with pytest.raises(HTTPError, match="404"), urlopen(url_of(broker) + "/", timeout=30):
+        pass
+
+
+def test_a_broker_that_is_leaving_is_not_ready(broker: RunningBroker, client: Client) -> None:
+    client.call("CLUSTER", "LEAVING", "yes")
+    left = probe(broker, "/readyz")
+    client.call("CLUSTER", "LEAVING", "no")
+
+    assert left == (503, {"ready": False, "reason": "the broker is leaving"})
+
+
+def test_connections_that_ask_nothing_hurt_nobody(broker: RunningBroker, client: Client) -> None:
+    where = urlsplit(url_of(broker))
+    silent = [socket.create_connection((where.hostname, where.port or 0)) for _ in range(64)]
+    with socket.create_connection((where.hostname, where.port or 0), timeout=30) as one_more:
+        try:
+            refused = one_more.recv(1) == b""
+        except ConnectionResetError:
+            refused = True
+    answer = client.call("PING")
+    for sock in silent:
+        sock.close()
+
+    assert refused
+    assert answer == b"PONG"
+    wait_until(lambda: _is_served(broker), "room again")
+
+
+def _is_served(broker: RunningBroker) -> bool:
+    try:
+        return probe(broker, "/livez")[0] == 200
+    except OSError:
+        return False
+
+
+# -- a broker each --------------------------------------------------------------------------------
+
+
+def test_of_many_queues_the_largest_are_told(tmp_path: Path) -> None:
+    with start_broker(tmp_path, *HTTP, "--fsync", "no") as broker, broker.connect() as client:
+        for number in range(QUEUES_MOST + 5):
+            client.send("ADDJOB", f"q{number:04d}", "body", 0)
+        client.read_many(QUEUES_MOST + 5)
+        client.call("ADDJOB", "q0700", "body", 0)
+        found = scrape(broker)
+
+        assert found.value("quinque_queues_left_out") == 5
+        assert found.value("quinque_queues", family="jobs") == QUEUES_MOST + 5
+        assert found.of_queue("q0700")["jobs quinque_messages ready"] == 2
+        # It says so until it has ended, and it ends when its clients have what they asked for.
+        client.call("ADDJOB", "large", b"x" * (8 << 20), 0)
+        for _ in range(4):
+            client.send("QPEEK", "large", 1)
+        wait_until(lambda: _unsent_bytes(broker) > 0, "replies that nobody reads")
+        broker.signal(signal.SIGTERM)
+        stopping = (503, {"ready": False, "reason": "the broker is stopping"})
+        wait_until(lambda: probe(broker, "/readyz") == stopping, "it stops")
+
+
+def _unsent_bytes(broker: RunningBroker) -> int:
+    with broker.connect() as client:
+        lines = client.call("CLIENT", "LIST").decode().splitlines()
+    return max(int(line.partition(" omem=")[2].split()[0]) for line in lines)
+
+
+def test_a_broker_whose_redis_is_gone_is_not_ready(tmp_path: Path) -> None:
+    with RedisServer() as server, start_broker(tmp_path, *HTTP, "--store", server.url) as broker:
+        ready = probe(broker, "/readyz")
+        server.kill()
+        wait_until(lambda: probe(broker, "/readyz")[0] == 503, "it is not ready")
+
+        assert ready[0] == 200
+        assert "Redis has not answered" in probe(broker, "/readyz")[1]["reason"]
+        assert probe(broker, "/livez")[0] == 200
+        assert scrape(broker).value("quinque_store_up") == 0
+
+
+def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+
+        with pytest.raises(BrokerDidNotStart, match=f"http-listen {address}: Address already"):
+            start_broker(tmp_path, "--http-listen", address)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_port, "find_spec", lambda name: None)
+
+    with pytest.raises(BadSetting, match=r"starlette is missing: pip install 'quinque\[http\]'"):
+        http_port.HttpPort(None, ["127.0.0.1:0"])  # type: ignore[arg-type]
