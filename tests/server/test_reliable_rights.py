@@ -36,6 +36,7 @@ def test_queues_are_refused_by_name_wherever_they_stand(broker: RunningBroker) -
             ("RQ.INSPECT", "secret", 0, 1),
             ("RQ.INFO", "secret"),
             ("TYPE", "secret"),
+            ("QUEUES", "orders.1", "secret"),
             ("EXISTS", "orders.1", "secret"),
             ("DEL", "orders.1", "secret"),
             ("RENAME", "secret", "orders.1"),
@@ -45,6 +46,20 @@ def test_queues_are_refused_by_name_wherever_they_stand(broker: RunningBroker) -
         ):
             assert packer.call(*words) == NO_SECRET, words
         assert packer.call("RQ.POP", 10, "orders.1") == []
+
+
+def test_queues_tells_of_what_the_user_may_see(broker: RunningBroker) -> None:
+    with login(broker, "boss") as boss, login(broker, "packer") as packer:
+        boss.call("RQ.PUSH", "secret.counted", "x")
+        boss.call("RQ.PUSH", "orders.counted", "x", "y")
+
+        left_out, told = packer.call("QUEUES")
+        queues = [dict(zip(each[::2], each[1::2], strict=True)) for each in told]
+
+    assert left_out == 0
+    assert [(it[b"name"], it[b"ready"]) for it in queues if it[b"name"].endswith(b"counted")] == [
+        (b"orders.counted", 2)
+    ]
 
 
 def test_a_scan_tells_of_what_the_user_may_see(broker: RunningBroker) -> None:

@@ -57,7 +57,8 @@ class LateStore:
         self._store.on_ready = tell
 
     def run(self, op: Op) -> Any:
-        if isinstance(op, LookAtNode | SetNode | MeasureStore):  # what the node is called, the broker knows
+        # What the node is called, the broker knows; how the store is, it is told at once.
+        if isinstance(op, LookAtNode | SetNode | MeasureStore):
             return self._store.run(op)
         if not self._asked:
             self._loop.call_soon(self._carry_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -173,6 +174,22 @@ def test_damage_is_said_with_its_place_and_what_it_means_and_nothing_is_changed(
     assert contents(folder) == before
     with pytest.raises(JournalDamaged):
         EmbeddedStore(folder, clock=ManualClock())
+
+
+def test_programs_are_told_the_same_as_one_object(folder: Path) -> None:
+    damaged = batches(segments(folder)[1])[2]
+    flip(segments(folder)[1], damaged.end - 5)
+
+    code, said = check(folder, "--json")
+    told = json.loads(said)
+    assert (code, told["is_sound"], told["queues"]) == (1, False, 1)
+    assert [(it["segment"], it["at"]) for it in told["problems"]] == [(2, damaged.start)]
+    assert told["segments"][1]["state"] == "damaged"
+    code, said = check(folder, "--json", "--repair")
+    told = json.loads(said)
+    assert (code, told["is_sound"], len(told["repairs"])) == (0, True, 1)
+    code, said = check(folder / "none", "--json")
+    assert (code, json.loads(said.splitlines()[0])["exit_code"]) == (2, 2)
 
 
 def test_no_colours_are_written_where_nobody_sees_them(

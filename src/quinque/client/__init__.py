@@ -2,14 +2,21 @@
 
 aio/           for programs on an event loop; all is written here, once
 sync/          the same for programs with threads, made from aio/ by tools/make_sync
-               (each of the two has its own edge.py: sockets and waiting)
+               (each of the two has its own edge.py, sockets and waiting, and its own local.py,
+               a store in the process)
 calls.py       each operation as requests, and what the replies to them mean
 work_calls.py  the same for messages that are put, taken and looked at
+job_calls.py   the same for what only jobs have
 own_calls.py   the same for families whose ids are their own
+tube_calls.py  the same for tubes and their tasks
+codecs.py      values as bodies, and back
+checks.py      names and numbers of programs, refused as commands would
+spans.py       seconds of programs as milliseconds of operations
 link.py        what a connection says and hears
+opened.py      what a store in the process can be asked
 addresses.py   URLs of brokers
 
-Needs hiredis: pip install 'quinque[redis]', or 'quinque[spark]'.
+Brokers need hiredis: pip install 'quinque[redis]', or 'quinque[spark]'.
 """
 
 from __future__ import annotations

@@ -60,12 +60,20 @@ Request = Sequence[Word]
 
 class Call(NamedTuple):
     """`requests` of the operation, sent together; `result` of the replies to them, in order. An
-    error of the class `absent` is a reply that says None."""
+    error of the class `absent` is a reply that says None. `waiting` are the requests that are
+    answered as soon as there is something, or when so many milliseconds have passed. With
+    `is_of_session` they are asked on a connection that is of the client's session."""
 
     requests: Callable[[Any], list[Request]]
     result: Callable[[Any, list[Any]], Any]
-    is_safe: bool
+    is_safe: bool | Callable[[Any], bool]
     absent: type[QuinqueError] | None = None
+    waiting: Callable[[Any, int], list[Request]] | None = None
+    is_of_session: bool = False
+
+    def may_repeat(self, op: Op) -> bool:
+        """Whether a repeat of this operation does no harm."""
+        return self.is_safe if isinstance(self.is_safe, bool) else self.is_safe(op)
 
 
 def as_map(reply: Any) -> dict[bytes, Any]:
@@ -78,7 +86,11 @@ def asks(request: Callable[[Any], Request], result: Callable[[Any], Any], *, is_
     return Call(lambda op: [request(op)], lambda op, replies: result(replies[0]), is_safe)
 
 
-def fill_waiting(op: FillClaim, wait_ms: int) -> Request:
+def _fill_waiting(op: FillClaim, wait_ms: int) -> list[Request]:
+    return [_fill(op, wait_ms)]
+
+
+def _fill(op: FillClaim, wait_ms: int = 0) -> Request:
     """CLAIM.FILL, with a time to wait if there is one."""
     words = [*_held("CLAIM.FILL", op), "COUNT", op.count, "UNTIL", op.until_place]
     words += ["SEAL"] if op.seals else []
@@ -92,10 +104,6 @@ def _open(op: OpenClaims) -> Request:
         *("CLAIM.OPEN", op.queue, op.subscription, "FAMILY", op.family.name, *group),
         *("LEASE", op.lease_ms, "RELEASE", op.release_ms, *_shard(op)),
     ]
-
-
-def _fill(op: FillClaim) -> Request:
-    return fill_waiting(op, 0)
 
 
 def _read(op: ReadClaim) -> Request:
@@ -281,7 +289,7 @@ CALLS: Final[dict[type[Op], Call]] = {
     # The second time gives a newer epoch, and that is the one the caller gets.
     OpenClaims: asks(_open, _subscription, is_safe=True),
     # What the first time moved is in the claim and is told of; a sealed one takes no more.
-    FillClaim: asks(_fill, _claim, is_safe=True),
+    FillClaim: asks(_fill, _claim, is_safe=True)._replace(waiting=_fill_waiting),
     # One reading more is counted than there was. What a claim was cut to, it is cut to again.
     PlayClaim: asks(_play, _claim, is_safe=True),
     # Marks take the place of the same marks.

@@ -16,17 +16,21 @@ import hiredis
 Word = bytes | str | int
 Reply = hiredis.ReplyError  # an error reply; its text is the line after the minus sign
 
-READ_BYTES: Final = 1 << 18
+READ_BYTES: Final = 1 << 16
 CLOSED: Final = "the broker closed the connection"
 LATE: Final = "the broker did not answer in time"
 
 
 def packed(requests: Sequence[Sequence[Word]]) -> bytes:
     """The requests as they are sent."""
-    return b"".join(
-        hiredis.pack_command(tuple(words))  # type: ignore[arg-type]  # of any length
-        for words in requests
-    )
+    if len(requests) == 1:
+        return _packed(requests[0])
+    return b"".join([_packed(words) for words in requests])
+
+
+def _packed(words: Sequence[Word]) -> bytes:
+    data: bytes = hiredis.pack_command(tuple(words))  # type: ignore[arg-type]  # of any length
+    return data
 
 
 class Replies:

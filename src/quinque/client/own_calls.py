@@ -1,7 +1,7 @@
 """Operations on worklists whose ids are their own, as requests in RedisRQ's words and as WQ.*.
 
 Called by   broker.py, through CALLS; work_calls.py, for operations that all worklists have.
-Calls       calls.py for the shape of a row.
+Calls       calls.py for the shape of a row, tube_calls.py.
 
 Not here: the other families (work_calls.py), what a command takes (dialects/redisrq.py,
 workqueue.py, keys.py).
@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from quinque.client.calls import Call, Request, as_map, asks
+from quinque.client.tube_calls import CALLS as TUBE_CALLS
 from quinque.errors import BadArgument, EmptyKey
-from quinque.model.families import BY_NAME, ITEMS, RELIABLE, Family
+from quinque.model.families import BY_NAME, ITEMS, RELIABLE, TUBES, Family
 from quinque.model.ops import Op
 from quinque.model.own_ops import (
     RELIABLE_TERMS,
@@ -30,7 +31,7 @@ from quinque.model.work_ops import Add, LookAt, QueueView, ScanQueues, Take, Wor
 
 # Of one request: far from the most words that a broker takes, and enough to make few of them.
 _WORDS_MOST: Final = 1_000
-_TYPES: Final = {RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name}
+_TYPES: Final = {RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name, TUBES: TUBES.name}
 _FAMILIES: Final = {"RELIABLEQ": RELIABLE, **BY_NAME}
 _NO_LIMIT: Final = 1 << 62  # what ScanQueues has for none
 
@@ -47,23 +48,24 @@ def added(op: Add, replies: list[list[bytes]]) -> list[bytes]:
     return [id for ids in replies for id in ids]
 
 
-def take(op: Take) -> Request:
+def take(op: Take, wait_ms: int) -> Request:
     """RQ.POP or WQ.LEASE."""
+    block: Request = ["BLOCK", wait_ms] if wait_ms else []
     if op.patterns:
         raise BadArgument(f"queues of the family {op.family.name} are named, not matched")
     if op.family is RELIABLE:
         if len(op.queues) > 1 and not op.is_drained:
             raise BadArgument("RQ.POP drains one queue after the other")
-        return ["RQ.POP", "COUNT", op.count, *op.queues]
+        return ["RQ.POP", "COUNT", op.count, *block, *op.queues]
     if len(op.queues) != 1:
         raise BadArgument("WQ.LEASE is for one queue")
-    return ["WQ.LEASE", op.queues[0], op.lease_ms, "COUNT", op.count]
+    return ["WQ.LEASE", op.queues[0], op.lease_ms, "COUNT", op.count, *block]
 
 
 def taken(op: Take, reply: Any) -> list[WorkDelivery]:
     if op.family is RELIABLE:
-        return [WorkDelivery(queue, id, body, 0, 0) for queue, id, body in reply]
-    return [WorkDelivery(op.queues[0], id, body, 0, 0) for id, body in reply]
+        return [WorkDelivery(queue, id, body, 0, 0) for queue, id, body in reply or ()]
+    return [WorkDelivery(op.queues[0], id, body, 0, 0) for id, body in reply or ()]
 
 
 def look_at(op: LookAt) -> Request:
@@ -115,7 +117,7 @@ def _recovered(op: Recover, replies: list[Any]) -> list[WorkDelivery] | None:
     [reply] = replies
     if reply is None:
         return None
-    return [WorkDelivery(op.queue, id, body, 0, 0) for id, body in reply]
+    return [WorkDelivery(op.queue, id, body, 0, 0) for id, body in reply or ()]
 
 
 def _inspect(op: Inspect) -> Request:
@@ -129,7 +131,7 @@ def _inspected(op: Inspect, replies: list[Any]) -> list[Inspected] | None:
     if reply is None:
         return None
     if not op.is_leased:
-        return [Inspected(id, body, 0, 0) for id, body in reply]
+        return [Inspected(id, body, 0, 0) for id, body in reply or ()]
     return [Inspected(id, body, at_ms, deliveries) for id, body, at_ms, _, deliveries in reply]
 
 
@@ -184,4 +186,5 @@ CALLS: Final[dict[type[Op], Call]] = {
     # These change nothing.
     Inspect: Call(lambda op: [_inspect(op)], _inspected, is_safe=True, absent=EmptyKey),
     FindFamilies: Call(_find_families, _families, is_safe=True),
+    **TUBE_CALLS,
 }

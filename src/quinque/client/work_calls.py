@@ -15,11 +15,25 @@ from typing import Any, Final
 
 from quinque.client import own_calls
 from quinque.client.calls import Call, Request, as_map, asks
+from quinque.client.job_calls import queue_view
+from quinque.client.link import Word
 from quinque.errors import BadArgument, EmptyKey
 from quinque.model.families import EVENTS, JOBS, Family
 from quinque.model.limits import NEVER_MS
-from quinque.model.ops import Ack, Count, Delivery, GroupCount, Op, Put, QueueCount, Reserve
+from quinque.model.ops import (
+    Ack,
+    Count,
+    Delivery,
+    FindReady,
+    Flush,
+    GroupCount,
+    Op,
+    Put,
+    QueueCount,
+    Reserve,
+)
 from quinque.model.work_ops import (
+    PLAIN_TERMS,
     Add,
     Finish,
     LookAt,
@@ -27,6 +41,7 @@ from quinque.model.work_ops import (
     Redrive,
     ScanQueues,
     Take,
+    Terms,
     WorkDelivery,
 )
 
@@ -39,14 +54,7 @@ def _add(op: Add) -> list[Request]:
     if op.family.owns_ids:
         return own_calls.add(op)
     _is_of(op, op.family, JOBS)
-    terms = op.terms
-    words: list[bytes | str | int] = ["TTL", _whole_s("ttl_ms", terms.ttl_ms)]
-    words += ["RETRY", _whole_s("retry_ms", terms.retry_ms)]
-    words += ["REPLICATE", terms.replicas]
-    if terms.delay_ms:
-        words += ["DELAY", _whole_s("delay_ms", terms.delay_ms)]
-    if terms.max_deliveries:
-        words += ["MAXDELIVERIES", terms.max_deliveries]
+    words = [] if op.terms is PLAIN_TERMS else _words(op.terms)
     if op.max_length:
         words += ["MAXLEN", op.max_length]
     if op.key is not None:
@@ -57,16 +65,32 @@ def _add(op: Add) -> list[Request]:
     return [["ADDJOB", op.queue, body, timeout_ms, *words] for body in op.bodies]
 
 
+def _words(terms: Terms) -> list[Word]:
+    words: list[Word] = ["TTL", _whole_s("ttl_ms", terms.ttl_ms)]
+    words += ["RETRY", _whole_s("retry_ms", terms.retry_ms)]
+    words += ["REPLICATE", terms.replicas]
+    if terms.delay_ms:
+        words += ["DELAY", _seconds(terms.delay_ms)]
+    if terms.max_deliveries:
+        words += ["MAXDELIVERIES", terms.max_deliveries]
+    return words
+
+
 def _added(op: Add, replies: list[Any]) -> list[bytes]:
     return own_calls.added(op, replies) if op.family.owns_ids else replies
 
 
 def _take(op: Take) -> list[Request]:
+    return _take_waiting(op, 0)
+
+
+def _take_waiting(op: Take, wait_ms: int) -> list[Request]:
     if op.family.owns_ids:
-        return [own_calls.take(op)]
+        return [own_calls.take(op, wait_ms)]
     _is_of(op, op.family, JOBS)
     whence: Request = ["MATCH", *op.patterns] if op.patterns else ["FROM", *op.queues]
-    return [["GETJOB", "NOHANG", "COUNT", op.count, "WITHCOUNTERS", *whence]]
+    wait: Request = ["TIMEOUT", wait_ms] if wait_ms else ["NOHANG"]
+    return [["GETJOB", *wait, "COUNT", op.count, "WITHCOUNTERS", *whence]]
 
 
 def _taken(op: Take, replies: list[Any]) -> list[WorkDelivery]:
@@ -101,6 +125,20 @@ def _reserved(op: Reserve, replies: list[Any]) -> list[Delivery]:
     return [Delivery(op.queue, id, body, 0) for id, body in filter(None, replies)]
 
 
+def _find_ready(op: FindReady) -> list[Request]:
+    return _find_ready_waiting(op, 0)
+
+
+def _find_ready_waiting(op: FindReady, wait_ms: int) -> list[Request]:
+    _is_of(op, op.family, EVENTS)
+    return [["QNOTIFY", op.group, _seconds(wait_ms), *op.queues]]
+
+
+def _flush(op: Flush) -> Request:
+    _is_of(op, op.family, EVENTS)
+    return ["QFLUSH", op.queue]
+
+
 def _ack(op: Ack) -> list[Request]:
     _is_of(op, op.family, EVENTS)
     if not op.held_only:
@@ -119,26 +157,7 @@ def _queue_view(op: LookAt, replies: list[Any]) -> QueueView | None:
     [reply] = replies
     if op.family.owns_ids:
         return own_calls.looked_at(op, reply)
-    if reply is None:
-        return None
-    told = as_map(reply)
-    return QueueView(
-        queue=told[b"name"],
-        ready=told[b"len"],
-        delayed=told[b"delayed"],
-        leased=told[b"active"],
-        dead=told[b"dead"],
-        age_ms=told[b"age"] * 1000,
-        idle_ms=told[b"idle"] * 1000,
-        came=told[b"jobs-in"],
-        went=told[b"jobs-out"],
-        is_paused_in=told[b"pause"] in (b"in", b"all"),
-        is_paused_out=told[b"pause"] in (b"out", b"all"),
-        max_deliveries=told[b"max-deliveries"],
-        rate_count=told[b"rate-count"],
-        rate_ms=told[b"rate-seconds"] * 1000,
-        partitions=told.get(b"partitions", 1),
-    )
+    return queue_view(reply)
 
 
 def _scan(op: ScanQueues) -> Request:
@@ -193,6 +212,14 @@ def _as_it_is(reply: Any) -> Any:
     return reply
 
 
+def _nothing(reply: Any) -> None:
+    return None
+
+
+def _first(op: Op, replies: list[Any]) -> Any:
+    return replies[0]
+
+
 def _each(op: Op, replies: list[Any]) -> list[Any]:
     return replies
 
@@ -217,17 +244,21 @@ def _seconds(span_ms: int) -> str:
 
 
 CALLS: Final[dict[type[Op], Call]] = {
+    # Where one lives under its key, no other is added; else there would be one more.
+    Add: Call(_add, _added, is_safe=lambda op: op.key is not None),
     # Sent again, these would put, or hand out, more than was asked for.
-    Add: Call(_add, _added, is_safe=False),
     Put: Call(_put, _each, is_safe=False),
-    Take: Call(_take, _taken, is_safe=False),
+    Take: Call(_take, _taken, is_safe=False, waiting=_take_waiting),
     Reserve: Call(_reserve, _reserved, is_safe=False),
     # What is finished already is left alone, and said not to be there.
     Finish: Call(_finish, _each_whether, is_safe=True),
     Ack: Call(_ack, _each_whether, is_safe=True),
     # By now somebody may have it again, and it is dead again: that would not have been asked for.
     Redrive: asks(_redrive, _as_it_is, is_safe=False),
+    # What came meanwhile would go too.
+    Flush: asks(_flush, _nothing, is_safe=False),
     # These change nothing.
+    FindReady: Call(_find_ready, _first, is_safe=True, waiting=_find_ready_waiting),
     LookAt: Call(_look_at, _queue_view, is_safe=True, absent=EmptyKey),
     ScanQueues: asks(_scan, _scanned, is_safe=True),
     Count: Call(_count, _counted, is_safe=True),

@@ -222,7 +222,7 @@ def _classes(kind: type[QuinqueError]) -> Iterator[type[QuinqueError]]:
         yield from _classes(child)
 
 
-# ERR is the code of many, and tells of none; a code that a class has from its parent, of the parent.
+# ERR is the code of many, and tells of none; one that a class has from its parent is the parent's.
 BY_CODE: Final = {
     kind.code: kind for kind in reversed([*_classes(QuinqueError)]) if kind.code != "ERR"
 }

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from quinque.client.sync.broker import Broker
-from quinque.model.families import BY_NAME, Family
+from quinque.model.families import BY_NAME, FAMILIES, TUBES, Family
 from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS
 from quinque.model.states import State
 from quinque.spark.option_kinds import (
@@ -42,6 +42,8 @@ WRITE: Final = "write"
 
 _ALL: Final = (CLAIM, PEEK, LOG, WRITE)
 _READS: Final = (CLAIM, PEEK, LOG)
+# A task of a tube is for a session: it is neither claimed nor staged.
+_FAMILIES: Final = tuple(family.name for family in FAMILIES if family is not TUBES)
 _HOUR_MS: Final = 3_600_000
 
 
@@ -79,7 +81,7 @@ OPTIONS: Final = (
            "the queue; for reading also several, with commas between"),
     Option("queuePattern", "pattern", _NAME, None, (CLAIM, PEEK),
            "all queues whose names match: `clicks.*`; in a stream, new ones join"),
-    Option("family", "family_name", choice(*BY_NAME), None, (CLAIM, PEEK, WRITE),
+    Option("family", "family_name", choice(*_FAMILIES), None, (CLAIM, PEEK, WRITE),
            "the queues' family; without it `jobs`, and `events` where `group` is given"),
     Option("mode", "mode", choice(*_READS), None, _READS,
            "`claim`: each message to this query (streams); `peek`: look, change nothing (batch);"

@@ -19,31 +19,40 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final
 
 from quinque.client.addresses import Address, parse_broker_url
-from quinque.client.aio.edge import Link, Lock, connect, sleep
+from quinque.client.aio.edge import Gate, Link, Lock, connect, sleep
 from quinque.client.aio.typed_run import TypedRun
 from quinque.client.calls import CALLS as OWN_CALLS
-from quinque.client.calls import Call, Request, fill_waiting
+from quinque.client.calls import Call, Request
+from quinque.client.job_calls import CALLS as JOB_CALLS
 from quinque.client.link import Reply
 from quinque.client.own_calls import CALLS as OWN_ID_CALLS
 from quinque.client.work_calls import CALLS as WORK_CALLS
-from quinque.errors import BadSetting, NotDone, QuinqueError, StoreUnavailable, error_told
-from quinque.model.claim_ops import FillClaim
+from quinque.errors import (
+    BadSetting,
+    NotDone,
+    OutcomeUnknown,
+    QuinqueError,
+    StoreUnavailable,
+    error_told,
+)
 from quinque.model.ops import Op
 
-CALLS: Final = {**OWN_CALLS, **WORK_CALLS, **OWN_ID_CALLS}
+CALLS: Final = {**OWN_CALLS, **WORK_CALLS, **JOB_CALLS, **OWN_ID_CALLS}
 
 # With 5 retries that is about 6 s: a broker that was killed is back by then.
 _FIRST_PAUSE_S: Final = 0.2
 _PAUSE_MOST_S: Final = 5.0
 _CONNECT_MOST_S: Final = 5.0  # a host that is silent for longer is passed over
 _IDLE_MOST: Final = 8  # connections that are kept for later
+_FRESH_S: Final = 0.001
 
 # Nothing was done; Redis's word for a server that has not read its data yet is among them.
 _NOT_DONE: Final = frozenset({NotDone.code, "LOADING"})
@@ -66,10 +75,23 @@ class Broker(TypedRun):
         key: str | None = None,
         timeout_s: float = 30.0,
         retries: int = 5,
+        connections: int = 32,
     ) -> None:
-        """`ca`, `certificate` and `key` are files (PEM), for rediss://. Raises BadSetting."""
+        """`ca`, `certificate` and `key` are files (PEM), for rediss://. So many tasks of an event
+        loop ask at a time as there may be `connections`, and the others wait for their turn;
+        whoever waits for a message has a connection of its own. Raises BadSetting."""
         told = parse_broker_url(url)
-        self._made_from = (url, username, password, ca, certificate, key, timeout_s, retries)
+        self._made_from = {
+            "url": url,
+            "username": username,
+            "password": password,
+            "ca": ca,
+            "certificate": certificate,
+            "key": key,
+            "timeout_s": timeout_s,
+            "retries": retries,
+            "connections": connections,
+        }
         self._addresses = told.addresses
         self._shown = told.shown
         self._username = told.username if username is None else username
@@ -81,7 +103,9 @@ class Broker(TypedRun):
         self._retries = retries
         self._lock = Lock()
         self._idle: list[Link] = []
+        self._gate = Gate(connections)
         self._process_id = os.getpid()
+        self._session = _new_session()
         self._at = 0  # which of the addresses answered last
 
     async def run_all(self, ops: Sequence[Op]) -> list[Any]:
@@ -89,15 +113,18 @@ class Broker(TypedRun):
         the broker and one sync of its disk. The first error is raised when all are carried out."""
         calls = [_call_of(op) for op in ops]
         requests = [call.requests(op) for call, op in zip(calls, ops, strict=True)]
-        is_safe = all(call.is_safe for call in calls)
         absent = [
             call.absent
             for call, some in zip(calls, requests, strict=True)
             for _ in range(len(some))
         ]
-        replies = await self._ask(
-            [each for some in requests for each in some], absent, is_safe=is_safe
-        )
+        async with self._gate:
+            replies = await self._ask(
+                [each for some in requests for each in some],
+                absent,
+                is_safe=all(call.may_repeat(op) for call, op in zip(calls, ops, strict=True)),
+                is_of_session=any(call.is_of_session for call in calls),
+            )
         results, at = [], 0
         for call, op, some in zip(calls, ops, requests, strict=True):
             results.append(call.result(op, replies[at : at + len(some)]))
@@ -106,7 +133,8 @@ class Broker(TypedRun):
 
     async def call(self, *words: bytes | str | int) -> Any:
         """The reply to any command, as RESP2 has it. Asked again only if nothing was done."""
-        return (await self._ask([words], is_safe=False))[0]
+        async with self._gate:
+            return (await self._ask([words], is_safe=False))[0]
 
     async def close(self) -> None:
         """Connections that are not in use are closed; it may be used again."""
@@ -130,22 +158,33 @@ class Broker(TypedRun):
         return f"Broker({self._shown!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _broker_again, self._made_from
+        return _broker_again, (self._made_from,)
 
     async def _carry_out(self, op: Op, wait_ms: int) -> Any:
-        if wait_ms and isinstance(op, FillClaim):
-            return await self._fill_waiting(op, wait_ms)
-        return (await self.run_all([op]))[0]
-
-    async def _fill_waiting(self, op: FillClaim, wait_ms: int) -> Any:
-        """In slices, each answered well within the time that an answer may take."""
+        call = _call_of(op)
+        if not wait_ms or call.waiting is None:
+            requests = call.requests(op)
+            async with self._gate:
+                replies = await self._ask(
+                    requests,
+                    (call.absent,) * len(requests) if call.absent else (),
+                    is_safe=call.may_repeat(op),
+                    is_of_session=call.is_of_session,
+                )
+            return call.result(op, replies)
+        # In slices, each answered well within the time that an answer may take; and not through
+        # the gate, or those who wait would keep out those they wait for.
         until_s = monotonic() + wait_ms / 1000
         while True:
             left_ms = max(int(1000 * min(until_s - monotonic(), self._timeout_s / 2)), 0)
-            replies = await self._ask([fill_waiting(op, left_ms)], is_safe=True)
-            claim = CALLS[FillClaim].result(op, replies)
-            if claim is not None or monotonic() >= until_s:
-                return claim
+            replies = await self._ask(
+                call.waiting(op, left_ms),
+                is_safe=call.may_repeat(op),
+                is_of_session=call.is_of_session,
+            )
+            found = call.result(op, replies)
+            if (found is not None and found != []) or monotonic() >= until_s:
+                return found
 
     async def _ask(
         self,
@@ -153,56 +192,61 @@ class Broker(TypedRun):
         absent: Sequence[type[QuinqueError] | None] = (),
         *,
         is_safe: bool,
+        is_of_session: bool = False,
     ) -> list[Any]:
         """The replies to requests that are sent together, None for one that is refused with the
         error which says that. Raises what the first other refused one says.
 
-        Raises NotDone when nobody could be asked, StoreUnavailable when it is not known what came
-        of it.
+        Raises NotDone when nobody could be asked, OutcomeUnknown when it is not known what came of
+        it.
         """
         if not requests:
             return []
-        failure: QuinqueError = NotDone("nobody was asked")
-        for pause_s in self._pauses():
-            if pause_s:
-                await sleep(pause_s)
+        failure: QuinqueError
+        for number in range((self._retries + 1) * len(self._addresses)):
+            if number:
+                self._at += 1
+                await sleep(self._pause_s(number))
             try:
-                replies = _without(absent, await self._ask_once(requests))
+                replies = await self._ask_once(requests, is_of_session=is_of_session)
             except NotDone as error:
                 failure = error
-            except StoreUnavailable as error:
+            except OutcomeUnknown as error:
                 if not is_safe:
                     raise
                 failure = error
             else:
-                refusals = [str(reply) for reply in replies if isinstance(reply, Reply)]
+                if absent:
+                    _forgive(absent, replies)
+                refusals = [str(reply) for reply in replies if type(reply) is Reply]
                 if not refusals:
                     return replies
-                failure = error_told(refusals[0])
+                failure = _error(refusals[0])
                 if not _may_repeat(refusals, is_safe=is_safe, is_alone=len(requests) == 1):
                     break
-            self._at += 1
         try:
             raise failure
         finally:
             del failure  # or its traceback would hold this frame, and this frame the error
 
-    def _pauses(self) -> Iterator[float]:
-        """How long to wait before each try: not at all before each address was tried once."""
-        count = len(self._addresses)
-        for number in range((self._retries + 1) * count):
-            turn = number // count
-            pause_s = min(_FIRST_PAUSE_S * 2 ** (turn - 1), _PAUSE_MOST_S) if turn else 0.0
-            # Many clients that lost the same broker do not come back in the same moment.
-            yield 0.0 if number % count else pause_s * random.uniform(0.5, 1.0)
+    def _pause_s(self, number: int) -> float:
+        """How long to wait before a try: not at all before each address was tried once."""
+        turn, at = divmod(number, len(self._addresses))
+        if at or not turn:
+            return 0.0
+        # Many clients that lost the same broker do not come back in the same moment.
+        pause_s: float = min(_FIRST_PAUSE_S * 2 ** (turn - 1), _PAUSE_MOST_S)
+        return pause_s * random.uniform(0.5, 1.0)
 
-    async def _ask_once(self, requests: Sequence[Request]) -> list[Any]:
+    async def _ask_once(self, requests: Sequence[Request], *, is_of_session: bool) -> list[Any]:
         address = self._addresses[self._at % len(self._addresses)]
         link = self._idle_link() or await self._connect(address)
+        if is_of_session:
+            await self._join(link)
         try:
             replies = await link.ask(requests, self._timeout_s)
         except OSError as error:
-            raise StoreUnavailable(
+            raise OutcomeUnknown(
                 f"the connection to {link.address} was lost ({error}): what was asked may be done"
             ) from error
         except BaseException:  # interrupted: its reply would be taken for another's
@@ -211,18 +255,38 @@ class Broker(TypedRun):
         self._keep(link)
         return replies
 
+    async def _join(self, link: Link) -> None:
+        """The connection is of the client's session, so that what is taken on one of them is acked
+        on any. Raises NotDone, or what the broker says to who asks."""
+        if link.session == self._session:
+            return
+        try:
+            [reply] = await link.ask([["TUBE.IDENTIFY", self._session]], self._timeout_s)
+        except OSError as error:
+            raise NotDone(f"no broker answers at {link.address} ({error})") from error
+        except BaseException:
+            link.close()
+            raise
+        if isinstance(reply, Reply):
+            self._keep(link)
+            raise error_told(str(reply))
+        link.session = self._session
+
     def _idle_link(self) -> Link | None:
         with self._lock:
             if self._process_id != os.getpid():  # a child must not speak on its parent's
                 self._process_id, self._idle = os.getpid(), []
+                self._session = _new_session()
             while self._idle:
                 link = self._idle.pop()
-                if link.is_fit:
+                # One that was in use just now need not be looked at, which costs a system call.
+                if monotonic() - link.kept_at_s < _FRESH_S or link.is_fit:
                     return link
                 link.close()
         return None
 
     def _keep(self, link: Link) -> None:
+        link.kept_at_s = monotonic()
         with self._lock:
             if len(self._idle) < _IDLE_MOST:
                 self._idle.append(link)
@@ -260,13 +324,22 @@ def _call_of(op: Op) -> Call:
     return call
 
 
-def _without(absent: Sequence[type[QuinqueError] | None], replies: list[Any]) -> list[Any]:
-    """The replies, None for a refusal that says that there is nothing."""
+def _error(refusal: str) -> QuinqueError:
+    error = error_told(refusal)
+    return OutcomeUnknown(str(error)) if isinstance(error, StoreUnavailable) else error
+
+
+def _new_session() -> str:
+    """No UUID, which a broker would have to know."""
+    return f"client-{secrets.token_hex(16)}"
+
+
+def _forgive(absent: Sequence[type[QuinqueError] | None], replies: list[Any]) -> None:
+    """A refusal that says that there is nothing is None."""
     for at, kind in enumerate(absent):
         reply = replies[at]
         if kind is not None and isinstance(reply, Reply) and str(reply).split()[0] == kind.code:
             replies[at] = None
-    return replies
 
 
 def _may_repeat(refusals: Sequence[str], *, is_safe: bool, is_alone: bool) -> bool:
@@ -286,23 +359,5 @@ def _tls(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLCon
     return context
 
 
-def _broker_again(
-    url: str,
-    username: str | None,
-    password: str | None,
-    ca: str | None,
-    certificate: str | None,
-    key: str | None,
-    timeout_s: float,
-    retries: int,
-) -> Broker:
-    return Broker(
-        url,
-        username=username,
-        password=password,
-        ca=ca,
-        certificate=certificate,
-        key=key,
-        timeout_s=timeout_s,
-        retries=retries,
-    )
+def _broker_again(made_from: dict[str, Any]) -> Broker:
+    return Broker(**made_from)

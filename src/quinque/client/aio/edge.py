@@ -16,12 +16,13 @@ import ssl
 from asyncio import sleep as sleep
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 from quinque.client.addresses import Address
 from quinque.client.link import CLOSED, LATE, Replies, Word, packed
 
 Lock = nullcontext[None]  # nobody else runs until the next wait
+Gate = asyncio.Semaphore  # tasks cost nothing, and would open a connection each
 
 
 class Link(asyncio.Protocol):
@@ -29,6 +30,8 @@ class Link(asyncio.Protocol):
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        self.session = ""  # that takes tasks here
+        self.kept_at_s = 0.0  # since when nobody uses it
         self._transport: asyncio.Transport | None = None
         self._replies = Replies()
         self._came: list[Any] = []
@@ -41,18 +44,18 @@ class Link(asyncio.Protocol):
         if self._transport is None or self._is_over:
             raise ConnectionResetError(CLOSED)
         self._came, self._wanted = [], len(requests)
-        self._all_came = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._all_came = loop.create_future()
+        # A timer, since asyncio.timeout costs as much as all else here.
+        late = loop.call_later(timeout_s, self._give_up)
         try:
             self._transport.write(packed(requests))
-            async with asyncio.timeout(timeout_s):
-                await self._all_came
-        except TimeoutError:
-            self.close()
-            raise TimeoutError(LATE) from None
+            await self._all_came
         except OSError:
             self.close()
             raise
         finally:
+            late.cancel()
             self._all_came = None
         return self._came
 
@@ -66,11 +69,15 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def _give_up(self) -> None:
+        if self._all_came is not None and not self._all_came.done():
+            self._all_came.set_exception(TimeoutError(LATE))
+
     # -- the event loop calls these -----------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's are like asyncio.Transport, and not among its subclasses.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         if self._all_came is None or self._all_came.done():

@@ -40,7 +40,7 @@ from quinque.model.look_ops import (
     ReadRecord,
     Record,
 )
-from quinque.model.ops import Ack, Count, Delivery, Op, Put, QueueCount, Reserve
+from quinque.model.ops import Ack, Count, Delivery, FindReady, Op, Put, QueueCount, Reserve
 from quinque.model.own_ops import (
     AddItems,
     Complete,
@@ -59,15 +59,43 @@ from quinque.model.stage_ops import (
     Staged,
     StageView,
 )
+from quinque.model.tube_ops import (
+    AckTasks,
+    BuryTasks,
+    DeleteTasks,
+    DropTube,
+    FindTubes,
+    KickTasks,
+    LookAtTube,
+    MakeTube,
+    PeekTasks,
+    PutTasks,
+    ReleaseTasks,
+    ReturnTasks,
+    TakeTasks,
+    TaskView,
+    TouchTasks,
+    TruncateTube,
+    TubeView,
+)
 from quinque.model.work_ops import (
     Add,
+    AwaitEnd,
+    Browse,
+    Extend,
+    FindKey,
     Finish,
+    Hold,
     LookAt,
+    Purge,
     QueueView,
     Redrive,
+    Requeue,
     ScanQueues,
+    Show,
     Take,
     WorkDelivery,
+    WorkView,
 )
 
 
@@ -105,11 +133,35 @@ class TypedRun(ABC):
     @overload
     async def run(self, op: Add | Put) -> list[bytes]: ...
     @overload
-    async def run(self, op: Take) -> list[WorkDelivery]: ...
+    async def run(self, op: Take, wait_ms: int = 0) -> list[WorkDelivery]: ...
     @overload
     async def run(self, op: Reserve) -> list[Delivery]: ...
     @overload
-    async def run(self, op: Finish | Ack | AddItems | ExtendLeases) -> list[bool]: ...
+    async def run(self, op: FindReady, wait_ms: int = 0) -> bytes | None: ...
+    @overload
+    async def run(
+        self, op: Finish | Ack | AddItems | ExtendLeases | Requeue | Hold
+    ) -> list[bool]: ...
+    @overload
+    async def run(self, op: AwaitEnd, wait_ms: int = 0) -> int | None: ...
+    @overload
+    async def run(self, op: FindKey) -> bytes | None: ...
+    @overload
+    async def run(self, op: Show) -> WorkView | None: ...
+    @overload
+    async def run(self, op: Browse) -> list[WorkView]: ...
+    @overload
+    async def run(self, op: PutTasks | TakeTasks, wait_ms: int = 0) -> list[TaskView]: ...
+    @overload
+    async def run(
+        self, op: AckTasks | ReleaseTasks | TouchTasks | PeekTasks | BuryTasks | DeleteTasks
+    ) -> list[TaskView | None]: ...
+    @overload
+    async def run(self, op: MakeTube | DropTube) -> bool: ...
+    @overload
+    async def run(self, op: LookAtTube) -> TubeView | None: ...
+    @overload
+    async def run(self, op: FindTubes) -> list[TubeView]: ...
     @overload
     async def run(self, op: Complete) -> list[bool] | None: ...
     @overload
@@ -119,13 +171,17 @@ class TypedRun(ABC):
     @overload
     async def run(self, op: FindFamilies) -> list[Family | None]: ...
     @overload
-    async def run(self, op: Redrive | DeleteQueues) -> int: ...
+    async def run(
+        self, op: Redrive | DeleteQueues | Purge | Extend | KickTasks | ReturnTasks | TruncateTube
+    ) -> int: ...
     @overload
     async def run(self, op: LookAt) -> QueueView | None: ...
     @overload
     async def run(self, op: ScanQueues) -> tuple[int, list[bytes]]: ...
     @overload
     async def run(self, op: Count) -> list[QueueCount]: ...
+    @overload
+    async def run(self, op: Op, wait_ms: int = 0) -> Any: ...
     async def run(self, op: Op, wait_ms: int = 0) -> Any:
         """The result of the operation, or its error is raised.
 

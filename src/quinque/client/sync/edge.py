@@ -14,8 +14,10 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from time import monotonic
 from time import sleep as sleep
 from typing import Any
@@ -24,6 +26,7 @@ from quinque.client.addresses import Address
 from quinque.client.link import CLOSED, LATE, READ_BYTES, Replies, Word, packed
 
 Lock = threading.Lock
+Gate = nullcontext[int]  # there are no more connections than threads
 
 
 class Link:
@@ -32,7 +35,10 @@ class Link:
     def __init__(self, address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> None:
         """Connected. Raises OSError."""
         self.address = address
+        self.session = ""  # that takes tasks here
+        self.kept_at_s = 0.0  # since when nobody uses it
         self._replies = Replies()
+        self._timeout_s = timeout_s
         if address.port:
             sock = socket.create_connection((address.host, address.port), timeout_s)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -49,19 +55,25 @@ class Link:
             sock.close()
             raise
         self._sock = sock
+        self._is_plain = tls is None
+        self._limit(timeout_s)
 
     def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
         """The reply to each request. Raises OSError when they are not there in time."""
         until_s = monotonic() + timeout_s
         replies: list[Any] = []
         try:
-            self._sock.settimeout(timeout_s)
+            if timeout_s != self._timeout_s:
+                self._limit(timeout_s)
             self._sock.sendall(packed(requests))
             while True:
+                self._replies.feed(self._receive(until_s))
                 self._replies.take_into(replies, len(requests))
                 if len(replies) == len(requests):
                     return replies
-                self._replies.feed(self._receive(until_s))
+        except BlockingIOError:
+            self.close()
+            raise TimeoutError(LATE) from None
         except OSError:
             self.close()
             raise
@@ -82,14 +94,24 @@ class Link:
         if hasattr(self, "_sock"):
             self._sock.close()
 
+    def _limit(self, timeout_s: float) -> None:
+        """Neither sending nor receiving takes longer. The system sees to it where it can: if Python
+        does, each of the two costs one more system call."""
+        self._timeout_s = timeout_s
+        if not self._is_plain:
+            self._sock.settimeout(timeout_s)
+            return
+        self._sock.settimeout(None)
+        span = struct.pack("ll", int(timeout_s), max(int(timeout_s % 1 * 1e6), 1))
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, span)
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, span)
+
     def _receive(self, until_s: float) -> bytes:
-        left_s = until_s - monotonic()
-        if left_s <= 0:
-            raise TimeoutError(LATE)
-        self._sock.settimeout(left_s)
         data = self._sock.recv(READ_BYTES)
         if not data:
             raise ConnectionResetError(CLOSED)
+        if monotonic() > until_s:
+            raise TimeoutError(LATE)
         return data
 
 

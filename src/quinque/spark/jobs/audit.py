@@ -20,9 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from quinque.model.claim_ops import ClaimState, FindClaims
-from quinque.model.families import EVENTS, FAMILIES, Family
+from quinque.model.families import EVENTS, FAMILIES, TUBES, Family
 from quinque.model.look_ops import FindRecords
 from quinque.model.ops import Count
+from quinque.model.tube_ops import FindTubes
 from quinque.model.work_ops import LookAt, ScanQueues
 from quinque.spark.jobs.archive import export_record
 from quinque.spark.jobs.build import Tell, build_tables, read_table
@@ -130,13 +131,17 @@ def count_messages(broker: Broker) -> dict[tuple[str, str], tuple[int, int]]:
                 for claim in view.claims
                 if claim.state in (ClaimState.FILLING, ClaimState.SEALED)
             )
-    for family in filter(lambda family: family.is_worklist, FAMILIES):
+    for family in filter(lambda family: family.is_worklist and family is not TUBES, FAMILIES):
         names = {queue for of, queue in claimed if of is family}
         for queue in {*_worklists(broker, family), *names}:
             found = broker.run(LookAt(family, queue))
             live = found.ready + found.delayed + found.leased if found else 0
             dead = found.dead if found else 0
             held[family.name, _shown(queue)] = (live + claimed.get((family, queue), 0), dead)
+    for tube in broker.run(FindTubes()):
+        if not tube.settings.is_temporary:  # of which nothing is on record
+            live = tube.ready + tube.delayed + tube.taken
+            held[TUBES.name, _shown(tube.queue)] = (live, tube.buried)
     for count in broker.run(Count(EVENTS)):
         held["events", _shown(count.queue)] = (count.total, 0)
     return held

@@ -1,0 +1,161 @@
+"""Events: every group of consumers sees every event, until it expires.
+
+Called by   programs, through Queues.events.
+Calls       a Runner.
+
+    clicks = queues.events("clicks", codec="json")
+    await clicks.add({"page": "/"}, ttl=3600)
+    async for event in clicks.group("report"):
+        async with event:                # acked at the end
+            count(event.body)
+
+Not here: what the commands are called on the wire (client/work_calls.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from quinque.client.aio.runner import Runner
+from quinque.client.checks import as_name, as_whole
+from quinque.client.codecs import Codec, codec_of
+from quinque.client.spans import as_some_ms, as_wait_ms
+from quinque.errors import OutcomeUnknown, printable
+from quinque.model.families import EVENTS
+from quinque.model.limits import NEVER_MS
+from quinque.model.ops import Ack, Count, FindReady, Flush, Put, QueueCount, Reserve
+
+_DAY_S = 86_400.0
+_LEASE_S = 30.0  # as bananaq has it
+
+
+class Event:
+    """An event that this program has, for its group. As a context, it is acked at the end; when
+    something is raised it comes back when its lease has ended."""
+
+    __slots__ = ("_group", "body", "id")
+
+    def __init__(self, group: Group, id: bytes, body: Any) -> None:
+        self._group = group
+        self.id = id.decode()
+        self.body = body
+
+    async def ack(self) -> bool:
+        """The group is done with the event. False when it does not hold it any more."""
+        return await self._group.ack([self]) == 1
+
+    async def __aenter__(self) -> Event:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.ack()
+
+    def __repr__(self) -> str:
+        return f"Event({self.id!r})"
+
+
+class Events:
+    """A queue of events. Times are in seconds."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        name: str | bytes,
+        codec: str | Codec = "bytes",
+        *,
+        ttl: float = _DAY_S,
+    ) -> None:
+        """`ttl` is for events that do not say otherwise."""
+        self.runner = runner
+        self.name = as_name("queue", name)
+        self.codec = codec_of(codec)
+        self._ttl = ttl
+
+    async def add(self, body: Any, *, ttl: float | None = None) -> str:
+        """Add an event, which every group sees until it expires; its id."""
+        [id] = await self.add_many([body], ttl=ttl)
+        return id
+
+    async def add_many(self, bodies: Iterable[Any], *, ttl: float | None = None) -> list[str]:
+        """Add events in one round trip; their ids, in order."""
+        encoded = [self.codec.encode(body) for body in bodies]
+        if not encoded:
+            return []
+        ttl_ms = as_some_ms("ttl", self._ttl if ttl is None else ttl)
+        ids = await self.runner.run(Put(EVENTS, self.name, encoded, ttl_ms))
+        return [str(id, "ascii") for id in ids]
+
+    def group(self, name: str | bytes, *, lease: float = _LEASE_S) -> Group:
+        """The queue as a group of consumers sees it; an event is a consumer's for `lease`."""
+        return Group(self, as_name("group", name), lease)
+
+    async def info(self) -> QueueCount | None:
+        """How many events there are, and how far each group has come; None where there is neither
+        an event nor a group."""
+        found: list[QueueCount] = await self.runner.run(Count(EVENTS, [self.name]))
+        return found[0] if found and (found[0].total or found[0].groups) else None
+
+    async def flush(self) -> None:
+        """Every event is gone."""
+        await self.runner.run(Flush(EVENTS, self.name))
+
+    def __repr__(self) -> str:
+        return f"Events({printable(self.name)!r})"
+
+
+class Group:
+    """A queue of events as one group of consumers sees it."""
+
+    def __init__(self, events: Events, name: bytes, lease: float) -> None:
+        self._events = events
+        self._run = events.runner.run
+        self.name = name
+        self._lease_ms = as_some_ms("lease", lease)
+
+    async def take(self, timeout: float | None = 0) -> Event | None:
+        """An event; or None when there is none within so many seconds (None = wait for ever)."""
+        found = await self.take_many(1, timeout)
+        return found[0] if found else None
+
+    async def take_many(self, count: int, timeout: float | None = 0) -> list[Event]:
+        """Up to `count` events in one round trip; none when there is none within `timeout`."""
+        queue, wait_ms = self._events.name, as_wait_ms(timeout)
+        as_whole("count", count, least=1)
+        until_s = monotonic() + wait_ms / 1000
+        while True:
+            found = await self._run(Reserve(EVENTS, queue, self.name, self._lease_ms, count))
+            if found or not wait_ms:
+                decode = self._events.codec.decode
+                return [Event(self, it.message_id, decode(it.body)) for it in found]
+            left_ms = NEVER_MS if timeout is None else int(1000 * (until_s - monotonic()))
+            if left_ms <= 0:
+                return []
+            await self._run(FindReady(EVENTS, self.name, [queue]), left_ms)
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """Events, one after the other, for ever. Each is to be acked. What a broker that went away
+        may have handed out comes back when its lease has ended."""
+        while True:
+            try:
+                event = await self.take(timeout=None)
+            except OutcomeUnknown:
+                continue
+            if event is not None:
+                yield event
+
+    async def ack(self, events: Iterable[Event | str]) -> int:
+        """The group is done with the events, in one round trip; how many it held."""
+        ids = [(it if isinstance(it, str) else it.id).encode() for it in events]
+        return sum(await self._run(Ack(EVENTS, self._events.name, self.name, ids))) if ids else 0
+
+    def __repr__(self) -> str:
+        return f"Group({printable(self._events.name)!r}, {printable(self.name)!r})"

@@ -1,0 +1,293 @@
+"""Jobs: each is worked by one consumer, and comes back until it is acked.
+
+Called by   programs, through Queues.jobs.
+Calls       a Runner.
+
+    emails = queues.jobs("emails", codec="json")
+    await emails.add({"to": "a@example.com"}, delay=5)
+    async for job in emails:
+        async with job:              # acked at the end, given back when it raises
+            send(job.body)
+
+Not here: what the commands are called on the wire (client/work_calls.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from quinque.client.aio.runner import Runner
+from quinque.client.checks import as_name, as_reason, as_whole
+from quinque.client.codecs import Codec, codec_of
+from quinque.client.spans import as_ms, as_wait_ms, as_whole_ms
+from quinque.errors import BadArgument, OutcomeUnknown, printable
+from quinque.model.families import JOBS
+from quinque.model.limits import WORK_TTL_MS
+from quinque.model.states import State
+from quinque.model.work_ops import (
+    PLAIN_TERMS,
+    Add,
+    AwaitEnd,
+    Browse,
+    Configure,
+    Extend,
+    FindKey,
+    Finish,
+    LookAt,
+    Purge,
+    QueueView,
+    Redrive,
+    Requeue,
+    Show,
+    Take,
+    Terms,
+    WorkDelivery,
+    WorkView,
+    default_retry_ms,
+)
+
+# Taken ahead by whoever goes through a queue; each job's lease runs from then on.
+_AHEAD = 16
+
+
+class Job:
+    """A job that this program has taken. As a context, it is acked at the end; given back, with the
+    error as the reason, when something is raised."""
+
+    __slots__ = ("_queue", "body", "id", "nacks", "requeues")
+
+    def __init__(self, queue: Jobs, id: bytes, body: Any, nacks: int, requeues: int) -> None:
+        self._queue = queue
+        self.id = id.decode()
+        self.body = body
+        self.nacks = nacks  # how often it was given back
+        self.requeues = requeues  # how often it came back for any other reason
+
+    async def ack(self) -> bool:
+        """The job is done. False when it was gone already."""
+        return await self._queue.ack([self]) == 1
+
+    async def nack(self, *, delay: float = 0, reason: str = "") -> bool:
+        """The job is given back, and counted as such: ready again now, or in `delay` seconds."""
+        return await self._queue.nack([self], delay=delay, reason=reason) == 1
+
+    async def extend(self) -> float:
+        """The job's lease begins anew; how many seconds it runs.
+
+        Raises NoMessage, and TooLate when more than half of the job's life is over.
+        """
+        return await self._queue.extend(self)
+
+    async def __aenter__(self) -> Job:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.ack()
+        else:
+            await self.nack(reason=f"{type(error).__name__}: {error}")
+
+    def __repr__(self) -> str:
+        return f"Job({self.id!r})"
+
+
+class Jobs:
+    """A queue of jobs. Times are in seconds."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        name: str | bytes,
+        codec: str | Codec = "bytes",
+        *,
+        ttl: float | None = None,
+        retry: float | None = None,
+        max_deliveries: int = 0,
+    ) -> None:
+        """`ttl`, `retry` (how long a lease runs) and `max_deliveries` are for jobs that do not say
+        otherwise."""
+        self._run = runner.run
+        self.name = as_name("queue", name, may_be_empty=True)
+        self._codec = codec_of(codec)
+        self._ttl, self._retry, self._max_deliveries = ttl, retry, max_deliveries
+        self._usual = PLAIN_TERMS
+        if ttl is not None or retry is not None or max_deliveries:
+            self._usual = self._terms(0, None, None, 0)
+
+    # -- producing -------------------------------------------------------------------------------
+
+    async def add(
+        self,
+        body: Any,
+        *,
+        delay: float = 0,
+        ttl: float | None = None,
+        retry: float | None = None,
+        max_deliveries: int = 0,
+        key: str | None = None,
+        max_length: int = 0,
+    ) -> str:
+        """Add a job; its id. With a `key`, the id of the one that lives under that key, if there is
+        one, and nothing is added.
+
+        Raises QueueFull when so many as `max_length` are ready, QueuePaused.
+        """
+        terms = self._usual
+        if delay or ttl is not None or retry is not None or max_deliveries:
+            terms = self._terms(delay, ttl, retry, max_deliveries)
+        known_by = None if key is None else as_name("key", key)
+        as_whole("max_length", max_length)
+        op = Add(JOBS, self.name, [self._codec.encode(body)], terms, known_by, max_length)
+        [id] = await self._run(op)
+        return str(id, "ascii")
+
+    async def add_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        delay: float = 0,
+        ttl: float | None = None,
+        retry: float | None = None,
+        max_deliveries: int = 0,
+    ) -> list[str]:
+        """Add jobs in one round trip; their ids, in order."""
+        encoded = [self._codec.encode(body) for body in bodies]
+        if not encoded:
+            return []
+        terms = self._usual
+        if delay or ttl is not None or retry is not None or max_deliveries:
+            terms = self._terms(delay, ttl, retry, max_deliveries)
+        ids = await self._run(Add(JOBS, self.name, encoded, terms))
+        return [str(id, "ascii") for id in ids]
+
+    # -- consuming -------------------------------------------------------------------------------
+
+    async def take(self, timeout: float | None = 0) -> Job | None:
+        """A job; or None when there is none within so many seconds (None = wait for ever)."""
+        found = await self.take_many(1, timeout)
+        return found[0] if found else None
+
+    async def take_many(self, count: int, timeout: float | None = 0) -> list[Job]:
+        """Up to `count` jobs in one round trip; none when there is none within `timeout`."""
+        take = Take(JOBS, [self.name], as_whole("count", count, least=1))
+        found = await self._run(take, as_wait_ms(timeout))
+        return [self._job(delivery) for delivery in found]
+
+    async def __aiter__(self) -> AsyncIterator[Job]:
+        """Jobs, one after the other, for ever. Each is to be acked. Some are taken ahead, and go
+        back when nobody asks for more. What a broker that went away may have handed out comes back
+        when its lease has ended."""
+        ahead: list[Job] = []
+        try:
+            while True:
+                try:
+                    ahead = ahead or await self.take_many(_AHEAD, timeout=None)
+                except OutcomeUnknown:
+                    continue
+                yield ahead.pop(0)
+        finally:
+            if ahead:
+                await self._run(Requeue(JOBS, _ids(ahead), is_nack=False))
+
+    async def ack(self, jobs: Iterable[Job | str]) -> int:
+        """The jobs are done, in one round trip; how many were there."""
+        ids = _ids(jobs)
+        return sum(await self._run(Finish(JOBS, ids))) if ids else 0
+
+    async def nack(self, jobs: Iterable[Job | str], *, delay: float = 0, reason: str = "") -> int:
+        """The jobs are given back, in one round trip; how many were taken."""
+        ids = _ids(jobs)
+        back = Requeue(JOBS, ids, is_nack=True, delay_ms=as_ms(delay), reason=as_reason(reason))
+        return sum(await self._run(back)) if ids else 0
+
+    async def wait(self, jobs: Iterable[Job | str], timeout: float | None = None) -> int | None:
+        """How many of the jobs are done, as soon as each is done or dead; None when that is not so
+        within `timeout` (None = wait for ever)."""
+        gone: int | None = await self._run(AwaitEnd(JOBS, _ids(jobs)), as_wait_ms(timeout))
+        return gone
+
+    async def extend(self, job: Job | str) -> float:
+        """The job's lease begins anew; how many seconds it runs."""
+        [id] = _ids([job])
+        lease_ms: int = await self._run(Extend(JOBS, id))
+        return lease_ms / 1000
+
+    # -- looking and setting -----------------------------------------------------------------------
+
+    async def delete(self, jobs: Iterable[Job | str]) -> int:
+        """The jobs are gone, undone, whatever their state; how many were there."""
+        ids = _ids(jobs)
+        return sum(await self._run(Finish(JOBS, ids, is_ack=False))) if ids else 0
+
+    async def show(self, id: str) -> WorkView | None:
+        """All that is known of a job."""
+        view: WorkView | None = await self._run(Show(JOBS, id.encode()))
+        return view
+
+    async def find(self, key: str) -> str | None:
+        """The id of the job that lives under that key."""
+        id: bytes | None = await self._run(FindKey(JOBS, self.name, as_name("key", key)))
+        return None if id is None else str(id, "ascii")
+
+    async def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
+        """The first jobs that are ready, delayed or dead; the last ones, if `count` is negative."""
+        found: list[WorkView] = await self._run(Browse(JOBS, self.name, state, count))
+        return found
+
+    async def info(self) -> QueueView | None:
+        """How many are ready, delayed, leased and dead, and what is set for the queue."""
+        view: QueueView | None = await self._run(LookAt(JOBS, self.name))
+        return view
+
+    async def pause(self, *, adding: bool = True, taking: bool = True) -> None:
+        """The queue takes no jobs, or hands out none, until it is resumed."""
+        await self._run(Configure(JOBS, self.name, adding, taking))
+
+    async def resume(self) -> None:
+        """The queue takes jobs and hands them out."""
+        await self._run(Configure(JOBS, self.name, is_paused_in=False, is_paused_out=False))
+
+    async def redrive(self, count: int = 0, *, ids: Sequence[str] = ()) -> int:
+        """Dead jobs are ready again as if they were new: these, or the first `count` (0 = all); how
+        many."""
+        if ids:
+            op = Redrive(JOBS, [id.encode() for id in ids])
+        else:
+            op = Redrive(JOBS, queue=self.name, count=as_whole("count", count))
+        redriven: int = await self._run(op)
+        return redriven
+
+    async def purge(self, *states: State) -> int:
+        """The queue's jobs are gone, all or those of these states; how many."""
+        purged: int = await self._run(Purge(JOBS, self.name, states))
+        return purged
+
+    def __repr__(self) -> str:
+        return f"Jobs({printable(self.name)!r})"
+
+    def _job(self, delivery: WorkDelivery) -> Job:
+        body = self._codec.decode(delivery.body)
+        return Job(self, delivery.message_id, body, delivery.nacks, delivery.requeues)
+
+    def _terms(
+        self, delay: float, ttl: float | None, retry: float | None, max_deliveries: int
+    ) -> Terms:
+        ttl = self._ttl if ttl is None else ttl
+        retry = self._retry if retry is None else retry
+        ttl_ms = WORK_TTL_MS if ttl is None else as_whole_ms("ttl", ttl)
+        if as_ms(delay) >= ttl_ms:
+            raise BadArgument(f"delay {delay} is not less than ttl {ttl_ms / 1000}")
+        retry_ms = default_retry_ms(ttl_ms) if retry is None else as_whole_ms("retry", retry)
+        most = as_whole("max_deliveries", max_deliveries or self._max_deliveries)
+        return Terms(ttl_ms, as_ms(delay), retry_ms, most)
+
+
+def _ids(jobs: Iterable[Job | str]) -> list[bytes]:
+    return [(job if isinstance(job, str) else job.id).encode() for job in jobs]

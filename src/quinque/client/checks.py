@@ -1,0 +1,39 @@
+"""Names and numbers as programs say them, refused where a command would refuse them.
+
+Called by   the queues of client/aio/: a store in the process believes what it is told.
+Calls       nothing.
+
+Not here: spans of time (spans.py), the same of commands (dialects/args.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quinque.errors import BadArgument
+from quinque.model.limits import NAME_MOST_BYTES
+
+# What every store keeps exactly: Lua has integers in doubles.
+_EXACT_MOST: Final = (1 << 53) - 1
+
+
+def as_name(what: str, name: str | bytes, *, may_be_empty: bool = False) -> bytes:
+    """A queue, a group, a key, an id: any text, but not too long. Raises BadArgument."""
+    text = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
+    if not text and not may_be_empty:
+        raise BadArgument(f"{what} is empty")
+    if len(text) > NAME_MOST_BYTES:
+        raise BadArgument(f"{what} has {len(text)} bytes; at most {NAME_MOST_BYTES}")
+    return text
+
+
+def as_whole(what: str, number: int, least: int = 0, most: int = _EXACT_MOST) -> int:
+    """A whole number within bounds. Raises BadArgument."""
+    if not least <= number <= most:
+        raise BadArgument(f"{what} {number} is not within {least} and {most}")
+    return number
+
+
+def as_reason(text: str) -> bytes:
+    """Why a message was given back: as much of it as is kept with the message."""
+    return text.encode("utf-8", "backslashreplace")[:NAME_MOST_BYTES]

@@ -1,0 +1,85 @@
+"""How a program's values become the bytes of a message, and back.
+
+Called by   the queues of client/aio/, which are told one when they are opened.
+Calls       nothing.
+
+    queue.jobs("emails")                    bytes, and str as UTF-8, go in; bytes come out
+    queue.jobs("emails", codec="json")      what JSON can say
+    queue.jobs("emails", codec="msgpack")   the same and bytes, in fewer of them
+
+Anything with the two methods is a codec too.
+
+Not here: headers, of which the families have none.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, Protocol
+
+import msgpack
+
+from quinque.errors import BadArgument
+
+
+class Codec(Protocol):
+    def encode(self, value: Any) -> bytes:
+        """The bytes of a message. Raises BadArgument when the value has none."""
+
+    def decode(self, body: bytes) -> Any:
+        """The value. Raises BadArgument when the bytes are of no value."""
+
+
+class Bytes:
+    def encode(self, value: Any) -> bytes:
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, bytes | bytearray | memoryview):
+            return bytes(value)
+        raise BadArgument(
+            f"a body is bytes or str, and not {type(value).__name__}: choose a codec, such as json"
+        )
+
+    def decode(self, body: bytes) -> bytes:
+        return body
+
+
+class Json:
+    def encode(self, value: Any) -> bytes:
+        try:
+            return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+        except (TypeError, ValueError) as error:
+            raise BadArgument(f"JSON cannot say this: {error}") from error
+
+    def decode(self, body: bytes) -> Any:
+        try:
+            return json.loads(body)
+        except ValueError as error:
+            raise BadArgument(f"the body is not JSON: {error}") from error
+
+
+class MessagePack:
+    def encode(self, value: Any) -> bytes:
+        try:
+            packed: bytes = msgpack.packb(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadArgument(f"MessagePack cannot say this: {error}") from error
+        return packed
+
+    def decode(self, body: bytes) -> Any:
+        try:
+            return msgpack.unpackb(body, strict_map_key=False)
+        except ValueError as error:  # the errors of msgpack are such
+            raise BadArgument(f"the body is not MessagePack: {error}") from error
+
+
+NAMED: Final[dict[str, Codec]] = {"bytes": Bytes(), "json": Json(), "msgpack": MessagePack()}
+
+
+def codec_of(codec: str | Codec) -> Codec:
+    """The codec, which may be told by its name. Raises BadArgument."""
+    if not isinstance(codec, str):
+        return codec
+    if codec not in NAMED:
+        raise BadArgument(f"there is no codec '{codec}': there are {', '.join(NAMED)}")
+    return NAMED[codec]

@@ -1,0 +1,39 @@
+"""Spans of time as programs say them, in seconds, and as operations have them, in milliseconds.
+
+Called by   the queues of client/aio/.
+Calls       nothing.
+
+Not here: spans as commands have them (dialects/).
+"""
+
+from __future__ import annotations
+
+from quinque.errors import BadArgument
+from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
+
+
+def as_ms(seconds: float) -> int:
+    """Raises BadArgument."""
+    if not 0 <= seconds * 1000 <= SPAN_MOST_MS:
+        raise BadArgument(f"{seconds} is no span of time in seconds")
+    return round(seconds * 1000)
+
+
+def as_some_ms(what: str, seconds: float) -> int:
+    """The same of a span that lasts. Raises BadArgument."""
+    span_ms = as_ms(seconds)
+    if not span_ms:
+        raise BadArgument(f"{what} {seconds} must be more than 0 s")
+    return span_ms
+
+
+def as_whole_ms(what: str, seconds: float) -> int:
+    """The same of a span that Disque has in whole seconds. Raises BadArgument."""
+    if seconds % 1:
+        raise BadArgument(f"{what} {seconds} is not a whole number of seconds")
+    return as_ms(seconds)
+
+
+def as_wait_ms(seconds: float | None) -> int:
+    """How long to wait; None = as long as it takes. Raises BadArgument."""
+    return NEVER_MS if seconds is None else as_ms(seconds)

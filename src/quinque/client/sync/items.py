@@ -1,0 +1,122 @@
+"""Leased items: each has the id that its producer chose, and is leased until it is completed.
+
+Called by   programs, through Queues.items.
+Calls       a Runner.
+
+    pages = queues.items("pages", codec="json")
+    pages.add("page-1", {"url": "…"})
+    with pages.lease(30, timeout=10) as item:     # completed at the end
+        work(item.body)
+
+Not here: the same without a broker (quinque.workqueue), the words on the wire
+(client/own_calls.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from quinque.client.checks import as_name, as_whole
+from quinque.client.codecs import Codec, codec_of
+from quinque.client.spans import as_some_ms, as_wait_ms
+from quinque.client.sync.runner import Runner
+from quinque.errors import printable
+from quinque.model.families import ITEMS
+from quinque.model.own_ops import AddItems, Complete, ExtendLeases
+from quinque.model.work_ops import LookAt, QueueView, Take
+
+
+class Item:
+    """An item that this program has leased. As a context, it is completed at the end; when
+    something is raised, its lease is over."""
+
+    __slots__ = ("_queue", "body", "id")
+
+    def __init__(self, queue: Items, id: bytes, body: Any) -> None:
+        self._queue = queue
+        self.id = id.decode("utf-8", "surrogateescape")
+        self.body = body
+
+    def complete(self) -> bool:
+        """The item is done. True the first time that anybody says so."""
+        return self._queue.complete([self]) == 1
+
+    def extend(self, lease: float) -> bool:
+        """The lease ends so many seconds from now. False when it had ended."""
+        return self._queue.extend([self], lease) == 1
+
+    def __enter__(self) -> Item:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.complete()
+        else:
+            self.extend(0.001)
+
+    def __repr__(self) -> str:
+        return f"Item({self.id!r})"
+
+
+class Items:
+    """A queue of items. Times are in seconds."""
+
+    def __init__(self, runner: Runner, name: str | bytes, codec: str | Codec = "bytes") -> None:
+        self._run = runner.run
+        self.name = as_name("queue", name)
+        self._codec = codec_of(codec)
+
+    def add(self, id: str, body: Any) -> bool:
+        """Add an item. False when one of that id is there: it stays as it is."""
+        return self.add_many({id: body}) == 1
+
+    def add_many(self, bodies: Mapping[str, Any]) -> int:
+        """Add items by id, in one round trip; how many are new."""
+        ids = [as_name("id", id) for id in bodies]
+        encoded = [self._codec.encode(body) for body in bodies.values()]
+        return sum(self._run(AddItems(ITEMS, self.name, ids, encoded))) if ids else 0
+
+    def lease(self, lease: float, timeout: float | None = 0) -> Item | None:
+        """An item, for so many seconds; or None when there is none within `timeout` (None = wait
+        for ever)."""
+        found = self.lease_many(1, lease, timeout)
+        return found[0] if found else None
+
+    def lease_many(self, count: int, lease: float, timeout: float | None = 0) -> list[Item]:
+        """Up to `count` items in one round trip; none when there is none within `timeout`."""
+        as_whole("count", count, least=1)
+        take = Take(ITEMS, [self.name], count, lease_ms=as_some_ms("lease", lease))
+        found = self._run(take, as_wait_ms(timeout))
+        return [Item(self, it.message_id, self._codec.decode(it.body)) for it in found]
+
+    def complete(self, items: Iterable[Item | str]) -> int:
+        """The items are done, in one round trip; of how many nobody had said so before."""
+        ids = _ids(items)
+        if not ids:
+            return 0
+        return sum(self._run(Complete(ITEMS, self.name, ids, is_leased=False)) or ())
+
+    def extend(self, items: Iterable[Item | str], lease: float) -> int:
+        """The leases end so many seconds from now, in one round trip; how many ran still."""
+        ids = _ids(items)
+        op = ExtendLeases(ITEMS, self.name, ids, as_some_ms("lease", lease))
+        return sum(self._run(op)) if ids else 0
+
+    def info(self) -> QueueView | None:
+        """How many wait (`ready`) and are leased; None where there is no item."""
+        view: QueueView | None = self._run(LookAt(ITEMS, self.name))
+        return view if view is not None and (view.ready or view.leased) else None
+
+    def __repr__(self) -> str:
+        return f"Items({printable(self.name)!r})"
+
+
+def _ids(items: Iterable[Item | str]) -> list[bytes]:
+    return [as_name("id", it if isinstance(it, str) else it.id) for it in items]

@@ -1,0 +1,71 @@
+"""All queues of a broker, or of a store in the process, for a program.
+
+Called by   quinque.connect and quinque.open.
+Calls       the queues of each family.
+
+Not here: what it runs on (runner.py).
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from quinque.client.codecs import Codec
+from quinque.client.sync.events import Events
+from quinque.client.sync.items import Items
+from quinque.client.sync.jobs import Jobs
+from quinque.client.sync.reliable import Reliable
+from quinque.client.sync.runner import Runner
+from quinque.client.sync.tubes import Tube
+
+
+class Queues:
+    """As a context, it is closed at the end."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    def events(
+        self, name: str | bytes, codec: str | Codec = "bytes", *, ttl: float = 86_400
+    ) -> Events:
+        """The queue of events of that name, which is there as soon as something is added."""
+        return Events(self.runner, name, codec, ttl=ttl)
+
+    def reliable(self, name: str | bytes, codec: str | Codec = "bytes") -> Reliable:
+        """The reliable queue of that name, which is there from its first element on."""
+        return Reliable(self.runner, name, codec)
+
+    def items(self, name: str | bytes, codec: str | Codec = "bytes") -> Items:
+        """The queue of items of that name, which is there as soon as something is added."""
+        return Items(self.runner, name, codec)
+
+    def jobs(
+        self,
+        name: str | bytes,
+        codec: str | Codec = "bytes",
+        *,
+        ttl: float | None = None,
+        retry: float | None = None,
+        max_deliveries: int = 0,
+    ) -> Jobs:
+        """The queue of jobs of that name, which is there as soon as something is added."""
+        return Jobs(self.runner, name, codec, ttl=ttl, retry=retry, max_deliveries=max_deliveries)
+
+    def tube(self, name: str | bytes, codec: str | Codec = "bytes") -> Tube:
+        """The tube of that name, which is there once it is made."""
+        return Tube(self.runner, name, codec)
+
+    def close(self) -> None:
+        """Nothing is held open any more."""
+        self.runner.close()
+
+    def __enter__(self) -> Queues:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

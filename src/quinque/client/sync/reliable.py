@@ -1,0 +1,133 @@
+"""Reliable queues: what is popped stays delivered until it is acked, or recovered by somebody.
+
+Called by   programs, through Queues.reliable.
+Calls       a Runner.
+
+    orders = queues.reliable("orders")
+    orders.push(b"one")
+    with orders.pop(timeout=10) as element:     # acked at the end
+        work(element.body)
+    for element in orders.recover(100, elapsed=60):   # of workers that are gone
+        …
+
+Not here: what the commands are called on the wire (client/own_calls.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+from quinque.client.checks import as_name, as_whole
+from quinque.client.codecs import Codec, codec_of
+from quinque.client.spans import as_ms, as_wait_ms
+from quinque.client.sync.runner import Runner
+from quinque.errors import printable
+from quinque.model.families import RELIABLE
+from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Inspected, Recover
+from quinque.model.queue_ops import DeleteQueues
+from quinque.model.work_ops import Add, LookAt, QueueView, Take, WorkDelivery
+
+
+class Element:
+    """An element that was delivered to this program. As a context, it is acked at the end; when
+    something is raised it stays delivered."""
+
+    __slots__ = ("_queue", "body", "id")
+
+    def __init__(self, queue: Reliable, id: bytes, body: Any) -> None:
+        self._queue = queue
+        self.id = id.decode()
+        self.body = body
+
+    def ack(self) -> bool:
+        """The element is done. False when it was not delivered, or not any more."""
+        return self._queue.ack([self]) == 1
+
+    def __enter__(self) -> Element:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.ack()
+
+    def __repr__(self) -> str:
+        return f"Element({self.id!r})"
+
+
+class Reliable:
+    """A reliable queue. Times are in seconds."""
+
+    def __init__(self, runner: Runner, name: str | bytes, codec: str | Codec = "bytes") -> None:
+        self._run = runner.run
+        self.name = as_name("queue", name, may_be_empty=True)
+        self._codec = codec_of(codec)
+
+    def push(self, body: Any) -> str:
+        """Add an element at the end; its id."""
+        [id] = self.push_many([body])
+        return id
+
+    def push_many(self, bodies: Iterable[Any]) -> list[str]:
+        """Add elements in one round trip; their ids, in order."""
+        encoded = [self._codec.encode(body) for body in bodies]
+        if not encoded:
+            return []
+        ids = self._run(Add(RELIABLE, self.name, encoded, RELIABLE_TERMS))
+        return [str(id, "ascii") for id in ids]
+
+    def pop(self, timeout: float | None = 0) -> Element | None:
+        """An element; or None when there is none within so many seconds (None = wait for ever)."""
+        found = self.pop_many(1, timeout)
+        return found[0] if found else None
+
+    def pop_many(self, count: int, timeout: float | None = 0) -> list[Element]:
+        """Up to `count` elements in one round trip; none when there is none within `timeout`."""
+        take = Take(RELIABLE, [self.name], as_whole("count", count, least=1))
+        found = self._run(take, as_wait_ms(timeout))
+        return self._elements(found)
+
+    def ack(self, elements: Iterable[Element | str]) -> int:
+        """The elements are done, in one round trip; how many were delivered."""
+        ids = [(it if isinstance(it, str) else it.id).encode() for it in elements]
+        if not ids:
+            return 0
+        return sum(self._run(Complete(RELIABLE, self.name, ids, is_leased=True)) or ())
+
+    def recover(self, count: int, *, elapsed: float) -> list[Element]:
+        """Up to `count` elements whose last delivery was `elapsed` seconds ago are delivered
+        once more, those first that have waited longest."""
+        as_whole("count", count, least=1)
+        found = self._run(Recover(RELIABLE, self.name, count, as_ms(elapsed)))
+        return self._elements(found or ())
+
+    def inspect(
+        self, start: int = 0, count: int = 10, *, delivered: bool = False
+    ) -> list[Inspected]:
+        """Elements from number `start` on, from the end if it is negative: the undelivered ones, or
+        the delivered ones in the order of their last delivery. Nothing changes."""
+        found = self._run(Inspect(RELIABLE, self.name, delivered, start, count))
+        return found or []
+
+    def info(self) -> QueueView | None:
+        """How many are undelivered (`ready`) and delivered (`leased`); None without the queue."""
+        view: QueueView | None = self._run(LookAt(RELIABLE, self.name))
+        return view
+
+    def delete(self) -> bool:
+        """The queue is gone, with all that was in it. False when it was not there."""
+        gone: int = self._run(DeleteQueues(RELIABLE, [self.name]))
+        return gone == 1
+
+    def __repr__(self) -> str:
+        return f"Reliable({printable(self.name)!r})"
+
+    def _elements(self, found: Iterable[WorkDelivery]) -> list[Element]:
+        decode = self._codec.decode
+        return [Element(self, it.message_id, decode(it.body)) for it in found]

@@ -1,0 +1,52 @@
+"""Spans of OpenTelemetry around what a program asks of its queues.
+
+Called by   programs, which put it around what their queues run on.
+Calls       a Runner; opentelemetry, which has to be installed.
+
+    queues = Queues(TracedRunner(quinque.aio.connect(url).runner))
+
+A span is made for what sends, receives or settles messages; everything else passes. It is chosen
+and not found: a span costs about as much as adding a job.
+
+Not here: the names of spans (client/span_names.py), the context inside messages (client/traced.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from quinque.client.span_names import Named, span_of
+from quinque.client.sync.runner import Runner
+from quinque.model.ops import Op
+
+
+class TracedRunner:
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._trace: Any = import_module("opentelemetry.trace")
+        self._tracer: Any = self._trace.get_tracer("quinque")
+
+    def run(self, op: Op, wait_ms: int = 0) -> Any:
+        named = span_of(op)
+        if named is None:
+            return self._runner.run(op, wait_ms)
+        with self._span(named):
+            return self._runner.run(op, wait_ms)
+
+    def run_all(self, ops: Sequence[Op]) -> list[Any]:
+        named = span_of(ops[0]) if ops else None
+        if named is None:
+            return self._runner.run_all(ops)
+        with self._span(named):
+            return self._runner.run_all(ops)
+
+    def close(self) -> None:
+        self._runner.close()
+
+    def _span(self, named: Named) -> Any:
+        kind = getattr(self._trace.SpanKind, named.kind)
+        return self._tracer.start_as_current_span(
+            named.name, kind=kind, attributes=named.attributes
+        )

@@ -1,0 +1,352 @@
+"""Tubes: tasks with priorities, lanes and times, each taken by one session until it is acked.
+
+Called by   programs, through Queues.tube.
+Calls       a Runner.
+
+    letters = queues.tube("letters", codec="json")
+    letters.make("fifottl", ttr=60)
+    letters.put({"to": "a"}, pri=1, delay=5)
+    for task in letters:
+        with task:             # acked at the end, released when it raises
+            send(task.body)
+
+A program is one session: what it has taken is ready again when all of its connections are gone.
+
+Not here: what the commands are called on the wire (client/tube_calls.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+import msgpack
+
+from quinque.client.checks import as_name, as_whole
+from quinque.client.codecs import Codec, codec_of
+from quinque.client.spans import as_ms, as_wait_ms
+from quinque.client.sync.runner import Runner
+from quinque.errors import OutcomeUnknown, TubeFull, printable
+from quinque.model.states import State
+from quinque.model.task_bodies import from_plain, plain
+from quinque.model.tube_ops import (
+    FOREVER_MS,
+    NO_LANE,
+    PRIORITY_MOST,
+    AckTasks,
+    BuryTasks,
+    DeleteTasks,
+    DropTube,
+    KickTasks,
+    LookAtTube,
+    MakeTube,
+    PeekTasks,
+    PutTasks,
+    ReleaseTasks,
+    ReturnTasks,
+    TakeTasks,
+    TaskTerms,
+    TaskView,
+    TouchTasks,
+    TruncateTube,
+    TubeSettings,
+    TubeView,
+)
+
+_OWN: Final = b""  # the session of whatever runs the operation
+_AS_TUBE: Final = TaskTerms()
+
+
+class Task:
+    """A task, which this program has taken if its state is LEASED; with no state it is gone. As a
+    context, it is acked at the end; released, when something is raised."""
+
+    __slots__ = ("_tube", "body", "id", "state")
+
+    def __init__(self, tube: Tube, id: int, state: State | None, body: Any) -> None:
+        self._tube = tube
+        self.id = id
+        self.state = state
+        self.body = body
+
+    def ack(self) -> bool:
+        """The task is done. False when this program does not have it any more."""
+        return self._tube.ack([self]) == 1
+
+    def release(
+        self,
+        *,
+        delay: float = 0,
+        pri: int | None = None,
+        ttl: float | None = None,
+        body: Any = None,
+    ) -> bool:
+        """The task is ready again, at its old place, or in `delay` seconds. What else is said is so
+        from here on: its priority, how long it lives from now, its body."""
+        return self._tube.release([self], delay=delay, pri=pri, ttl=ttl, body=body) == 1
+
+    def touch(self, by: float) -> bool:
+        """The task has so many seconds longer, to be worked on and to live."""
+        return self._tube.touch([self], by) == 1
+
+    def bury(self) -> bool:
+        """The task is put aside, until somebody kicks it."""
+        return self._tube.bury([self]) == 1
+
+    def __enter__(self) -> Task:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.ack()
+        else:
+            self.release()
+
+    def __repr__(self) -> str:
+        return f"Task({self.id})"
+
+
+class Tube:
+    """A tube. Times are in seconds, ids are numbers."""
+
+    def __init__(self, runner: Runner, name: str | bytes, codec: str | Codec = "bytes") -> None:
+        self._run = runner.run
+        self.name = as_name("tube", name)
+        self._codec = codec_of(codec)
+
+    # -- the tube itself --------------------------------------------------------------------------
+
+    def make(
+        self,
+        kind: str = "fifo",
+        *,
+        ttl: float | None = None,
+        ttr: float | None = None,
+        pri: int = 0,
+        capacity: int = 0,
+        width: int = 1,
+        temporary: bool = False,
+        exist_ok: bool = True,
+        options: Mapping[str, float | str | bytes] | None = None,
+    ) -> bool:
+        """There is a tube of that name; whether it is new. One that is there stays as it is.
+
+        `ttl` (how long a task lives), `ttr` (how long one may be worked on) and `pri` are for tasks
+        that do not say otherwise; `options` are for a driver. Raises NoKind, and TubeExists unless
+        `exist_ok`.
+        """
+        ttl_ms = FOREVER_MS if ttl is None else as_ms(ttl)
+        ttr_ms = ttl_ms if ttr is None else as_ms(ttr)
+        said = {"ttl": ttl, "ttr": ttr, "pri": pri or None, "capacity": capacity or None}
+        packed = _packed({**said, "width": None if width == 1 else width}, options)
+        as_whole("pri", pri, most=PRIORITY_MOST)
+        as_whole("capacity", capacity)
+        as_whole("width", width, least=1)
+        settings = TubeSettings(ttl_ms, ttr_ms, pri, capacity, width, temporary, packed)
+        op = MakeTube(self.name, as_name("kind", kind), settings, exist_ok)
+        is_new: bool = self._run(op)
+        return is_new
+
+    def drop(self) -> None:
+        """The tube is gone, with all that is in it. Raises NoTube, TubeBusy."""
+        self._run(DropTube(self.name))
+
+    def truncate(self) -> int:
+        """All tasks are gone, and ids begin at 0 again; how many there were."""
+        gone: int = self._run(TruncateTube(self.name))
+        return gone
+
+    def info(self) -> TubeView | None:
+        """How many tasks are in which state, how often what was done; None without the tube."""
+        view: TubeView | None = self._run(LookAtTube(self.name))
+        return view
+
+    # -- producing --------------------------------------------------------------------------------
+
+    def put(
+        self,
+        body: Any,
+        *,
+        ttl: float | None = None,
+        ttr: float | None = None,
+        pri: int | None = None,
+        delay: float = 0,
+        lane: str | bytes | None = None,
+        timeout: float | None = 0,
+        options: Mapping[str, float | str | bytes] | None = None,
+    ) -> int:
+        """Put a task; its id. Those with the lowest `pri` are taken first; of a `lane`, in tubes
+        that have them, one at a time.
+
+        Raises TubeFull when no room came within `timeout` seconds (None = wait for ever).
+        """
+        terms = _terms(ttl, ttr, pri, delay, lane, options)
+        op = PutTasks(self.name, [self._kept(body)], terms, is_strict=terms is not _AS_TUBE)
+        put: list[TaskView] = self._run(op, as_wait_ms(timeout))
+        if not put:
+            raise TubeFull(self.name)
+        return int(put[0].message_id)
+
+    def put_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        ttl: float | None = None,
+        ttr: float | None = None,
+        pri: int | None = None,
+        delay: float = 0,
+        lane: str | bytes | None = None,
+    ) -> list[int]:
+        """Put tasks in one round trip; their ids, in order: of the first ones only, when the tube
+        is full."""
+        kept = [self._kept(body) for body in bodies]
+        if not kept:
+            return []
+        terms = _terms(ttl, ttr, pri, delay, lane, None)
+        op = PutTasks(self.name, kept, terms, is_strict=terms is not _AS_TUBE)
+        return [int(task.message_id) for task in self._run(op)]
+
+    # -- consuming --------------------------------------------------------------------------------
+
+    def take(self, timeout: float | None = 0, *, lane: str | bytes | None = None) -> Task | None:
+        """A task; or None when there is none within so many seconds (None = wait for ever)."""
+        found = self.take_many(1, timeout, lane=lane)
+        return found[0] if found else None
+
+    def take_many(
+        self, count: int, timeout: float | None = 0, *, lane: str | bytes | None = None
+    ) -> list[Task]:
+        """Up to `count` tasks in one round trip; none when there is none within `timeout`."""
+        only = None if lane is None else as_name("lane", lane, may_be_empty=True)
+        as_whole("count", count, least=1)
+        op = TakeTasks(self.name, _OWN, count, only, is_strict=only is not None)
+        return [self._task(view) for view in self._run(op, as_wait_ms(timeout))]
+
+    def __iter__(self) -> Iterator[Task]:
+        """Tasks, one after the other, for ever. Each is to be acked. What a broker that went away
+        may have handed out is ready again by itself."""
+        while True:
+            try:
+                task = self.take(timeout=None)
+            except OutcomeUnknown:
+                continue
+            if task is not None:
+                yield task
+
+    def ack(self, tasks: Iterable[Task | int]) -> int:
+        """The tasks are done, in one round trip; how many this program had taken."""
+        ids = _ids(tasks)
+        return _count(self._run(AckTasks(self.name, _OWN, ids))) if ids else 0
+
+    def release(
+        self,
+        tasks: Iterable[Task | int],
+        *,
+        delay: float = 0,
+        pri: int | None = None,
+        ttl: float | None = None,
+        body: Any = None,
+    ) -> int:
+        """The tasks are ready again, as Task.release says; how many this program had taken."""
+        ids = _ids(tasks)
+        if not ids:
+            return 0
+        op = ReleaseTasks(self.name, _OWN, ids, as_ms(delay), _priority(pri))
+        op.ttl_ms = None if ttl is None else as_ms(ttl)
+        op.body = None if body is None else self._kept(body)
+        op.options = _packed({"delay": delay or None, "pri": pri, "ttl": ttl}, None)
+        op.is_strict = bool(op.options)
+        return _count(self._run(op))
+
+    def touch(self, tasks: Iterable[Task | int], by: float) -> int:
+        """The tasks have so many seconds longer; how many this program had taken.
+
+        Raises TouchRefused where tasks have no times.
+        """
+        ids = _ids(tasks)
+        return _count(self._run(TouchTasks(self.name, _OWN, ids, as_ms(by)))) if ids else 0
+
+    # -- whoever has taken them -------------------------------------------------------------------
+
+    def peek(self, id: int) -> Task | None:
+        """A task as it is now. Nothing changes."""
+        [view] = self._run(PeekTasks(self.name, _ids([id])))
+        return None if view is None else self._task(view)
+
+    def bury(self, tasks: Iterable[Task | int]) -> int:
+        """The tasks are put aside, whoever has them, until they are kicked; how many there were."""
+        ids = _ids(tasks)
+        return _count(self._run(BuryTasks(self.name, ids))) if ids else 0
+
+    def kick(self, count: int = 1) -> int:
+        """The first buried tasks are ready again; how many."""
+        kicked: int = self._run(KickTasks(self.name, as_whole("count", count)))
+        return kicked
+
+    def delete(self, tasks: Iterable[Task | int]) -> int:
+        """The tasks are gone, whoever has them; how many there were."""
+        ids = _ids(tasks)
+        return _count(self._run(DeleteTasks(self.name, ids))) if ids else 0
+
+    def release_all(self) -> int:
+        """All taken tasks are ready, whoever has them; how many there were."""
+        released: int = self._run(ReturnTasks(self.name))
+        return released
+
+    def __repr__(self) -> str:
+        return f"Tube({printable(self.name)!r})"
+
+    def _kept(self, body: Any) -> bytes:
+        return from_plain(self._codec.encode(body))
+
+    def _task(self, view: TaskView) -> Task:
+        body = self._codec.decode(plain(view.body))
+        return Task(self, int(view.message_id), view.state, body)
+
+
+def _terms(
+    ttl: float | None,
+    ttr: float | None,
+    pri: int | None,
+    delay: float,
+    lane: str | bytes | None,
+    options: Mapping[str, float | str | bytes] | None,
+) -> TaskTerms:
+    said = {"ttl": ttl, "ttr": ttr, "pri": pri, "delay": delay or None, "utube": lane}
+    packed = _packed(said, options)
+    if not packed:
+        return _AS_TUBE
+    return TaskTerms(
+        None if ttl is None else as_ms(ttl),
+        None if ttr is None else as_ms(ttr),
+        _priority(pri),
+        as_ms(delay),
+        NO_LANE if lane is None else as_name("lane", lane, may_be_empty=True),
+        packed,
+    )
+
+
+def _packed(said: Mapping[str, Any], options: Mapping[str, float | str | bytes] | None) -> bytes:
+    """All that was said, as a driver is told it."""
+    told = {name: value for name, value in said.items() if value is not None}
+    told.update(options or {})
+    return bytes(msgpack.packb(told)) if told else b""
+
+
+def _priority(pri: int | None) -> int | None:
+    return None if pri is None else as_whole("pri", pri, most=PRIORITY_MOST)
+
+
+def _ids(tasks: Iterable[Task | int]) -> list[bytes]:
+    ids = (task.id if isinstance(task, Task) else as_whole("id", task) for task in tasks)
+    return [b"%d" % id for id in ids]
+
+
+def _count(found: Sequence[TaskView | None]) -> int:
+    return sum(view is not None for view in found)

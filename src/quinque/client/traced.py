@@ -1,0 +1,66 @@
+"""A codec that carries the context of a trace in front of the body.
+
+Called by   programs, which give it to queues and to handlers; worker/tracing.py.
+Calls       opentelemetry, where it is installed; a codec.
+
+    queues.jobs("emails", codec=Traced("json"))
+
+    \\0trace <length of the headers> <headers, as JSON><body>
+
+Messages have no headers, so this is an envelope, and whoever reads the queue has to know it: that
+is why it is chosen and not found. A body without one is read as it is; where OpenTelemetry is not
+installed, or no trace is under way, none is written.
+
+Not here: spans (worker/tracing.py).
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+from quinque.client.codecs import Codec, codec_of
+
+_MARK: Final = b"\0trace "
+
+
+class Traced:
+    def __init__(self, codec: str | Codec = "bytes") -> None:
+        """Raises BadArgument."""
+        self._codec = codec_of(codec)
+        is_there = find_spec("opentelemetry") is not None
+        self._propagate: Any = import_module("opentelemetry.propagate") if is_there else None
+
+    def encode(self, value: Any) -> bytes:
+        body = self._codec.encode(value)
+        headers: dict[str, str] = {}
+        if self._propagate is not None:
+            self._propagate.inject(headers)
+        if not headers:
+            return body
+        told = json.dumps(headers).encode()
+        return b"%s%d %s%s" % (_MARK, len(told), told, body)
+
+    def decode(self, body: bytes) -> Any:
+        return self._codec.decode(_opened(body)[1])
+
+    def context_of(self, body: bytes) -> Any:
+        """The context that whoever added the message had; None if it is not told."""
+        headers = _opened(body)[0]
+        return self._propagate.extract(headers) if headers and self._propagate is not None else None
+
+
+def _opened(body: bytes) -> tuple[dict[str, str], bytes]:
+    """The headers, and the body alone."""
+    if not body.startswith(_MARK):
+        return {}, body
+    length, _, rest = body[len(_MARK) :].partition(b" ")
+    if not length.isdigit() or int(length) > len(rest):
+        return {}, body
+    try:
+        headers = json.loads(rest[: int(length)])
+    except ValueError:
+        return {}, body
+    return (headers, rest[int(length) :]) if isinstance(headers, dict) else ({}, body)

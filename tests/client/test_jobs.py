@@ -1,0 +1,153 @@
+"""Queues of jobs as programs have them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from quinque.errors import BadArgument, QueueFull, QueuePaused
+from quinque.model.states import State
+
+
+@pytest.fixture
+def jobs(queues: Any, queue: str) -> Any:
+    return queues.jobs(queue, codec="json", retry=60)
+
+
+def test_what_is_added_is_taken_and_acked(jobs: Any) -> None:
+    id = jobs.add({"to": "a"})
+
+    job = jobs.take()
+
+    assert (job.id, job.body, job.nacks, job.requeues) == (id, {"to": "a"}, 0, 0)
+    assert job.ack() is True
+    assert job.ack() is False
+    assert jobs.take() is None
+
+
+def test_many_are_one_round_trip(jobs: Any) -> None:
+    ids = jobs.add_many(range(50))
+
+    taken = jobs.take_many(100)
+
+    assert [job.id for job in taken] == ids
+    assert [job.body for job in taken] == list(range(50))
+    assert jobs.ack(taken) == 50
+    assert jobs.add_many([]) == []
+    assert jobs.ack([]) == 0
+
+
+def test_a_job_is_acked_at_the_end_of_its_context_and_given_back_by_an_error(jobs: Any) -> None:
+    jobs.add(1)
+    with pytest.raises(ZeroDivisionError), jobs.take() as job:
+        1 / 0  # noqa: B018
+    with jobs.take() as again:
+        assert (again.id, again.nacks) == (job.id, 1)
+    assert jobs.take() is None
+
+
+def test_whoever_goes_through_gives_back_what_was_taken_ahead(jobs: Any) -> None:
+    jobs.add_many(range(5))
+    going = iter(jobs)
+
+    first = next(going)
+    going.close()
+
+    assert first.body == 0
+    assert first.ack()
+    assert sorted(job.body for job in jobs.take_many(10)) == [1, 2, 3, 4]
+
+
+def test_a_reader_waits_for_what_is_added(jobs: Any) -> None:
+    assert jobs.take(timeout=0.001) is None
+    found: list[Any] = []
+    reader = threading.Thread(target=lambda: found.append(jobs.take(timeout=30)))
+    reader.start()
+
+    jobs.add("late")
+    reader.join()
+
+    assert found[0].body == "late"
+
+
+def test_the_end_of_jobs_is_waited_for(jobs: Any) -> None:
+    ids = jobs.add_many([1, 2])
+    assert jobs.wait(ids, timeout=0.001) is None
+    ended: list[int | None] = []
+    waiting = threading.Thread(target=lambda: ended.append(jobs.wait(ids, timeout=30)))
+    waiting.start()
+
+    jobs.ack(jobs.take_many(2))
+    waiting.join()
+
+    assert ended == [2]
+    assert jobs.wait(ids) == 2
+
+
+def test_a_key_is_one_job(jobs: Any) -> None:
+    id = jobs.add(1, key="k")
+
+    assert jobs.add(2, key="k") == id
+    assert jobs.find("k") == id
+    assert jobs.find("other") is None
+
+
+def test_a_delay_and_a_limit_of_deliveries_and_dead_jobs(jobs: Any) -> None:
+    jobs.add("later", delay=600)
+    jobs.add("once", max_deliveries=1)
+    assert jobs.take().nack(reason="no good")
+
+    [delayed] = jobs.peek(state=State.DELAYED)
+    [dead] = jobs.peek(state=State.DEAD)
+
+    assert (delayed.body, dead.body, dead.reason) == (b'"later"', b'"once"', b"no good")
+    assert jobs.show(dead.message_id.decode()).state == State.DEAD
+    assert jobs.redrive() == 1
+    assert jobs.take().body == "once"
+    assert jobs.purge(State.DELAYED) == 1
+
+
+def test_a_lease_begins_anew(jobs: Any) -> None:
+    jobs.add(1)
+
+    assert jobs.take().extend() == pytest.approx(60, abs=1)
+
+
+def test_a_queue_can_be_full_or_paused(jobs: Any) -> None:
+    jobs.add(1)
+    with pytest.raises(QueueFull):
+        jobs.add(2, max_length=1)
+    jobs.pause()
+    with pytest.raises(QueuePaused):
+        jobs.add(2)
+    assert jobs.take() is None
+    jobs.resume()
+    info = jobs.info()
+    assert (info.ready, info.is_paused_in) == (1, False)
+    assert jobs.take().body == 1
+
+
+def test_spans_have_fractions_where_they_can(jobs: Any) -> None:
+    jobs.add("soon", delay=0.05)
+    assert jobs.take(timeout=30).nack(delay=0.05)
+    assert jobs.take(timeout=30).body == "soon"
+    for bad in ({"retry": 0.5}, {"ttl": 1.5}):
+        with pytest.raises(BadArgument, match="is not a whole number of seconds"):
+            jobs.add("x", **bad)
+
+
+def test_what_cannot_be_said_is_refused_and_nothing_is_added(queues: Any, queue: str) -> None:
+    plain, coded = queues.jobs(queue), queues.jobs(queue, codec="json")
+
+    with pytest.raises(BadArgument, match="bytes or str, and not dict"):
+        plain.add({})
+    with pytest.raises(BadArgument, match="JSON cannot say this"):
+        coded.add(object())
+    with pytest.raises(BadArgument, match="no span of time"):
+        plain.add(b"x", delay=-1)
+    with pytest.raises(BadArgument, match="there is no codec 'xml'"):
+        queues.jobs(queue, codec="xml")
+
+    assert plain.take() is None

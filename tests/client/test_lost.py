@@ -1,0 +1,156 @@
+"""What a program hears, in both colours, when a broker goes away or does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quinque.aio
+from quinque.client.aio.broker import Broker
+from quinque.errors import NotDone, OutcomeUnknown
+from tests.client.conftest import Opener
+from tests.server.broker import RunningBroker, start_broker
+from tests.unit.test_client_broker import Silent
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    with start_broker(tmp_path_factory.mktemp("mortal"), "--fsync", "no") as running:
+        yield running
+
+
+def url_of(port: int) -> str:
+    return f"redis://127.0.0.1:{port}"
+
+
+def test_a_client_finds_a_broker_that_came_back(
+    opener: Opener, mortal: RunningBroker, queue: str
+) -> None:
+    queues = opener.connect(url_of(mortal.port), retries=8)
+    jobs, tube = queues.jobs(queue), queues.tube(queue + "t")
+    tube.make()
+    tube.put(b"task")
+    jobs.add(b"kept", key="k")
+    assert tube.take().body == b"task"
+
+    mortal.kill()
+    back = threading.Thread(target=lambda: mortal.restart(same_port=True))
+    back.start()
+
+    assert jobs.add(b"again", key="k") == jobs.find("k")
+    back.join()
+    assert jobs.take().body == b"kept"
+    # The session ended with its connections, and this is a new one of the same name.
+    assert tube.take(timeout=30).ack() is True
+
+
+def test_whoever_goes_through_a_queue_goes_on(
+    opener: Opener, mortal: RunningBroker, queue: str
+) -> None:
+    jobs = opener.connect(url_of(mortal.port), retries=8).jobs(queue)
+    going = iter(jobs)
+    jobs.add(b"one")
+    assert next(going).ack()
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.append(next(going)))
+    waiting.start()
+
+    mortal.kill()
+    mortal.restart(same_port=True)
+    jobs.add(b"two")
+    waiting.join(30)
+
+    assert found[0].body == b"two"
+    going.close()
+
+
+def test_what_has_no_answer_is_said_to_be_unknown_unless_it_may_be_repeated(
+    opener: Opener,
+) -> None:
+    with Silent() as silent:
+        jobs = opener.connect(url_of(silent.port), retries=1).jobs("q")
+
+        for unknown in (lambda: jobs.add(b"x"), jobs.take, jobs.purge):
+            asked = silent.requests
+            with pytest.raises(OutcomeUnknown, match="what was asked may be done"):
+                unknown()
+            assert silent.requests == asked + 1
+        for safe in (lambda: jobs.add(b"x", key="k"), jobs.info, lambda: jobs.ack(["x"])):
+            asked = silent.requests
+            with pytest.raises(OutcomeUnknown):
+                safe()
+            assert silent.requests == asked + 2
+
+
+def test_what_a_broker_calls_unknown_is_unknown(opener: Opener) -> None:
+    with Silent(b"-UNAVAILABLE who knows\r\n") as unsure:
+        jobs = opener.connect(url_of(unsure.port), retries=0).jobs("q")
+
+        with pytest.raises(OutcomeUnknown, match="who knows"):
+            jobs.add(b"x")
+
+
+def test_where_nobody_answers_nothing_is_done(opener: Opener, tmp_path: Path) -> None:
+    queues = opener.connect(f"unix://{tmp_path / 'nobody'}", retries=1)
+
+    with pytest.raises(NotDone, match="no broker answers at"):
+        queues.jobs("q").add(b"x")
+
+
+def test_a_program_is_one_session_whatever_connection_it_asks_on(
+    opener: Opener, embedded_broker: RunningBroker, queue: str
+) -> None:
+    url = url_of(embedded_broker.port)
+    tube, others = opener.connect(url).tube(queue), opener.connect(url).tube(queue)
+    tube.make()
+    tube.put_many([b"a", b"b"])
+    first = tube.take()
+    waiting = threading.Thread(target=lambda: tube.take_many(2, timeout=0.2))
+    assert tube.take()
+    waiting.start()
+
+    assert others.ack([first.id]) == 0  # it is not theirs
+    assert first.ack() is True
+    waiting.join()
+
+
+def test_tasks_share_a_few_connections_and_those_who_wait_keep_nobody_out(
+    embedded_broker: RunningBroker, queue: str
+) -> None:
+    async def work() -> tuple[int, list[bytes]]:
+        url = url_of(embedded_broker.port)
+        async with quinque.aio.connect(url, connections=2) as queues, Broker(url) as other:
+            jobs = queues.jobs(queue)
+            before = (await other.call("CLIENT", "LIST")).count(b"\n")
+            await asyncio.gather(*(jobs.add(b"%d" % number) for number in range(50)))
+            opened = (await other.call("CLIENT", "LIST")).count(b"\n") - before
+            await jobs.purge()
+            waiting = [asyncio.create_task(jobs.take(timeout=30)) for _ in range(8)]
+            await jobs.add_many([b"%d" % number for number in range(8)])
+            taken = await asyncio.gather(*waiting)
+            return opened, [job.body for job in taken if job is not None]
+
+    opened, bodies = asyncio.run(work())
+
+    assert opened <= 2
+    assert sorted(bodies) == [b"%d" % number for number in range(8)]
+
+
+def test_what_a_closed_program_had_taken_is_ready_for_another(
+    opener: Opener, embedded_broker: RunningBroker, queue: str
+) -> None:
+    url = url_of(embedded_broker.port)
+    leaving = opener.connect(url)
+    tube = leaving.tube(queue)
+    tube.make()
+    tube.put(b"x")
+    assert tube.take()
+
+    leaving.close()
+
+    assert opener.connect(url).tube(queue).take(timeout=30).body == b"x"

@@ -1,0 +1,108 @@
+"""quinque.open: what a program hears of a store of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import threading
+from pathlib import Path
+
+import pytest
+
+import quinque.aio
+from quinque.errors import BadDriver, FolderLocked, NoKind, QuinqueError, StoreClosed
+from tests.client.conftest import Opener
+from tests.drivers.odd_drivers import Timed
+
+
+def test_those_who_wait_are_told_when_the_store_is_closed(opener: Opener, tmp_path: Path) -> None:
+    queues = opener.open(tmp_path / "q", fsync="no")
+    jobs, told = queues.jobs("q"), list[type]()
+    asked = threading.Barrier(4)
+
+    def wait() -> None:
+        asked.wait()
+        try:
+            jobs.take(timeout=None)
+        except QuinqueError as error:
+            told.append(type(error))
+
+    threads = [threading.Thread(target=wait) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    asked.wait()
+    queues.close()
+    for thread in threads:
+        thread.join(30)
+
+    assert told == [StoreClosed] * 3
+    with pytest.raises(StoreClosed, match="the store is closed"):
+        jobs.add(b"x")
+
+
+def test_a_child_process_must_not_use_it(tmp_path: Path) -> None:
+    with quinque.open(tmp_path / "q", fsync="no") as queues:
+        jobs = queues.jobs("q")
+        jobs.add(b"x")
+        fork = multiprocessing.get_context("fork")
+        ours, theirs = fork.Pipe()
+
+        def in_child() -> None:
+            try:
+                jobs.take()
+            except StoreClosed as error:
+                theirs.send(str(error))
+            queues.close()
+
+        child = fork.Process(target=in_child)
+        child.start()
+        assert ours.poll(30)
+        assert "opened by another process" in ours.recv()
+        child.join(30)
+
+        [job] = jobs.take_many(2)
+        assert job.body == b"x"
+
+
+def test_it_is_for_one_process_and_everything_stays(opener: Opener, tmp_path: Path) -> None:
+    queues = opener.open(tmp_path / "q")
+    with pytest.raises(FolderLocked):
+        opener.open(tmp_path / "q")
+    queues.jobs("q").add(b"job")
+    tube = queues.tube("t")
+    tube.make()
+    tube.put(b"task")
+    assert tube.take()
+    queues.close()
+
+    again = opener.open(tmp_path / "q")
+
+    assert again.jobs("q").take().body == b"job"
+    assert again.tube("t").take().body == b"task"
+
+
+def test_drivers_may_be_given(opener: Opener, tmp_path: Path) -> None:
+    tube = opener.open(tmp_path / "q", fsync="no", drivers={"timed": Timed}).tube("t")
+
+    tube.make("timed")
+    tube.put(b"x")
+
+    assert tube.take().body == b"x"
+    with pytest.raises(NoKind):
+        opener.open(tmp_path / "other", fsync="no").tube("t").make("timed")
+    with pytest.raises(BadDriver):
+        opener.open(tmp_path / "third", drivers={"bad": object()})
+
+
+def test_many_tasks_that_wait_do_not_keep_out_the_one_that_adds(tmp_path: Path) -> None:
+    async def work() -> list[list[str]]:
+        async with quinque.aio.open(tmp_path / "q", fsync="no") as queues:
+            jobs = queues.jobs("q")
+            waiting = [asyncio.create_task(jobs.take(timeout=30)) for _ in range(60)]
+            await asyncio.sleep(0)
+            ids = await jobs.add_many([b"x"] * 60)
+            taken = await asyncio.wait_for(asyncio.gather(*waiting), 30)
+            return [ids, [job.id for job in taken if job]]
+
+    ids, taken = asyncio.run(work())
+    assert sorted(ids) == sorted(taken)
