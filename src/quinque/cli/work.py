@@ -1,0 +1,102 @@
+"""`quinque work`: processes that call an app's handlers, watched and started again.
+
+Called by   cli/main.py.
+Calls       worker/supervisor.py.
+
+    0  ended as it was told     1  something did not end in order     2  it was asked wrongly
+
+Not here: the app (worker/app.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Any
+
+import click
+
+from quinque.errors import BadSetting
+from quinque.server.address import parse_address
+from quinque.server.setting_kinds import Seconds
+
+
+def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
+    try:
+        return float(Seconds().value(text))
+    except BadSetting as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+@click.command()
+@click.argument("app", metavar="MODULE:APP")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 512),
+    default=1,
+    show_default=True,
+    help="How many processes work.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 1024),
+    default=8,
+    show_default=True,
+    help="How many threads each handler has in each process, if it is no coroutine.",
+)
+@click.option(
+    "--deadline",
+    "deadline_s",
+    callback=_seconds,
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How long to wait for handlers at the end, before their messages are given back.",
+)
+@click.option(
+    "--stalled-after",
+    "stalled_s",
+    callback=_seconds,
+    default="5m",
+    show_default=True,
+    metavar="TIME",
+    help="Unhealthy is who has messages and finishes none for so long.",
+)
+@click.option("--alive-file", metavar="FILE", help="Touch FILE every second while all is well.")
+@click.option("--http-listen", metavar="HOST:PORT", help="Serve /livez and /healthz there.")
+@click.pass_context
+def work(ctx: click.Context, /, app: str, http_listen: str | None, **asked: Any) -> None:
+    """Call the handlers of an app with the messages of their queues, until SIGTERM or SIGINT.
+
+    MODULE is imported as Python would here; APP is the App in it. A process that dies is
+    replaced, and what it worked on is counted as delivered. On a signal what is in hand is
+    finished, or given back when the deadline is over; on a second one all ends at once. Times
+    are seconds, or a number with ms, s, m, h or d.
+    """
+    try:
+        ctx.exit(_run(app, http_listen, asked))
+    except (BadSetting, OSError) as exc:
+        click.secho(f"quinque: {exc}", fg="red", err=True)
+        ctx.exit(2)
+
+
+def _run(app: str, http_listen: str | None, asked: dict[str, Any]) -> int:
+    try:
+        from quinque.worker.supervisor import Asked, Supervisor
+    except ModuleNotFoundError as exc:
+        raise BadSetting(
+            f"the package {exc.name} is missing: pip install 'quinque[redis]'"
+        ) from exc
+    http_address = None
+    if http_listen is not None:
+        address = parse_address(http_listen)
+        if address.is_unix:
+            raise BadSetting("--http-listen is a host and a port")
+        http_address = (address.host, address.port)
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format=f"%(asctime)s [{os.getpid()}] %(levelname)s %(message)s",
+    )
+    return Supervisor(Asked(app, http_address=http_address, **asked)).run()

@@ -1,0 +1,38 @@
+"""A worker: functions that are called with the messages of queues, in processes that are watched.
+
+    from quinque.worker import App
+
+    app = App("redis://localhost:4777")
+
+    @app.handler("emails", codec="json")
+    def send(email): ...
+
+    $ quinque work emails:app --processes 2
+
+app.py          what a program says: handlers and hooks
+handlers.py     one handler and its settings
+message.py      a message as a handler has it
+backoff.py      how long a message rests after a failure
+sources.py      each family: how its messages are taken, finished, kept, given back and buried
+tube_source.py  the same for tubes
+executors.py    where handlers run: tasks of the event loop, or threads
+desk.py         the messages of one handler, from the queue to their end
+asking.py       asking a broker that may be away for a while
+leases.py       leases of what is held are extended, as long as it is worked
+runtime.py      all handlers of one process, from the start to the last message
+board.py        what a process tells its supervisor, and leaves behind when it dies
+process.py      such a process
+supervisor.py   starts the processes, and starts them again
+health.py       whether work gets done, for a probe: a file and an HTTP port
+tracing.py      spans of OpenTelemetry, where a program has that
+
+Layers: everything here may use client/, and nothing but cli/ uses this.
+"""
+
+from __future__ import annotations
+
+from quinque.worker.app import App
+from quinque.worker.backoff import Backoff, Retry
+from quinque.worker.message import Message
+
+__all__ = ["App", "Backoff", "Message", "Retry"]

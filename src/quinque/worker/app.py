@@ -1,0 +1,151 @@
+"""What a program says to the worker: which functions are for which queues, and its hooks.
+
+Called by   programs; `quinque work` (process.py), which finds one by its name.
+Calls       runtime.py, when a program runs it by itself.
+
+    app = App("redis://localhost:4777")
+
+    @app.handler("emails", codec="json", max_deliveries=5)
+    def send(email): ...
+
+    @app.handler("clicks", family="events", group="report")
+    async def count(click, message): ...
+
+    app.add("thumbnails", make_thumbnail)      a plain function, from wherever it is
+
+Not here: how it is run (runtime.py), what the settings mean in each family (sources.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, Unpack
+
+from quinque.client.aio.broker import Broker
+from quinque.client.codecs import Codec, codec_of
+from quinque.errors import BadSetting
+from quinque.model.families import BY_NAME
+from quinque.worker.backoff import Backoff
+from quinque.worker.handlers import BATCH, Function, Handler, Settings, wants_message
+from quinque.worker.message import Message
+
+F = TypeVar("F", bound=Function)
+
+Before = Callable[[Message], object]
+After = Callable[[Message, Any], object]
+Failed = Callable[[Message, BaseException], object]
+
+_LEASE_S = 30.0
+
+
+class App:
+    """Handlers of the queues of a broker, or of several that share a store.
+
+    `broker` is what the asyncio client takes beside the URL: username, password, ca, certificate,
+    key, timeout_s, retries. Without `tracing` there are no spans, whatever is installed.
+    """
+
+    def __init__(self, url: str, *, tracing: bool = True, **broker: Any) -> None:
+        self.url = url
+        self.tracing = tracing
+        self.handlers: list[Handler] = []
+        self.before_hooks: list[Before] = []
+        self.after_hooks: list[After] = []
+        self.failed_hooks: list[Failed] = []
+        self.progress_hooks: list[After] = []
+        self._broker = broker
+
+    def handler(self, queue: str, **settings: Unpack[Settings]) -> Callable[[F], F]:
+        """The function below is called with each message of the queue: see `add`."""
+
+        def added(function: F) -> F:
+            self.add(queue, function, **settings)
+            return function
+
+        return added
+
+    def add(
+        self,
+        queue: str,
+        function: Function,
+        *,
+        family: str = "jobs",
+        codec: str | Codec = "bytes",
+        group: str = "",
+        lease: float = _LEASE_S,
+        max_deliveries: int | None = None,
+        backoff: Backoff | tuple[float, float] = Backoff(),  # noqa: B008  # it is frozen
+        timeout: float | None = None,
+        concurrency: int = 0,
+        batch: int = BATCH,
+        results: str | None = None,
+        dead: str | None = None,
+    ) -> None:
+        """The function is called with the body of each message of the queue, and with the message
+        itself if it takes two. Times are in seconds; docs/worker.md says what each setting is.
+
+        Raises BadSetting.
+        """
+        if family not in BY_NAME:
+            raise BadSetting(f"there is no family '{family}': there are {', '.join(BY_NAME)}")
+        if family == "events" and not group:
+            raise BadSetting(f"the handler of the events '{queue}' needs a group")
+        if lease <= 0 or batch < 1 or concurrency < 0:
+            raise BadSetting("a lease is longer than 0 s, and of a batch there is one at least")
+        wants_message(function)
+        handler = Handler(
+            function,
+            queue.encode(),
+            BY_NAME[family],
+            codec_of(codec),
+            group.encode(),
+            lease,
+            max_deliveries,
+            backoff if isinstance(backoff, Backoff) else Backoff(*backoff),
+            timeout,
+            concurrency,
+            batch,
+            None if results is None else results.encode(),
+            (dead or f"{queue}.dead").encode(),
+        )
+        same = (handler.queue, handler.family, handler.group)
+        if any((it.queue, it.family, it.group) == same for it in self.handlers):
+            raise BadSetting(f"the queue '{queue}' has a handler already")
+        self.handlers.append(handler)
+
+    # -- hooks: plain functions, called where the handler runs -----------------------------------
+
+    def before(self, hook: Before) -> Before:
+        """Called with each message before its handler; an error is one of the handler."""
+        self.before_hooks.append(hook)
+        return hook
+
+    def after(self, hook: After) -> After:
+        """Called with each message whose handler ended well, and with what that returned."""
+        self.after_hooks.append(hook)
+        return hook
+
+    def failed(self, hook: Failed) -> Failed:
+        """Called with each message whose handler raised, and with the error."""
+        self.failed_hooks.append(hook)
+        return hook
+
+    def progress(self, hook: After) -> After:
+        """Called with a message and what its handler said of how far it is."""
+        self.progress_hooks.append(hook)
+        return hook
+
+    def connect(self) -> Broker:
+        """What its operations run on. Raises BadSetting."""
+        return Broker(self.url, **self._broker)
+
+    def run(self, *, threads: int = 8, deadline: float = 30.0) -> None:
+        """Work in this process until SIGTERM or SIGINT; what is in hand then is finished, or given
+        back when `deadline` seconds have passed. Nobody watches this process: that is what
+        `quinque work` does.
+
+        Raises BadSetting.
+        """
+        from quinque.worker.runtime import run_app
+
+        run_app(self, threads, deadline)

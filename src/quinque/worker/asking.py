@@ -1,0 +1,59 @@
+"""Asking a broker for what has to be done, though it may be away for a while.
+
+Called by   desk.py.
+Calls       a Runner.
+
+Not here: what is asked for (sources.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from quinque.client.aio.runner import Runner
+from quinque.errors import NotDone, QuinqueError, StoreUnavailable
+from quinque.model.ops import Op
+from quinque.worker.backoff import Backoff
+
+LOG = logging.getLogger("quinque.worker")
+
+AGAIN: Final = Backoff(first=0.2, most=10.0)  # after a broker did not do what it was asked
+
+
+class Asking:
+    """About one queue. When `is_late`, nothing is asked again."""
+
+    def __init__(self, runner: Runner, queue: str) -> None:
+        self._run_all = runner.run_all
+        self._queue = queue
+        self.is_late = False
+
+    async def surely(self, ops: Sequence[Op]) -> QuinqueError | None:
+        """The operations are carried out, however long it takes, maybe more than once; or why they
+        are not."""
+        tries = 0
+        while ops:
+            try:
+                await self._run_all(ops)
+                return None
+            except (NotDone, StoreUnavailable) as error:
+                tries += 1
+                LOG.warning("what is done at %s cannot be said: %s", self._queue, error)
+                if self.is_late:
+                    return error
+                await asyncio.sleep(AGAIN.delay_s(tries))
+            except QuinqueError as error:
+                LOG.error("what is done at %s was refused: %s", self._queue, error)
+                return error
+        return None
+
+    async def once(self, ops: Sequence[Op]) -> None:
+        """The operations are carried out; if not, the leases of what they are about run out."""
+        try:
+            if ops:
+                await self._run_all(ops)
+        except QuinqueError as error:
+            LOG.warning("messages of %s are not given back: %s", self._queue, error)

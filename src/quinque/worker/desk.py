@@ -1,0 +1,354 @@
+"""The messages of one handler: taken in batches, given to its executor, and settled in batches.
+
+Called by   runtime.py; leases.py looks at what is held.
+Calls       sources.py (what to ask for), executors.py (where handlers run), a Runner.
+
+    queue --take--> waiting --> running --> done --settle--> acked, given back or buried
+
+Two things go on at a time, each on a connection of its own: while a batch is being settled the next
+is taken, and what ends meanwhile is settled together. No timer gathers: under load there is always
+something on its way, and without load nothing waits.
+
+How many are taken ahead is as many as were worked lately in AHEAD_S, so that slow work leaves to
+others what it cannot begin.
+
+Not here: leases (leases.py), the end of the process (runtime.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from time import monotonic
+from typing import Final
+
+from quinque.client.aio.runner import Runner
+from quinque.errors import NotDone, QuinqueError, StoreUnavailable
+from quinque.model.ops import Op
+from quinque.worker.app import App
+from quinque.worker.asking import AGAIN, Asking
+from quinque.worker.backoff import Retry
+from quinque.worker.board import Board
+from quinque.worker.executors import Executor, Stopped, Tasks, Threads
+from quinque.worker.handlers import TASKS, Handler
+from quinque.worker.message import Message
+from quinque.worker.sources import Source, result_ops
+from quinque.worker.tracing import Tracing
+
+LOG = logging.getLogger("quinque.worker")
+
+AHEAD_S: Final = 0.1
+# An end of the process waits for this long at most for a request that waits for messages: one that
+# was cut off could have been given some already.
+WAIT_MS: Final = 1_000
+_MEASURED_S: Final = 0.01  # a rate of less time than this says little
+DIED: Final = "the process that worked on this died"
+_FAILURES_MOST: Final = 10_000  # messages whose failures are remembered
+
+
+class ProcessDied(Exception):
+    """Whoever worked on the message before died, maybe of it."""
+
+    def __init__(self) -> None:
+        super().__init__(DIED)
+
+
+class Desk:
+    def __init__(
+        self,
+        app: App,
+        number: int,
+        source: Source,
+        runner: Runner,
+        board: Board,
+        tracing: Tracing | None,
+        threads: int,
+    ) -> None:
+        handler: Handler = source.handler
+        self.handler, self.source = handler, source
+        self.held: set[Message] = set()
+        self.finished = self.failed = 0
+        self.moved_s = monotonic()  # when something ended, or the broker said that nothing is there
+        self.is_stalled = False
+        self.order = asyncio.Lock()  # of requests about what is held
+        self._app, self._number, self._board = app, number, board
+        self._asking = Asking(runner, handler.name)
+        self._failures: dict[bytes, int] = {}
+        self._open = 0  # not yet done
+        self._done: list[Message] = []
+        self._unbegun: list[Message] = []
+        self._some_done = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._is_stopping = False
+        self._ahead = 0
+        self._ahead_most = handler.batch
+        self._rate, self._rated_s, self._rated = 0.0, monotonic(), 0
+        self._most = handler.concurrency or (TASKS if handler.is_async else threads)
+        kind = Tasks if handler.is_async else Threads
+        self._executor: Executor = kind(app, handler, board, tracing, self._ended, self._most)
+
+    # -- taking ----------------------------------------------------------------------------------
+
+    async def take(self) -> None:
+        """Messages are taken as there is room, until the desk is told to stop."""
+        tries = 0
+        while not self._is_stopping:
+            room = self._most + self._ahead - self._open
+            if room <= 0 or self._executor.waiting > self._ahead // 2:
+                self._changed.clear()
+                await self._changed.wait()
+                continue
+            try:
+                messages = await self.source.take(room, WAIT_MS)
+            except QuinqueError as error:
+                tries += 1
+                LOG.warning("nothing can be taken from %s: %s", self.handler.name, error)
+                await self._pause(AGAIN.delay_s(tries))
+                continue
+            tries = 0
+            await self._begin(messages)
+
+    async def _begin(self, messages: list[Message]) -> None:
+        if self._is_stopping:
+            await self._asking.once([*self.source.give_back(messages)] if messages else [])
+            return
+        now_s = monotonic()
+        if not messages:
+            self.moved_s = now_s
+        if self.source.retries_here:  # what this process holds, it may have recovered from itself
+            known = {message.raw_id for message in self.held}
+            messages = [message for message in messages if message.raw_id not in known]
+        failures = [self._failures.get(message.raw_id, 0) for message in messages]
+        extend_s = now_s + self.source.first_extend_s
+        told = self._tell_progress if self._app.progress_hooks else None
+        for message, failed in zip(messages, failures, strict=True):
+            message.extend_s, message.on_progress = extend_s, told
+            message.deliveries = max(message.deliveries, failed + 1)
+        self._board.hold(messages, self._number, failures)
+        self.held.update(messages)
+        self._open += len(messages)
+        self._rate_work(now_s)
+        self._executor.submit([message for message in messages if not self._is_over(message)])
+
+    def _is_over(self, message: Message) -> bool:
+        """Whether its processes have died too often: then it has failed, and is not tried again."""
+        if self.source.counts or not 0 < self.handler.limit < message.deliveries:
+            return False
+        message.error = ProcessDied()
+        self._ended(message)
+        return True
+
+    def _rate_work(self, now_s: float) -> None:
+        passed_s = now_s - self._rated_s
+        if passed_s < _MEASURED_S:
+            return
+        ended = self.finished + self.failed
+        self._rate = (self._rate + (ended - self._rated) / passed_s) / 2
+        self._rated_s, self._rated = now_s, ended
+        self._ahead = min(self._ahead_most, int(self._rate * AHEAD_S))
+
+    def _tell_progress(self, message: Message, value: object) -> None:
+        for hook in self._app.progress_hooks:
+            hook(message, value)
+
+    # -- settling --------------------------------------------------------------------------------
+
+    def _ended(self, message: Message) -> None:
+        """Its handler has ended; called in the event loop."""
+        self._open -= 1
+        if message.error is None:
+            self.finished += 1
+        else:
+            self.failed += 1
+        self._done.append(message)
+        self._some_done.set()
+        self._changed.set()
+
+    def is_done(self, message: Message) -> bool:
+        """Whether its handler has ended, with or without an error, and it rests or is settled."""
+        return message.error is not None or message in self._done
+
+    async def settle(self) -> None:
+        """What is done is settled, for ever."""
+        while True:
+            await self._some_done.wait()
+            self._some_done.clear()
+            async with self.order:
+                batch, self._done = self._done, []
+                await self._settle([message for message in batch if message in self.held])
+            self.moved_s = monotonic()
+            self._changed.set()
+
+    async def _settle(self, batch: list[Message]) -> None:
+        good = await self._tell_results([message for message in batch if message.error is None])
+        if good:
+            await self._asking.surely(self.source.ack(good))
+        ops: list[Op] = []
+        over: list[Message] = []
+        for message in batch:
+            if message.error is None:
+                self._forget(message)
+            elif isinstance(message.error, Stopped):
+                ops += self.source.give_back([message])
+                self._forget(message)
+            else:
+                ops += self._after_failure(message, over)
+        await self._asking.once(ops)
+        await self._put_aside(over)
+
+    async def _tell_results(self, good: list[Message]) -> list[Message]:
+        """What they returned is where it should be; those that may be acked. Where it cannot be,
+        that is a failure: an ack would lose it."""
+        told = [message for message in good if message.told is not None]
+        if not told or self.handler.results is None:
+            return good
+        refusal = await self._asking.surely(result_ops(told, self.handler.results))
+        if refusal is None:
+            return good
+        for message in told:
+            message.error = refusal
+        return [message for message in good if message.error is None]
+
+    def _after_failure(self, message: Message, over: list[Message]) -> list[Op]:
+        """What is asked for a message whose handler raised; or it is among those that are over."""
+        error = message.error
+        assert error is not None
+        count = max(self._failures.get(message.raw_id, 0) + 1, message.deliveries)
+        LOG.warning("%r failed, at delivery %d: %s", message, count, error, exc_info=error)
+        source = self.source
+        if not source.counts and 0 < self.handler.limit <= count:
+            over.append(message)
+            return []
+        if not source.counts:
+            self._remember(message.raw_id, count)
+        delay_s = error.delay if isinstance(error, Retry) else self.handler.backoff.delay_s(count)
+        if source.retries_here and not self._is_stopping:
+            asyncio.get_running_loop().call_later(delay_s, self._again, message)
+            return []
+        self._forget(message)
+        return source.retry(message, delay_s)
+
+    async def _put_aside(self, over: list[Message]) -> None:
+        """What failed too often is kept elsewhere, and only then gone from its queue; if it cannot
+        be kept, it comes back."""
+        if not over:
+            return
+        refusal = await self._asking.surely(self.source.bury(over))
+        if refusal is None:
+            LOG.error("%s failed too often, and are put aside", over)
+            for message in over:
+                self._failures.pop(message.raw_id, None)
+            await self._asking.surely(self.source.forget(over))
+        for message in over:
+            self._forget(message)
+
+    def _again(self, message: Message) -> None:
+        """It rested, and is tried once more."""
+        if self._is_stopping:
+            self._forget(message)
+            return
+        message.error, message.started_s = None, 0.0
+        message.deliveries += 1
+        self._open += 1
+        self._executor.submit([message])
+
+    def _remember(self, id: bytes, failures: int) -> None:
+        self._failures.pop(id, None)
+        self._failures[id] = failures
+        if len(self._failures) > _FAILURES_MOST:
+            del self._failures[next(iter(self._failures))]
+
+    def _forget(self, message: Message) -> None:
+        self.held.discard(message)
+        self._board.drop(message)
+
+    # -- what another process left ---------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """The queue is as the handler wants it, as far as this user may say so."""
+        tries = 0
+        while not self._is_stopping:
+            try:
+                await self.source.prepare()
+                return
+            except (NotDone, StoreUnavailable) as error:
+                tries += 1
+                LOG.warning("no broker for %s yet: %s", self.handler.name, error)
+                await self._pause(AGAIN.delay_s(tries))
+            except QuinqueError as error:
+                LOG.warning("%s is left as it is: %s", self.handler.name, error)
+                return
+
+    async def take_over(
+        self, crashed: dict[bytes, int], held: Sequence[bytes], done: Sequence[bytes]
+    ) -> None:
+        """What a process that died had in hand is settled, as far as the family can: one of those
+        that were worked may be why it died, and that is a failure. From here on only what can be
+        begun at once is taken, so that few come to harm if it dies again."""
+        self._ahead_most = 0
+        name, source = self.handler.name, self.source
+        for id, failures in crashed.items():
+            LOG.error("%r was being worked when its process died", Message(name, id, b"", 0))
+            self._remember(id, failures + 1)
+        if done:
+            await self._asking.surely(source.ack([Message(name, id, b"", 0) for id in done]))
+        ops: list[Op] = []
+        if held:
+            ops += source.give_back([Message(name, id, b"", 0) for id in held])
+        if crashed:
+            ops += source.crashed(list(crashed), DIED)
+        await self._asking.once(ops)
+
+    def take_ahead_again(self) -> None:
+        """As before the process died."""
+        self._ahead_most = self.handler.batch
+
+    # -- ending ----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Nothing more is taken, or begun. What is under way to it is given back when it comes."""
+        self._is_stopping = True
+        self._changed.set()
+        self._unbegun = self._executor.take_back()
+        self._open -= len(self._unbegun)
+
+    async def give_back_unbegun(self) -> None:
+        """To be asked for when `take` has ended, which would take it anew."""
+        async with self.order:
+            if self._unbegun:
+                await self._asking.once(self.source.give_back(self._unbegun))
+            for message in self._unbegun:
+                self._forget(message)
+
+    async def finish(self) -> None:
+        """All that was begun has ended, and is settled."""
+        while self._open or self._done:
+            self._changed.clear()
+            await self._changed.wait()
+        async with self.order:  # the last are on their way
+            pass
+
+    async def give_up(self) -> None:
+        """What has not ended by now is stopped if it can be, and given back."""
+        self._asking.is_late = True
+        await self._executor.stop()
+        async with self.order:
+            batch, self._done = self._done, []
+            await self._settle([message for message in batch if message in self.held])
+            left = [message for message in self.held if message.error is None]
+            if left:
+                LOG.warning("%d messages of %s are given back", len(left), self.handler.name)
+                await self._asking.once(self.source.give_back(left))
+            for message in left:
+                self._forget(message)
+
+    async def _pause(self, pause_s: float) -> None:
+        """So long, or until the desk is told to stop."""
+        until_s = monotonic() + pause_s
+        while not self._is_stopping and (left_s := until_s - monotonic()) > 0:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), left_s)
+            except TimeoutError:
+                return

@@ -1,0 +1,92 @@
+"""One handler: the function, the queue it is for, and how its messages are treated.
+
+Called by   app.py, which makes them; everything that works with one.
+Calls       nothing.
+
+Not here: what a family does with these settings (sources.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypedDict
+
+from quinque.client.codecs import Codec
+from quinque.errors import BadSetting
+from quinque.model.families import Family
+from quinque.worker.backoff import Backoff
+
+TASKS: Final = 100  # of one handler at a time, in an event loop
+BATCH: Final = 256  # taken ahead at most: as many as a broker gathers into one operation
+DELIVERIES: Final = 10  # where nobody says how often a message may be delivered
+_WITH_MESSAGE: Final = 2  # parameters of a function that asks for the message as well
+_NAMED: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+Function = Callable[..., Any]
+
+
+class Settings(TypedDict, total=False):
+    """What may be said of a handler: see App.add."""
+
+    family: str
+    codec: str | Codec
+    group: str
+    lease: float
+    max_deliveries: int | None
+    backoff: Backoff | tuple[float, float]
+    timeout: float | None
+    concurrency: int
+    batch: int
+    results: str | None
+    dead: str | None
+
+
+@dataclass(frozen=True)
+class Handler:
+    """`max_deliveries` None is what the queue has, and DELIVERIES where it has none; 0 is no limit.
+    `concurrency` 0 is as the worker is told, and TASKS for a coroutine. Without `timeout_s` a
+    handler may take as long as it likes."""
+
+    function: Function
+    queue: bytes
+    family: Family
+    codec: Codec
+    group: bytes
+    lease_s: float
+    max_deliveries: int | None
+    backoff: Backoff
+    timeout_s: float | None
+    concurrency: int
+    batch: int
+    results: bytes | None  # the queue of jobs that what it returns goes to
+    dead: bytes  # the queue of jobs for what failed too often, where the family has no such state
+
+    @property
+    def name(self) -> str:
+        return self.queue.decode("utf-8", "replace")
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    @property
+    def limit(self) -> int:
+        """How often a message may fail, where the worker counts; 0 = as often as it takes."""
+        return DELIVERIES if self.max_deliveries is None else self.max_deliveries
+
+
+def wants_message(function: Function) -> bool:
+    """Whether it takes the message beside the body. Raises BadSetting when it takes neither."""
+    try:
+        told = list(inspect.signature(function).parameters.values())
+    except ValueError:  # of some that are written in C nothing is known
+        return False
+    named = [it for it in told if it.kind in _NAMED]
+    needed = [it for it in named if it.default is inspect.Parameter.empty]
+    takes_any = any(it.kind is inspect.Parameter.VAR_POSITIONAL for it in told)
+    if not (named or takes_any) or len(needed) > _WITH_MESSAGE:
+        name = getattr(function, "__name__", repr(function))
+        raise BadSetting(f"the handler {name} takes a body, or a body and a message")
+    return len(needed) == _WITH_MESSAGE

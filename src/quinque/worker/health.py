@@ -1,0 +1,116 @@
+"""Whether work gets done, for a probe: a file that is touched, and an HTTP port.
+
+Called by   supervisor.py.
+Calls       the standard library's HTTP server, in a thread.
+
+A process that runs is not enough. It is healthy if its event loop has turned lately, and if each of
+its handlers has ended something lately or has nothing to do: with messages that wait and nothing
+that ends for the given time, it is not.
+
+    GET /livez     200 while the supervisor runs
+    GET /healthz   200, or 503 with what is wrong; a JSON object either way
+
+Not here: what a process knows of itself (runtime.py).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from quinque.worker.board import Told
+
+Tell = Callable[[], Sequence[tuple[int, float, Told]]]
+
+_TOUCH_S: Final = 1.0
+_STARTING_S: Final = 30.0  # to import an app and to turn for the first time
+# A loop beats four times a second; this is what a handler that blocks it may take.
+_SILENT_S: Final = 10.0
+
+
+class Health:
+    def __init__(self, tell: Tell, stalled_s: float, file: str | None) -> None:
+        self._tell = tell
+        self._silent_s = max(_SILENT_S, stalled_s)
+        self._file = None if file is None else Path(file)
+        self._touched_s = 0.0
+
+    def look(self) -> dict[str, Any]:
+        """How each process is."""
+        now_s = monotonic()
+        processes = []
+        for pid, started_s, told in self._tell():
+            trouble = self._trouble(pid, started_s, told, now_s)
+            beat_s = None if not told.beat_s else round(now_s - told.beat_s, 3)
+            processes.append(
+                {
+                    "pid": pid,
+                    "trouble": trouble,
+                    "finished": told.finished,
+                    "failed": told.failed,
+                    "held": told.held,
+                    "seconds_since_beat": beat_s,
+                }
+            )
+        is_healthy = not any(process["trouble"] for process in processes)
+        return {"healthy": is_healthy, "processes": processes}
+
+    def touch(self) -> None:
+        """The file is touched if all is well, once a second."""
+        now_s = monotonic()
+        if self._file is not None and now_s - self._touched_s >= _TOUCH_S:
+            self._touched_s = now_s
+            if self.look()["healthy"]:
+                self._file.touch()
+
+    def close(self) -> None:
+        """Nobody takes the file for a sign of life any more."""
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+
+    def _trouble(self, pid: int, started_s: float, told: Told, now_s: float) -> str:
+        if not pid:
+            return "it died, and is not started again yet"
+        if not told.beat_s:
+            return "it does not start" if now_s - started_s > _STARTING_S else ""
+        if now_s - told.beat_s > self._silent_s:
+            return "its event loop does not turn"
+        return f"{told.stalled} handlers have work and finish none" if told.stalled else ""
+
+
+class HealthPort:
+    """The HTTP port; `url` is where it listens."""
+
+    def __init__(self, health: Health, address: tuple[str, int]) -> None:
+        """Raises OSError."""
+
+        class Request(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:  # http.server calls it so
+                told = {"alive": True} if self.path == "/livez" else health.look()
+                if self.path not in ("/livez", "/healthz"):
+                    self.send_error(404)
+                    return
+                body = json.dumps(told).encode() + b"\n"
+                self.send_response(200 if told.get("healthy", True) else 503)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Probes come every few seconds, and are no news."""
+
+        self._server = ThreadingHTTPServer(address, Request)
+        self._server.daemon_threads = True
+        host, port = self._server.server_address[:2]
+        self.url = f"http://{host!s}:{port}"
+        threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,76 @@
+"""Leases of what is held are extended, as long as it waits or its handler runs, and never after.
+
+Called by   runtime.py, one for each handler whose family has leases that can be extended.
+Calls       sources.py for the operations, a Runner.
+
+A third of a lease is left to pass before it is extended: so two requests may be lost. A request to
+extend and one that gives the message back are never under way at the same time: the first, if it
+came last, would take from the queue what nobody works on.
+
+A handler that runs for longer than its timeout is not waited for: its lease runs out.
+
+Not here: families without (sources.py says which).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from time import monotonic
+from typing import Final
+
+from quinque.client.aio.runner import Runner
+from quinque.errors import NotDone, QuinqueError, StoreUnavailable
+from quinque.worker.desk import Desk
+from quinque.worker.message import Message
+
+LOG = logging.getLogger("quinque.worker")
+
+_LOOK_S: Final = 0.1  # a quarter of the time in which the shortest of leases is first extended
+_SHARE: Final = 3
+
+
+async def keep_leases(desk: Desk, runner: Runner) -> None:
+    """They are extended, for ever."""
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        if not any(message.extend_s <= monotonic() for message in desk.held):
+            continue
+        async with desk.order:
+            now_s = monotonic()
+            due = [message for message in desk.held if _is_due(desk, message, now_s)]
+            if due:
+                await _extend(desk, runner, due, now_s)
+
+
+def _is_due(desk: Desk, message: Message, now_s: float) -> bool:
+    if message.extend_s > now_s or not message.is_held or desk.is_done(message):
+        return False
+    timeout_s = desk.handler.timeout_s
+    return timeout_s is None or not message.started_s or now_s < message.started_s + timeout_s
+
+
+async def _extend(desk: Desk, runner: Runner, due: Sequence[Message], now_s: float) -> None:
+    try:
+        results = await runner.run_all(desk.source.extend(due))
+    except (NotDone, StoreUnavailable) as error:
+        LOG.warning("leases of %s are not extended: %s", desk.handler.name, error)
+        return
+    except QuinqueError:
+        if len(due) == 1:
+            _lost(due[0])
+            return
+        for message in due:  # one of them is not held any more: which, they are asked alone
+            await _extend(desk, runner, [message], now_s)
+        return
+    for message, result in zip(due, results, strict=True):
+        lease_s = desk.source.lease_s(result)
+        message.extend_s = now_s + lease_s / _SHARE
+        if not lease_s:
+            _lost(message)
+
+
+def _lost(message: Message) -> None:
+    message.is_held = False
+    LOG.warning("the lease of %r cannot be extended: somebody else may get it", message)

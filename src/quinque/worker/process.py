@@ -1,0 +1,89 @@
+"""One process of a worker: it finds the app and works, until it is told to end.
+
+Called by   supervisor.py, as `python -m quinque.worker.process`.
+Calls       runtime.py.
+
+    0  ended as it was told     1  it failed     2  it was asked wrongly: there is no such app
+
+Not here: starting it again (supervisor.py).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Final
+
+from quinque.errors import BadSetting
+from quinque.worker.app import App
+from quinque.worker.board import Board
+from quinque.worker.runtime import run_until_signal
+
+ENDED, FAILED, ASKED_WRONGLY = 0, 1, 2
+MODULE: Final = "quinque.worker.process"
+_LINE: Final = f"%(asctime)s [{os.getpid()}] %(levelname)s %(name)s: %(message)s"
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a process is told: in JSON, as its only argument."""
+
+    spec: str
+    board_fd: int
+    parent_fd: int
+    threads: int
+    deadline_s: float
+    stalled_s: float
+
+    def as_text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def find_app(spec: str) -> App:
+    """The app of that name, as `module:name`; modules are looked for here as well.
+
+    Raises BadSetting.
+    """
+    module, _, name = spec.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise BadSetting(f"there is no module {module} here: {os.getcwd()}") from error
+    app = getattr(found, name or "app", None)
+    if not isinstance(app, App):
+        raise BadSetting(f"{module} has no app '{name or 'app'}': name it, as in {module}:app")
+    return app
+
+
+def main(orders: Orders) -> int:
+    try:
+        app = find_app(orders.spec)
+        logging.basicConfig(level=logging.INFO, format=_LINE)
+        run_until_signal(
+            app,
+            Board(orders.board_fd),
+            threads=orders.threads,
+            deadline_s=orders.deadline_s,
+            stalled_s=orders.stalled_s,
+            parent_fd=orders.parent_fd,
+        )
+    except BadSetting as error:
+        sys.stderr.write(f"quinque: {error}\n")
+        return ASKED_WRONGLY
+    return ENDED
+
+
+if __name__ == "__main__":
+    code = main(Orders(**json.loads(sys.argv[1])))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not by sys.exit: threads whose handlers run on are not waited for.
+    os._exit(code)

@@ -1,0 +1,235 @@
+"""All handlers of one process, from the first message to the last.
+
+Called by   process.py, and App.run for a program that runs by itself.
+Calls       desk.py and leases.py for each handler, board.py to say how it goes.
+
+Told to end, it takes no more, gives back what it has not begun, and waits for the rest; when the
+deadline is over it gives that back too. Told once more, it ends at once: leases run out.
+
+Not here: other processes (supervisor.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Coroutine
+from time import monotonic
+from typing import Any, Final
+
+import uvloop
+
+from quinque.errors import BadSetting, QuinqueError
+from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, TUBES
+from quinque.worker.app import App
+from quinque.worker.board import Board, Hand, Told
+from quinque.worker.desk import WAIT_MS, Desk
+from quinque.worker.handlers import Handler
+from quinque.worker.leases import keep_leases
+from quinque.worker.sources import EventSource, ItemSource, JobSource, ReliableSource, Source
+from quinque.worker.tracing import tracing_if_wanted
+from quinque.worker.tube_source import TubeSource
+
+LOG = logging.getLogger("quinque.worker")
+
+STALLED_S: Final = 300.0
+_BEAT_S: Final = 0.25
+_CAREFUL_S: Final = 60.0  # after a process died, nothing is taken ahead for this long
+_SETTLING_S: Final = 5.0  # beyond the deadline, for what was given back or has just ended
+_TAKING_S: Final = 2 * WAIT_MS / 1000  # for requests that wait for messages, to be answered
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_SOURCES: Final[dict[object, type[Source]]] = {
+    JOBS: JobSource,
+    EVENTS: EventSource,
+    RELIABLE: ReliableSource,
+    ITEMS: ItemSource,
+    TUBES: TubeSource,
+}
+
+
+class Runtime:
+    def __init__(
+        self,
+        app: App,
+        board: Board,
+        *,
+        threads: int,
+        deadline_s: float,
+        stalled_s: float = STALLED_S,
+    ) -> None:
+        """Raises BadSetting when there is nothing to do, or a URL is none."""
+        if not app.handlers:
+            raise BadSetting("the app has no handlers")
+        self._app, self._board = app, board
+        self._deadline_s, self._stalled_s = deadline_s, stalled_s
+        self._threads = threads
+        self._runner = app.connect()
+        self._desks: list[Desk] = []
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """It ends in order; told a second time, the process ends at once."""
+        if self._stop.is_set():
+            os._exit(1)
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Handlers are called until it is told to stop, and all they were given is settled."""
+        tracing = tracing_if_wanted() if self._app.tracing else None
+        self._desks = [
+            Desk(
+                self._app,
+                number,
+                _source(handler, self._runner),
+                self._runner,
+                self._board,
+                tracing,
+                self._threads,
+            )
+            for number, handler in enumerate(self._app.handlers)
+        ]
+        await self._take_over()
+        taking = [asyncio.create_task(self._take(desk)) for desk in self._desks]
+        others = [asyncio.create_task(it) for it in self._others()]
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait([stop, *taking, *others], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            _raise_first([*taking, *others])
+            await self._drain(taking)
+            _raise_first([*taking, *others])
+        finally:
+            for task in (stop, *taking, *others):
+                task.cancel()
+            await asyncio.gather(stop, *taking, *others, return_exceptions=True)
+            await self._runner.close()
+
+    async def _take(self, desk: Desk) -> None:
+        await desk.prepare()
+        await desk.take()
+
+    def _others(self) -> list[Coroutine[Any, Any, None]]:
+        found: list[Coroutine[Any, Any, None]] = [self._beat(), self._watch()]
+        for desk in self._desks:
+            found.append(desk.settle())
+            if desk.source.extends:
+                found.append(keep_leases(desk, self._runner))
+        return found
+
+    async def _take_over(self) -> None:
+        """What the process before this one left is settled, as far as it can be."""
+        left = [it for it in self._board.take_left() if it.handler < len(self._desks)]
+        if not left:
+            return
+        for number, desk in enumerate(self._desks):
+            of_desk = [it for it in left if it.handler == number]
+            crashed = {it.id: it.failures for it in of_desk if it.state == Hand.RUNNING}
+            held = [it.id for it in of_desk if it.state == Hand.HELD]
+            done = [it.id for it in of_desk if it.state == Hand.DONE]
+            await desk.take_over(crashed, held, done)
+            asyncio.get_running_loop().call_later(_CAREFUL_S, desk.take_ahead_again)
+
+    async def _drain(self, taking: list[asyncio.Task[None]]) -> None:
+        LOG.info("ending: %d messages are in hand", sum(len(desk.held) for desk in self._desks))
+        until_s = asyncio.get_running_loop().time() + self._deadline_s
+        for desk in self._desks:
+            desk.stop()
+        await asyncio.wait(taking, timeout=_TAKING_S)
+        for task in taking:
+            task.cancel()
+        await asyncio.wait(taking)
+        try:
+            async with asyncio.timeout_at(until_s):
+                await asyncio.gather(*(desk.give_back_unbegun() for desk in self._desks))
+                await asyncio.gather(*(desk.finish() for desk in self._desks))
+        except TimeoutError:
+            LOG.warning("%g s are over", self._deadline_s)
+        try:
+            async with asyncio.timeout(_SETTLING_S):
+                await asyncio.gather(*(desk.give_up() for desk in self._desks))
+        except TimeoutError:
+            LOG.warning("not all could be given back: leases run out")
+        self._tell()
+
+    async def _beat(self) -> None:
+        while True:
+            self._tell()
+            await asyncio.sleep(_BEAT_S)
+
+    def _tell(self) -> None:
+        desks = self._desks
+        self._board.write(
+            Told(
+                monotonic(),
+                sum(desk.finished for desk in desks),
+                sum(desk.failed for desk in desks),
+                sum(len(desk.held) for desk in desks),
+                sum(desk.is_stalled for desk in desks),
+            )
+        )
+
+    async def _watch(self) -> None:
+        """A handler is stalled if nothing of it ended for some time though something is there, or
+        if nobody can say whether something is."""
+        while True:
+            await asyncio.sleep(min(1.0, self._stalled_s / 4))
+            for desk in self._desks:
+                if monotonic() - desk.moved_s < self._stalled_s:
+                    desk.is_stalled = False
+                    continue
+                try:
+                    desk.is_stalled = await desk.source.ready() > 0
+                except QuinqueError:
+                    desk.is_stalled = True
+                if not desk.is_stalled:
+                    desk.moved_s = monotonic()
+
+
+def run_app(app: App, threads: int, deadline_s: float) -> None:
+    """The app works in this process until a signal comes. Raises BadSetting."""
+    board = Board()
+    try:
+        run_until_signal(app, board, threads=threads, deadline_s=deadline_s)
+    finally:
+        board.close()
+
+
+def run_until_signal(
+    app: App,
+    board: Board,
+    *,
+    threads: int,
+    deadline_s: float,
+    stalled_s: float = STALLED_S,
+    parent_fd: int | None = None,
+) -> None:
+    """The app works until a signal comes, or until nobody has the other end of `parent_fd`."""
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        runtime = Runtime(app, board, threads=threads, deadline_s=deadline_s, stalled_s=stalled_s)
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, runtime.stop)
+        if parent_fd is not None:
+
+            def orphaned() -> None:
+                loop.remove_reader(parent_fd)
+                runtime.stop()
+
+            loop.add_reader(parent_fd, orphaned)
+        await runtime.run()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work())
+
+
+def _source(handler: Handler, runner: Any) -> Source:
+    return _SOURCES[handler.family](handler, runner)
+
+
+def _raise_first(tasks: list[asyncio.Task[None]]) -> None:
+    """A task that failed is a mistake of ours: the process ends, and another begins anew."""
+    for task in tasks:
+        if task.done() and not task.cancelled() and task.exception() is not None:
+            raise task.exception() or AssertionError

@@ -1,0 +1,275 @@
+"""Each family: how its messages are taken, finished, kept, given back and buried.
+
+Called by   desk.py, leases.py and runtime.py.
+Calls       the client's Runner, for what has to be waited for.
+
+             a lease is             after a failure                    failed too often
+    jobs     the job's own          given back, delayed                dead, in the queue
+    events   the handler's          its lease runs out                 to the queue of the dead
+    reliable until it is recovered  tried again by the same process    to the queue of the dead
+    items    the handler's          its lease is as long as the rest   to the queue of the dead
+    tubes    the session's          released, delayed if the kind can  buried
+
+What a method gives is operations, which the caller sends together with others.
+
+Not here: when (desk.py), tubes (tube_source.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from quinque.client.aio.runner import Runner
+from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
+from quinque.model.limits import NAME_MOST_BYTES, RETRY_DEFAULT_MOST_MS
+from quinque.model.ops import Ack, Count, Delivery, FindReady, Op, Reserve
+from quinque.model.own_ops import Complete, ExtendLeases, Inspect, Recover
+from quinque.model.work_ops import (
+    Add,
+    Configure,
+    Extend,
+    Finish,
+    LookAt,
+    QueueView,
+    Requeue,
+    Take,
+    Terms,
+)
+from quinque.worker.handlers import DELIVERIES, Handler
+from quinque.worker.message import Message, reason_of
+
+# Whoever looks after what failed has a month for it.
+_DEAD_TERMS: Final = Terms(ttl_ms=30 * 86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
+_RESULT_TERMS: Final = Terms(ttl_ms=86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
+_TRACE_MOST_BYTES: Final = 16 << 10
+_ASKED_LEAST: Final = 4  # events at a time
+# A job's lease is known when it is first extended. It is 1 s at least, and up to 0.25 s shorter by
+# chance; so this is early enough for any.
+_FIRST_EXTEND_S: Final = 0.4
+
+
+class Source:
+    """The queue of a handler. `counts` says whether the broker counts deliveries and knows when
+    there were too many; `extends` whether leases can be extended; `retries_here` whether what
+    failed stays in hand, and is tried again by this process."""
+
+    counts = False
+    extends = False
+    retries_here = False
+    first_extend_s = 0.0
+
+    def __init__(self, handler: Handler, runner: Runner) -> None:
+        self.handler = handler
+        self._run = runner.run
+        self._queue = handler.queue
+        self._name = handler.name
+        self._lease_ms = max(1, round(handler.lease_s * 1000))
+
+    async def prepare(self) -> None:
+        """The queue is as the handler wants it."""
+
+    async def take(self, count: int, wait_ms: int) -> list[Message]:
+        """Up to `count` messages; none when there is none within `wait_ms`."""
+        raise NotImplementedError
+
+    def ack(self, messages: Sequence[Message]) -> list[Op]:
+        """They are done."""
+        raise NotImplementedError
+
+    def give_back(self, messages: Sequence[Message]) -> list[Op]:
+        """Somebody else may have them, as soon as the family can; nothing was tried."""
+        return []
+
+    def retry(self, message: Message, delay_s: float) -> list[Op]:
+        """It failed, and comes back: later, if the family can."""
+        return []
+
+    def bury(self, messages: Sequence[Message]) -> list[Op]:
+        """They failed too often, and are kept elsewhere, for somebody to look at. Not for families
+        that count by themselves."""
+        told = [_dead_letter(message, self.handler) for message in messages]
+        return [Add(JOBS, self.handler.dead, told, _DEAD_TERMS)]
+
+    def forget(self, messages: Sequence[Message]) -> list[Op]:
+        """They do not come back: asked for when they are kept elsewhere."""
+        return self.ack(messages)
+
+    def extend(self, messages: Sequence[Message]) -> list[Op]:
+        """Their leases begin anew."""
+        return []
+
+    def lease_s(self, result: Any) -> float:
+        """How long a lease runs that was extended with this result."""
+        return self.handler.lease_s
+
+    def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
+        """The process that worked on these died of one of them, maybe."""
+        return self.give_back([Message(self._name, id, b"", 0) for id in ids])
+
+    async def ready(self) -> int:
+        """How many messages wait."""
+        view: QueueView | None = await self._run(LookAt(self.handler.family, self._queue))
+        return 0 if view is None else view.ready
+
+    def _taken(self, id: bytes, body: bytes, deliveries: int) -> Message:
+        return Message(self._name, id, body, deliveries)
+
+
+class JobSource(Source):
+    counts = True
+    extends = True
+    first_extend_s = _FIRST_EXTEND_S
+
+    async def prepare(self) -> None:
+        """The queue has a limit: the handler's, or one at all."""
+        wanted = self.handler.max_deliveries
+        if wanted is None:
+            view: QueueView | None = await self._run(LookAt(JOBS, self._queue))
+            if view is not None and view.max_deliveries:
+                return
+            wanted = DELIVERIES
+        await self._run(Configure(JOBS, self._queue, max_deliveries=wanted))
+
+    async def take(self, count: int, wait_ms: int) -> list[Message]:
+        found = await self._run(Take(JOBS, [self._queue], count), wait_ms)
+        return [
+            self._taken(it.message_id, it.body, it.nacks + it.requeues + 1) for it in found or ()
+        ]
+
+    def ack(self, messages: Sequence[Message]) -> list[Op]:
+        return [Finish(JOBS, [message.raw_id for message in messages])]
+
+    def give_back(self, messages: Sequence[Message]) -> list[Op]:
+        return [Requeue(JOBS, [message.raw_id for message in messages], is_nack=False)]
+
+    def retry(self, message: Message, delay_s: float) -> list[Op]:
+        """With the traceback as the reason, which stays with the job when this was the last."""
+        assert message.error is not None
+        reason = reason_of(message.error, NAME_MOST_BYTES)
+        delay_ms = round(delay_s * 1000)
+        return [Requeue(JOBS, [message.raw_id], is_nack=True, delay_ms=delay_ms, reason=reason)]
+
+    def extend(self, messages: Sequence[Message]) -> list[Op]:
+        return [Extend(JOBS, message.raw_id) for message in messages]
+
+    def lease_s(self, result: Any) -> float:
+        """A job that is worked at most once has a lease without an end."""
+        return result / 1000 if result else float("inf")
+
+    def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
+        return [Requeue(JOBS, list(ids), is_nack=True, reason=why.encode()[:NAME_MOST_BYTES])]
+
+
+class EventSource(Source):
+    """Nothing extends the lease of an event, and nobody gives one back: its lease runs out."""
+
+    _asked = _ASKED_LEAST
+
+    async def take(self, count: int, wait_ms: int) -> list[Message]:
+        found = await self._reserve(count)
+        if not found and wait_ms:
+            ready = FindReady(EVENTS, self.handler.group, [self._queue])
+            if await self._run(ready, wait_ms):
+                found = await self._reserve(count)
+        return [self._taken(it.message_id, it.body, it.deliveries or 1) for it in found]
+
+    async def _reserve(self, most: int) -> list[Delivery]:
+        """Twice as many as were there the last time: each that is asked for is a request."""
+        count = min(most, self._asked)
+        op = Reserve(EVENTS, self._queue, self.handler.group, self._lease_ms, count)
+        found: list[Delivery] = await self._run(op)
+        self._asked = max(_ASKED_LEAST, 2 * len(found))
+        return found
+
+    def ack(self, messages: Sequence[Message]) -> list[Op]:
+        ids = [message.raw_id for message in messages]
+        return [Ack(EVENTS, self._queue, self.handler.group, ids)]
+
+    async def ready(self) -> int:
+        counted = await self._run(Count(EVENTS, [self._queue], [self.handler.group]))
+        return sum(group.available for queue in counted for group in queue.groups)
+
+
+class ReliableSource(Source):
+    """Nothing lapses here: what a worker left when it died is recovered by any other, once its last
+    delivery is longer ago than the handler's lease. So a lease must be longer than the work."""
+
+    retries_here = True
+
+    async def take(self, count: int, wait_ms: int) -> list[Message]:
+        left = await self._run(Recover(RELIABLE, self._queue, count, self._lease_ms)) or []
+        if left:
+            counted = await self._deliveries(len(left))
+            return [
+                self._taken(it.message_id, it.body, counted.get(it.message_id, 2)) for it in left
+            ]
+        found = await self._run(Take(RELIABLE, [self._queue], count), wait_ms)
+        return [self._taken(it.message_id, it.body, 1) for it in found or ()]
+
+    def ack(self, messages: Sequence[Message]) -> list[Op]:
+        ids = [message.raw_id for message in messages]
+        return [Complete(RELIABLE, self._queue, ids, is_leased=True)]
+
+    async def _deliveries(self, count: int) -> dict[bytes, int]:
+        """Of those that were delivered last."""
+        found = await self._run(Inspect(RELIABLE, self._queue, True, -count, count))
+        return {it.message_id: it.deliveries for it in found or ()}
+
+
+class ItemSource(Source):
+    extends = True
+
+    def __init__(self, handler: Handler, runner: Runner) -> None:
+        super().__init__(handler, runner)
+        self.first_extend_s = handler.lease_s / 3
+
+    async def take(self, count: int, wait_ms: int) -> list[Message]:
+        op = Take(ITEMS, [self._queue], count, lease_ms=self._lease_ms)
+        found = await self._run(op, wait_ms)
+        return [self._taken(it.message_id, it.body, 1) for it in found or ()]
+
+    def ack(self, messages: Sequence[Message]) -> list[Op]:
+        ids = [message.raw_id for message in messages]
+        return [Complete(ITEMS, self._queue, ids, is_leased=False)]
+
+    def give_back(self, messages: Sequence[Message]) -> list[Op]:
+        return [ExtendLeases(ITEMS, self._queue, [message.raw_id for message in messages], 1)]
+
+    def retry(self, message: Message, delay_s: float) -> list[Op]:
+        rest_ms = max(1, round(delay_s * 1000))
+        return [ExtendLeases(ITEMS, self._queue, [message.raw_id], rest_ms)]
+
+    def extend(self, messages: Sequence[Message]) -> list[Op]:
+        return [
+            ExtendLeases(ITEMS, self._queue, [message.raw_id], self._lease_ms)
+            for message in messages
+        ]
+
+    def lease_s(self, result: Any) -> float:
+        return self.handler.lease_s if result[0] else 0.0
+
+
+def result_ops(messages: Sequence[Message], queue: bytes) -> list[Op]:
+    """What their handlers returned, as jobs of another queue."""
+    told = [message.told for message in messages if message.told is not None]
+    return [Add(JOBS, queue, told, _RESULT_TERMS)] if told else []
+
+
+def _dead_letter(message: Message, handler: Handler) -> bytes:
+    """All that is known of the message, as JSON; its body as text, or in base64 if it is none."""
+    assert message.error is not None
+    told: dict[str, Any] = {
+        "family": handler.family.name,
+        "queue": message.queue,
+        "id": message.id,
+        "deliveries": message.deliveries,
+        "traceback": reason_of(message.error, _TRACE_MOST_BYTES).decode(),
+    }
+    try:
+        told["body"] = message.raw.decode()
+    except UnicodeDecodeError:
+        told["body_base64"] = base64.b64encode(message.raw).decode()
+    return json.dumps(told).encode()

@@ -1,0 +1,174 @@
+"""A worker as users run it: messages that are worked, that fail, and that kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from quinque.model.states import State
+from tests.server.broker import RunningBroker
+from tests.servers import stores
+from tests.servers.patience import wait_until
+from tests.worker.stage import RunningWorker
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    kinds = [kind for kind in stores.ALL if kind != "cluster"]
+    metafunc.parametrize("broker", kinds, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def worker(broker: RunningBroker) -> Iterator[RunningWorker]:
+    with RunningWorker(broker, "w.", "--http-listen", "127.0.0.1:0") as running:
+        yield running
+
+
+@pytest.mark.parametrize("queue", ["jobs", "soon"])
+def test_what_a_handler_returns_is_a_job_of_the_results(worker: RunningWorker, queue: str) -> None:
+    id = worker.add({"do": "double", "of": 21}, queue)
+
+    assert worker.result(id) == {"id": id, "queue": f"w.{queue}", "result": 42}
+    wait_until(lambda: worker.queues.jobs(f"w.{queue}").show(id) is None, "it is acked")
+
+
+@pytest.mark.parametrize("queue", ["jobs", "soon"])
+def test_a_job_that_fails_too_often_is_dead_with_its_traceback(
+    worker: RunningWorker, queue: str
+) -> None:
+    jobs = worker.queues.jobs(f"w.{queue}")
+    id = worker.add({"do": "raise"}, queue)
+
+    wait_until(lambda: [it.message_id for it in jobs.peek(state=State.DEAD)] == [id.encode()], id)
+
+    [dead] = jobs.peek(state=State.DEAD)
+    first, where, *_ = dead.reason.decode().splitlines()
+    assert first == "ValueError: as it was told"
+    assert "worked_app.py" in where
+    assert "in obey: raise ValueError" in where
+    assert dead.nacks == 2
+    jobs.purge()
+
+
+def test_a_job_whose_process_is_killed_is_worked_again_and_counted(worker: RunningWorker) -> None:
+    # Its lease would run for minutes: the next process knows what the last one worked on.
+    id = worker.add({"do": "die once"}, retry=300)
+
+    assert worker.result(id) == {"id": id, "queue": "w.jobs", "result": {"deliveries": 2}}
+    worker.heard("ended with SIGKILL")
+
+
+def test_a_job_that_kills_every_process_is_dead(worker: RunningWorker) -> None:
+    jobs = worker.queues.jobs("w.soon")
+    id = worker.add({"do": "die"}, "soon", retry=300)
+
+    wait_until(lambda: [it.message_id for it in jobs.peek(state=State.DEAD)] == [id.encode()], id)
+
+    [dead] = jobs.peek(state=State.DEAD)
+    assert dead.reason == b"the process that worked on this died"
+    jobs.purge()
+
+
+def test_items_are_completed_or_put_aside_with_their_traceback(worker: RunningWorker) -> None:
+    items = worker.queues.items("w.items", codec="json")
+
+    items.add("good", {"do": "double", "of": 1})
+    assert worker.result("good") == {"id": "good", "queue": "w.items", "result": 2}
+    items.add("bad", {"do": "raise"})
+    told = worker.dead_letter("items", "bad")
+
+    assert (told["id"], told["family"], told["deliveries"]) == ("bad", "items", 2)
+    assert json.loads(told["body"]) == {"do": "raise"}
+    assert told["traceback"].startswith("ValueError: as it was told\n")
+    wait_until(lambda: (view := items.info()) is None or not view.leased, "nothing is left")
+
+
+def test_events_are_acked_or_put_aside_when_they_have_come_back(worker: RunningWorker) -> None:
+    events = worker.queues.events("w.events", codec="json")
+
+    good = events.add({"do": "double", "of": 2})
+    assert worker.result(good) == {"id": good, "queue": "w.events", "result": 4}
+    bad = events.add({"do": "raise"})
+
+    assert worker.dead_letter("events", bad)["family"] == "events"
+
+
+def test_elements_are_acked_or_put_aside(worker: RunningWorker) -> None:
+    elements = worker.queues.reliable("w.reliable", codec="json")
+
+    good = elements.push({"do": "double", "of": 3})
+    assert worker.result(good) == {"id": good, "queue": "w.reliable", "result": 6}
+    bad = elements.push({"do": "raise"})
+
+    assert worker.dead_letter("reliable", bad)["family"] == "reliable"
+    wait_until(lambda: (it := elements.info()) is not None and it.leased == 0, "all are acked")
+
+
+def test_tasks_are_acked_or_buried(worker: RunningWorker) -> None:
+    tube = worker.queues.tube("w.tube", codec="json")
+    tube.make("fifottl")
+
+    good = tube.put({"do": "double", "of": 4})
+    assert worker.result(str(good)) == {"id": str(good), "queue": "w.tube", "result": 8}
+    tube.put({"do": "raise"})
+    wait_until(lambda: (view := tube.info()) is not None and view.buried == 1, "it is buried")
+
+    view = tube.info()
+    assert view is not None
+    assert (view.ready, view.taken) == (0, 0)
+
+
+def test_a_task_that_kills_every_process_is_buried(worker: RunningWorker) -> None:
+    tube = worker.queues.tube("w.tube", codec="json")
+    tube.make("fifottl")
+    view = tube.info()
+    before = 0 if view is None else view.buried
+
+    tube.put({"do": "die"})
+
+    wait_until(lambda: (it := tube.info()) is not None and it.buried > before, "it is buried")
+
+
+def test_a_body_that_cannot_be_read_is_a_failure(worker: RunningWorker) -> None:
+    jobs = worker.queues.jobs("w.jobs")
+    id = jobs.add(b"{no json")
+
+    wait_until(lambda: [it.message_id for it in jobs.peek(state=State.DEAD)] == [id.encode()], id)
+
+    assert jobs.peek(state=State.DEAD)[0].reason.startswith(b"BadArgument: the body is not JSON")
+    jobs.purge()
+
+
+def test_the_health_check_tells_of_each_process(worker: RunningWorker) -> None:
+    url = worker.heard("health is told at ")
+
+    with urllib.request.urlopen(f"{url}/healthz", timeout=30) as reply:
+        told = json.load(reply)
+
+    assert told["healthy"] is True
+    assert told["processes"][0]["pid"] == worker.pids()[-1]
+    assert told["processes"][0]["trouble"] == ""
+
+
+def test_its_processes_end_when_the_supervisor_is_killed(broker: RunningBroker) -> None:
+    with RunningWorker(broker, "orphans.") as worker:
+        worker.result(worker.add({"do": "double", "of": 1}))
+        [pid] = worker.pids()
+
+        worker.stop(signal.SIGKILL)
+
+        wait_until(lambda: not _runs(pid), "the process has ended")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # Nobody waits for an orphan in a container: it has ended though it is listed.
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"
