@@ -8,8 +8,10 @@ Not here: what damage looks like (records.py).
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -30,24 +32,65 @@ _COLOURS: Final[dict[State, str]] = {
 }
 
 
-def run(folder: str, repair: bool) -> int:
+def run(folder: str, repair: bool, as_json: bool = False) -> int:
     """The exit code: 0 sound, 1 damaged, 2 unusable. Raises FolderLocked."""
     path = Path(folder)
     if not path.is_dir():
-        click.echo(f"{folder} is not a folder", err=True)
-        return UNUSABLE
+        return _unusable(f"{folder} is not a folder", as_json)
     if not any(path.glob("*" + SUFFIX)):
-        click.echo(f"{folder}: there is no journal in it", err=True)
-        return UNUSABLE
+        return _unusable(f"{folder}: there is no journal in it", as_json)
     try:
         lock = FolderLock(path)
         try:
-            return _check(path, repair)
+            return _check_for_programs(path, repair) if as_json else _check(path, repair)
         finally:
             lock.release()
     except OSError as exc:
-        click.echo(f"{exc.filename or folder}: {exc.strerror or exc}", err=True)
-        return UNUSABLE
+        return _unusable(f"{exc.filename or folder}: {exc.strerror or exc}", as_json)
+
+
+def _unusable(why: str, as_json: bool) -> int:
+    if as_json:
+        click.echo(json.dumps({"error": why, "exit_code": UNUSABLE}))
+    click.echo(why, err=True)
+    return UNUSABLE
+
+
+def _check_for_programs(folder: Path, repair: bool) -> int:
+    """The same as one JSON object: what is there, after a repair if one was asked for."""
+    found = survey(folder)
+    if found.unusable:
+        return _unusable(found.unusable, as_json=True)
+    told: dict[str, Any] = {"folder": str(folder)}
+    if found.damaged and repair:
+        try:
+            steps = plan(found)
+        except JournalDamaged as exc:
+            told["error"] = f"it cannot be repaired: {exc}"
+        else:
+            told["repairs"] = [str(step) for step in steps]
+            for step in steps:
+                carry_out(step)
+            found = survey(folder)
+    told |= {
+        "is_sound": not found.damaged,
+        "queues": len(found.holds.queues),
+        "messages": found.holds.messages,
+        "leases": found.leases,
+        "segments": [
+            {
+                "file": it.path.name,
+                "size_bytes": it.file_bytes,
+                "batches": it.batches,
+                "records": it.records,
+                "state": it.state,
+            }
+            for it in found.segments
+        ],
+        "problems": [asdict(problem) for problem in found.problems],
+    }
+    click.echo(json.dumps(told))
+    return DAMAGED if found.damaged or found.unusable else SOUND
 
 
 def _check(folder: Path, repair: bool) -> int:

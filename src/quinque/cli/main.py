@@ -2,10 +2,13 @@
 
 Called by   the shell (`quinque`, `python -m quinque`).
 Calls       cli/options.py to read the settings; cli/serve.py, cli/check.py, cli/copy.py,
-            cli/clean.py, cli/pipeline.py and cli/spark.py do the work; what is slow to import is
-            imported when asked for, so that help and errors are there at once.
+            cli/clean.py, cli/pipeline.py and cli/spark.py do the work; cli/queue.py, message.py,
+            dead.py, top.py, bench.py and prompt.py ask a broker. What is slow to import is imported
+            when asked for, so that help and errors are there at once.
 
     0  done          1  it was tried and failed          2  it was asked wrongly
+
+Who asks a broker ends with a code of cli/exit_codes.py.
 
 Not here: the settings (server/config.py).
 """
@@ -18,12 +21,20 @@ from typing import Any
 
 import click
 
-from quinque import __version__
+from quinque.cli.asking import span_s
+from quinque.cli.bench import bench
+from quinque.cli.completion import completion
+from quinque.cli.dead import dead
+from quinque.cli.message import message
 from quinque.cli.options import config_of, setting_options
 from quinque.cli.pipeline import pipeline
+from quinque.cli.prompt import cli
+from quinque.cli.queue import queue
+from quinque.cli.top import top
+from quinque.cli.work import work
 from quinque.errors import BadSetting, QuinqueError
 from quinque.server.config_text import example, listing
-from quinque.server.setting_kinds import Seconds
+from quinque.version import __version__
 
 FAILED, ASKED_WRONGLY = 1, 2
 
@@ -80,14 +91,15 @@ def serve(
 @main.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--repair", is_flag=True, help="Do what can safely be done, after saying what.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
-def check(ctx: click.Context, folder: str, repair: bool) -> None:
+def check(ctx: click.Context, folder: str, repair: bool, as_json: bool) -> None:
     """Verify the data folder DIR, and say what is wrong and where."""
 
     def run_check() -> int:
         from quinque.cli.check import run
 
-        return run(folder, repair)
+        return run(folder, repair, as_json)
 
     ctx.exit(_code_of(run_check))
 
@@ -112,14 +124,6 @@ def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool
         return run(source, target, is_live=live, as_json=as_json)
 
     ctx.exit(_code_of(run_copy))
-
-
-def span_s(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """A time as settings have it, in seconds. Raises BadParameter."""
-    try:
-        return None if text is None else Seconds().value(text)
-    except BadSetting as exc:
-        raise click.BadParameter(str(exc)) from exc
 
 
 @main.command()
@@ -189,7 +193,9 @@ def spark(ctx: click.Context, words: tuple[str, ...]) -> None:
     ctx.exit(_code_of(run_spark))
 
 
-main.add_command(pipeline)
+for command in (queue, message, dead, top, bench, cli, pipeline, completion):
+    main.add_command(command)
+main.add_command(work)
 
 
 def _code_of(work: Callable[[], int]) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from quinque.cli.broker_options import URL, broker_options
 from quinque.cli.interrupts import asked_to_end
 from quinque.cli.pipeline_run import Asked, run_job
 from quinque.model.families import BY_NAME
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from quinque.spark.jobs.build import Tell
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-URL = "redis://127.0.0.1:4777"
 
 
 def pairs(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -71,34 +70,6 @@ def spark_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
-
-
-def broker_options(default: str | None) -> Callable[[Command], Command]:
-    """With the options that say which broker."""
-
-    def with_options(command: Command) -> Command:
-        for option in (
-            click.option("--key", default=None, metavar="FILE", help="The certificate's key."),
-            click.option("--certificate", default=None, metavar="FILE", help="For rediss://."),
-            click.option("--ca", default=None, metavar="FILE", help="For rediss://."),
-            click.option(
-                "--password",
-                default=None,
-                envvar="QUINQUE_PASSWORD",
-                help="If not in the URL. Better: QUINQUE_PASSWORD.",
-            ),
-            click.option("--username", default=None, help="If not in the URL."),
-            click.option(
-                "--url",
-                default=default,
-                show_default=default is not None,
-                help="The broker, or several: redis://h1:4777,h2:4777.",
-            ),
-        ):
-            command = option(command)
-        return command
-
-    return with_options
 
 
 @pipeline.command()

@@ -2,7 +2,8 @@
 
 Called by   cli/main.py.
 Calls       stores/ (opens one), announce.py (where others find it), exporting.py (the record, as
-            files), server/ (everything else).
+            files), http_port.py (metrics and probes), logs.py, notify.py (systemd), server/
+            (everything else).
 
 SIGTERM and SIGINT, and SHUTDOWN, end it in order: no new clients, waiting readers are answered, the
 turn under way is made durable and answered, connections close, the store closes.
@@ -14,42 +15,44 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
-import os
 import resource
 import signal
-import sys
 from pathlib import Path
 from socket import gethostname
 from typing import Any
 
 import uvloop
 
-from quinque import __version__
 from quinque.cli.announce import announced_address
 from quinque.cli.exporting import Exporting
-from quinque.errors import BadSetting
+from quinque.cli.http_port import HttpPort
+from quinque.cli.logs import start_logging
+from quinque.cli.notify import Notifier
+from quinque.drivers import Drivers
+from quinque.errors import BadDriver, BadSetting
 from quinque.model.work_ops import Announce
 from quinque.server.broker import Broker
 from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.commands.table import all_commands
 from quinque.server.config import Config
-from quinque.server.listener import addresses, listen
+from quinque.server.listener import addresses, close, listen, listen_for_tarantool
 from quinque.server.users import Users
 from quinque.stores.base import Store
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
+from quinque.version import __version__
 
 log = logging.getLogger("quinque")
 
 _FILES_OF_OUR_OWN = 32  # listeners, segments, the event loop
+_FILES_OF_HTTP = 72  # as many connections as console/port.py lets in, and its listeners
 
 
 def run(config: Config) -> int:
     """Serve until told to stop; the exit code. Raises QuinqueError when it cannot start."""
-    _start_logging(config)
+    start_logging(config)
     users = Users.from_config(config)
     unknown = users.unknown_commands({row.name for row in with_subcommands(all_commands())})
     if unknown:
@@ -105,6 +108,7 @@ def _open_embedded(config: Config) -> EmbeddedStore:
             segment_bytes=config.segment_size,
             maxmemory=config.maxmemory,
             keeping=_keeping(config),
+            drivers=_drivers(config),
         )
     except OSError as exc:
         raise BadSetting(f"dir {config.dir}: {exc.strerror or exc}") from exc
@@ -119,9 +123,26 @@ def _open_embedded(config: Config) -> EmbeddedStore:
     return store
 
 
+def _drivers(config: Config) -> Drivers:
+    """The drivers that the settings name, and those of installed packages. Raises BadSetting."""
+    drivers = Drivers()
+    for text in config.drivers:
+        try:
+            drivers.register_text(text)
+        except BadDriver as exc:
+            raise BadSetting(f"drivers: {exc}") from exc
+    drivers.register_installed()
+    return drivers
+
+
 def _keeping(config: Config) -> Keeping:
     max_age_ms = round(config.lifecycle_max_age * 1000)
-    return Keeping(config.lifecycle, max_age_ms, config.lifecycle_max_size)
+    return Keeping(
+        config.lifecycle,
+        max_age_ms,
+        config.lifecycle_max_size,
+        is_counting=bool(config.http_listen),
+    )
 
 
 async def _serve(config: Config, users: Users) -> int:
@@ -138,10 +159,12 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     _make_room_for_clients(config)
     broker = Broker(config, store, users, all_commands(), loop, stopping.set)
     servers = await listen(broker)
+    others = await listen_for_tarantool(broker)
     await _announce(broker, servers)
     exporting = None
     if config.lifecycle_export:
         exporting = Exporting(config, addresses(servers)[0], broker.facts)
+    http = HttpPort(broker, config.http_listen)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     # Millions of messages would be looked through for cycles, and there are none: messages are
@@ -151,17 +174,27 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     gc.freeze()
     gc.disable()
     seconds = loop.create_task(_each_second(broker))
+    if others:
+        log.info("clients of Tarantool's queue connect to %s", ", ".join(addresses(others)))
+    if http.urls:
+        log.info("metrics and probes are at %s", ", ".join(http.urls))
     log.info("quinque %s listens on %s", __version__, ", ".join(addresses(servers)))
+    notifier = Notifier()
+    notifier.ready(f"listens on {', '.join(addresses(servers))}")
+    watchdog = loop.create_task(_each_while(notifier))
     await stopping.wait()
     log.info("stopping")
+    notifier.stopping()
+    http.begin_to_stop()
     seconds.cancel()
     if exporting is not None:
         await exporting.stop()
-    for server in servers:
-        server.close()
+    close([*servers, *others])
     broker.say_goodbye()
     await _until_closed(broker, config.shutdown_timeout)
     broker.turn.stop()
+    await http.stop()
+    watchdog.cancel()
     return 0
 
 
@@ -182,8 +215,9 @@ def _make_room_for_clients(config: Config) -> None:
     """As many files may be open as clients may come; or fewer may come, if the system says so."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    if config.max_clients > most - _FILES_OF_OUR_OWN:
-        allowed = max(1, most - _FILES_OF_OUR_OWN)
+    ours = _FILES_OF_OUR_OWN + (_FILES_OF_HTTP if config.http_listen else 0)
+    if config.max_clients > most - ours:
+        allowed = max(1, most - ours)
         log.warning(
             "max-clients is %d and not %d: the system lets this process have %d files open",
             allowed,
@@ -199,6 +233,13 @@ async def _each_second(broker: Broker) -> None:
         broker.each_second()
 
 
+async def _each_while(notifier: Notifier) -> None:
+    """As long as the event loop turns, whoever watches is told."""
+    while notifier.watchdog_s:
+        notifier.alive()
+        await asyncio.sleep(notifier.watchdog_s)
+
+
 async def _until_closed(broker: Broker, timeout_s: float) -> None:
     """Wait for the connections to close; those that do not are cut off."""
     try:
@@ -207,26 +248,3 @@ async def _until_closed(broker: Broker, timeout_s: float) -> None:
     except TimeoutError:
         for connection in list(broker.clients.values()):
             connection.abort()
-
-
-class _JsonLines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "ts": round(record.created, 3),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "msg": record.getMessage(),
-        }
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line)
-
-
-def _start_logging(config: Config) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter(f"%(asctime)s [{os.getpid()}] %(levelname)s %(message)s")
-    handler.setFormatter(_JsonLines() if config.log_json else text)
-    root = logging.getLogger("quinque")
-    root.handlers[:] = [handler]
-    root.setLevel(config.log_level.upper())
-    root.propagate = False

@@ -1,0 +1,123 @@
+"""The command `quinque bench`: a quick load on a broker, and what it took, as a table.
+
+Called by   cli/main.py.
+Calls       cli/verbs_of.py, so that every family is loaded in its own words.
+
+One client, which waits for each answer: what one program sees, and not the most that a broker
+can do.
+
+Not here: the bench of this project, beside other servers (bench/ of the repository).
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from quinque.cli.asking import asks
+from quinque.cli.bars import telling
+from quinque.cli.exit_codes import DONE
+from quinque.cli.shown import Output
+from quinque.model.families import BY_NAME, TUBES
+
+if TYPE_CHECKING:
+    from quinque.cli.verbs import Verbs
+    from quinque.client.sync.broker import Broker
+
+_COLUMNS: Final = {
+    "what": "what",
+    "messages": "messages",
+    "seconds": "seconds",
+    "per_second": "messages/s",
+    "median_ms": "median ms",
+    "p99_ms": "p99 ms",
+}
+_ALONE: Final = 10  # of so many messages, one is sent alone
+_GROUP: Final = "bench"
+_NAME: Final = "quinque-bench-"
+
+
+@click.command()
+@click.option("--count", type=click.IntRange(min=10), default=10_000, show_default=True,
+              help="Messages.")  # fmt: skip
+@click.option("--size", "size_bytes", type=click.IntRange(min=0), default=100, show_default=True,
+              help="Bytes of each.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(min=1), default=100, show_default=True,
+              help="Messages in one round trip.")  # fmt: skip
+@click.option("--family", type=click.Choice(tuple(BY_NAME)), default="jobs", show_default=True)
+@asks
+def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, family: str) -> int:
+    """Put a quick load on a broker: add messages, take and ack them, and say how fast it was.
+
+    It uses a queue of its own, in which nothing is left at the end.
+    """
+    from quinque.cli.verbs_of import VERBS
+
+    name = f"{_NAME}{secrets.token_hex(8)}".encode()
+    verbs = VERBS[BY_NAME[family]](broker, name)
+    if verbs.family is TUBES:
+        broker.call("TUBE.CREATE", name, "fifo")
+    body = b"x" * size_bytes
+    alone = max(1, count // _ALONE)
+    how = {"group": _GROUP} if "group" in verbs.taking else {}
+    try:
+        if how:
+            verbs.take(1, 0.0, True, how)  # the group is there from the start
+        rows = [
+            _measured("add, one at a time", alone, 1, lambda some: _add(verbs, body, some)),
+            _measured(
+                f"add, {batch:,} at a time", count, batch, lambda some: _add(verbs, body, some)
+            ),
+            _measured(
+                f"take and ack, {batch:,} at a time",
+                alone + count,
+                batch,
+                lambda some: len(verbs.take(some, 0.0, True, how)),
+            ),
+        ]
+    finally:
+        _remove(broker, verbs)
+    out.rows(rows, _COLUMNS)
+    return DONE
+
+
+def _measured(what: str, messages: int, batch: int, work: Callable[[int], int]) -> dict[str, Any]:
+    """So many messages, some at a time, until there are no more; and how long that took."""
+    spent_ms: list[float] = []
+    done = 0
+    began_s = time.perf_counter()
+    with telling(what, messages) as tell:
+        while done < messages:
+            asked_s = time.perf_counter()
+            some = work(min(batch, messages - done))
+            spent_ms.append(1000 * (time.perf_counter() - asked_s))
+            if not some:
+                break
+            done += some
+            tell(some)
+    seconds = time.perf_counter() - began_s
+    spent_ms.sort()
+    return {
+        "what": what,
+        "messages": done,
+        "seconds": round(seconds, 3),
+        "per_second": round(done / seconds),
+        "median_ms": round(spent_ms[len(spent_ms) // 2], 3),
+        "p99_ms": round(spent_ms[min(len(spent_ms) - 1, len(spent_ms) * 99 // 100)], 3),
+    }
+
+
+def _add(verbs: Verbs, body: bytes, count: int) -> int:
+    return len(verbs.add([body] * count, {}))
+
+
+def _remove(broker: Broker, verbs: Verbs) -> None:
+    if verbs.family is TUBES:
+        broker.call("TUBE.TRUNCATE", verbs.queue)
+        broker.call("TUBE.DROP", verbs.queue)
+    else:
+        verbs.flush(lambda some: None)

@@ -1,0 +1,115 @@
+"""The commands `quinque dead …`: messages that were delivered as often as they may be, or buried.
+
+Called by   cli/main.py.
+Calls       cli/asking.py (the broker), cli/queue_counts.py (counts), verbs_of.py (what is done).
+
+Not here: redriving by a condition (cli/pipeline.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from quinque.cli.asking import (
+    NothingFound,
+    as_bytes,
+    asks,
+    complete_queue,
+    confirm,
+    queue_argument,
+    yes_option,
+)
+from quinque.cli.exit_codes import DONE, NOTHING
+from quinque.cli.queue_counts import read_counts
+from quinque.cli.shown import Output, many
+from quinque.model.states import State
+
+if TYPE_CHECKING:
+    from quinque.client.sync.broker import Broker
+
+_QUEUES: Final = {"name": "queue", "family": "family", "dead": "dead"}
+_MESSAGES: Final = {
+    "id": "id",
+    "added": "added",
+    "deliveries": "deliveries",
+    "reason": "reason",
+    "body": "body",
+}
+
+
+@click.group()
+def dead() -> None:
+    """Dead messages: which there are and why, ready again, or gone."""
+
+
+@dead.command("ls")
+@click.argument(
+    "name", metavar="[QUEUE]", required=False, default=None, shell_complete=complete_queue
+)
+@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True)
+@asks
+def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
+    """List the queues that have dead messages; or the first dead messages of QUEUE."""
+    from quinque.cli.verbs_of import verbs_of
+
+    if name is None:
+        rows = [
+            {"name": found.name, "family": found.family.name, "dead": found.dead}
+            for found in read_counts(broker).queues
+            if found.dead
+        ]
+    else:
+        found = verbs_of(broker, as_bytes(name)).peek(State.DEAD, count)
+        rows = [message.fields() for message in found]
+    if rows or out.as_json:
+        out.rows(rows, _QUEUES if name is None else _MESSAGES)
+    return DONE if rows else NOTHING
+
+
+@dead.command()
+@queue_argument()
+@click.argument("id", metavar="ID")
+@asks
+def show(broker: Broker, out: Output, name: str, id: str) -> int:
+    """Show all that is known of a dead message of QUEUE, and why it is dead."""
+    from quinque.cli.verbs_of import verbs_of
+
+    found = verbs_of(broker, as_bytes(name)).show(id)
+    if found is None or found.facts.get("state") != "dead":
+        raise NothingFound(f"there is no dead message {id} in {name}")
+    out.one(found.fields())
+    return DONE
+
+
+@dead.command()
+@queue_argument()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="Only the first ones.")
+@asks
+def redrive(broker: Broker, out: Output, name: str, ids: tuple[str, ...], count: int | None) -> int:
+    """Make dead messages of QUEUE ready again, as if they were new: all, or these."""
+    from quinque.cli.verbs_of import verbs_of
+
+    redriven = verbs_of(broker, as_bytes(name)).redrive(ids, count or 0)
+    out.done(f"redrove {many(redriven, 'message')} of {name}", {"redriven": redriven})
+    return DONE if redriven else NOTHING
+
+
+@dead.command()
+@queue_argument()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@yes_option
+@asks
+def drop(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
+         is_sure: bool) -> int:  # fmt: skip
+    """Remove dead messages of QUEUE: all, or these."""
+    from quinque.cli.verbs_of import verbs_of
+
+    verbs = verbs_of(broker, as_bytes(name))
+    which = many(len(ids), "dead message") if ids else "all dead messages"
+    confirm(f"Remove {which} of {name}?", is_sure)
+    dropped = verbs.drop(ids)
+    out.done(f"dropped {many(dropped, 'dead message')} of {name}", {"dropped": dropped})
+    return DONE if dropped else NOTHING

@@ -1,0 +1,62 @@
+"""What the command line does to a queue of events.
+
+Called by   verbs_of.py.
+Calls       client/sync/events.py.
+
+Not here: what a verb means (verbs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from quinque.cli.verbs import Shown, Tell, Verbs
+from quinque.client.sync.broker import Broker
+from quinque.client.sync.events import Events, Group
+from quinque.model.families import EVENTS
+from quinque.model.states import State
+
+_LEASE_S: Final = 30.0
+
+
+class EventVerbs(Verbs):
+    family = EVENTS
+    adding = frozenset({"ttl"})
+    taking = frozenset({"group", "lease"})
+
+    def __init__(self, broker: Broker, queue: bytes) -> None:
+        super().__init__(broker, queue)
+        self._events = Events(broker, queue)
+
+    def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
+        return self._events.add_many(bodies, **how)
+
+    def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
+        group = self._group(how)
+        events = group.take_many(count, wait_s)
+        if is_acked:
+            group.ack(events)
+        return [Shown(event.id, event.body) for event in events]
+
+    def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
+        return self._group(how).ack(ids)
+
+    def peek(self, state: State, count: int) -> list[Shown]:
+        if state is not State.READY:
+            self.refuse(
+                "knows of each group what it has, and not of a message in which state it is"
+            )
+        return super().peek(state, count)
+
+    def flush(self, tell: Tell) -> int:
+        found = self._events.info()
+        self._events.flush()
+        count = found.total if found else 0
+        tell(count)
+        return count
+
+    def _group(self, how: dict[str, Any]) -> Group:
+        if "group" not in how:
+            self.refuse("hands out to groups: say --group")
+        return self._events.group(how["group"], lease=how.get("lease", _LEASE_S))

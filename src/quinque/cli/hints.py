@@ -1,0 +1,128 @@
+"""What may be typed at the prompt, as the broker tells it: COMMAND DOCS.
+
+Called by   cli/prompt.py.
+Calls       nothing.
+
+Not here: what the broker says of its commands (server/commands/catalog.py), the keyboard
+(cli/prompt.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A command: how it is used, what it does, which words may follow it."""
+
+    name: str
+    usage: str
+    summary: str
+    group: str
+    words: tuple[str, ...]
+    takes_queue: bool
+
+
+class Hints:
+    def __init__(self, docs: Sequence[Any], queues: Callable[[], Iterable[str]]) -> None:
+        """`docs` is the reply to COMMAND DOCS in RESP2; `queues` gives the names of queues."""
+        self._queues = queues
+        self.by_name = {hint.name: hint for hint in _hints(docs)}
+
+    def find(self, words: Sequence[str]) -> Hint | None:
+        """The command that these words begin with."""
+        pair = " ".join(words[:2]).upper()
+        return self.by_name.get(pair) or self.by_name.get(words[0].upper() if words else "")
+
+    def completions(self, before: Sequence[str], begun: str) -> list[str]:
+        """What the word that begins so may be, after the words before it."""
+        capital = begun.upper()
+        firsts = " ".join(before).upper()
+        lead = f"{firsts} " if firsts else ""
+        names = {
+            name.removeprefix(lead).split()[0]
+            for name in self.by_name
+            if name.startswith(lead + capital) and name != firsts
+        }
+        if not before:
+            return sorted(names)
+        hint = self.find(before)
+        words = {word for word in hint.words if word.startswith(capital)} if hint else set()
+        queues: set[str] = set()
+        if hint is not None and hint.takes_queue:
+            queues = {name for name in self._queues() if name.startswith(begun)}
+        return sorted(names | words) + sorted(queues)
+
+    def overview(self) -> list[str]:
+        """All commands, a line for each group."""
+        groups: dict[str, list[str]] = {}
+        for hint in self.by_name.values():
+            groups.setdefault(hint.group, []).append(hint.name)
+        return [f"{group}: {' '.join(sorted(names))}" for group, names in groups.items()]
+
+
+def _hints(docs: Sequence[Any]) -> Iterator[Hint]:
+    for name, told in _pairs(docs):
+        facts = dict(_pairs(told))
+        if "subcommands" in facts:
+            yield from _hints(facts["subcommands"])
+            continue
+        arguments = facts.get("arguments", [])
+        shown = name.upper().replace("|", " ")
+        yield Hint(
+            shown,
+            " ".join([shown, *(_usage(each) for each in arguments)]),
+            facts["summary"].decode(),
+            facts["group"].decode(),
+            tuple(dict.fromkeys(word for each in arguments for word in _words(each))),
+            any(_is_queue(each) for each in arguments),
+        )
+
+
+def _usage(argument: Sequence[Any]) -> str:
+    facts = dict(_pairs(argument))
+    flags = [_text(flag) for flag in facts.get("flags", [])]
+    parts = [_usage(each) for each in facts.get("arguments", [])]
+    token = facts["token"].decode() if "token" in facts else ""
+    match facts["type"]:
+        case b"oneof":
+            text = "|".join(parts)
+        case b"block":
+            text = " ".join(parts)
+        case b"pure-token":
+            text = ""
+        case _:
+            text = facts["name"].decode()
+    text = " ".join(filter(None, (token, text)))
+    is_optional, is_multiple = "optional" in flags, "multiple" in flags
+    if is_optional and is_multiple and facts["type"] == b"block":
+        return f"[{text}] ..."
+    text = f"{text} ..." if is_multiple else text
+    return f"[{text}]" if is_optional else text
+
+
+def _words(argument: Sequence[Any]) -> Iterator[str]:
+    facts = dict(_pairs(argument))
+    if "token" in facts:
+        yield facts["token"].decode()
+    for each in facts.get("arguments", []):
+        yield from _words(each)
+
+
+def _is_queue(argument: Sequence[Any]) -> bool:
+    facts = dict(_pairs(argument))
+    return facts["type"] == b"key" or any(_is_queue(each) for each in facts.get("arguments", []))
+
+
+def _pairs(reply: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    names = (_text(name) for name in reply[::2])
+    return zip(names, reply[1::2], strict=True)
+
+
+def _text(value: Any) -> str:
+    """A simple string or another."""
+    text: bytes = getattr(value, "text", value)
+    return text.decode()

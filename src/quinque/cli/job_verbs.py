@@ -1,0 +1,106 @@
+"""What the command line does to a queue of jobs.
+
+Called by   verbs_of.py.
+Calls       client/sync/jobs.py.
+
+Not here: what a verb means (verbs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quinque.cli.verbs import Shown, Tell, Verbs, instant
+from quinque.client.sync.broker import Broker
+from quinque.client.sync.jobs import Jobs
+from quinque.model.families import JOBS
+from quinque.model.states import State
+
+
+class JobVerbs(Verbs):
+    family = JOBS
+    adding = frozenset({"delay", "ttl", "retry", "max_deliveries", "key"})
+
+    def __init__(self, broker: Broker, queue: bytes) -> None:
+        super().__init__(broker, queue)
+        self._jobs = Jobs(broker, queue)
+
+    def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
+        if "key" not in how:
+            return self._jobs.add_many(bodies, **how)
+        if len(bodies) != 1:
+            self.refuse("has a key for one message at a time")
+        return [self._jobs.add(bodies[0], **how)]
+
+    def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
+        jobs = self._jobs.take_many(count, wait_s)
+        if is_acked:
+            self._jobs.ack(jobs)
+        return [
+            Shown(job.id, job.body, {"nacks": job.nacks or None, "requeues": job.requeues or None})
+            for job in jobs
+        ]
+
+    def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
+        return self._jobs.ack(ids)
+
+    def delete(self, ids: Sequence[str]) -> int:
+        return self._jobs.delete(ids)
+
+    def show(self, id: str) -> Shown | None:
+        view = self._jobs.show(id)
+        if view is None:
+            return None
+        facts: dict[str, Any] = {
+            "queue": view.queue,
+            "state": view.state.name.lower(),
+            "added": instant(view.place // 1000),
+            "due_within_s": None if view.due_within_ms is None else view.due_within_ms / 1000,
+            "lives_s": view.ttl_left_ms / 1000,
+            "retry_s": view.terms.retry_ms / 1000,
+            "deliveries": view.deliveries,
+            "max_deliveries": view.max_deliveries or None,
+            "nacks": view.nacks or None,
+            "requeues": view.requeues or None,
+            "reason": view.reason or None,
+            "key": view.key,
+        }
+        return Shown(view.message_id.decode(), view.body or b"", facts)
+
+    def flush(self, tell: Tell) -> int:
+        count = self._jobs.purge()
+        tell(count)
+        return count
+
+    def pause(self, is_in: bool, is_out: bool) -> None:
+        if is_in or is_out:
+            self._jobs.pause(adding=is_in, taking=is_out)
+        else:
+            self._jobs.resume()
+
+    def details(self) -> dict[str, Any]:
+        view = self._jobs.info()
+        if view is None:
+            return {}
+        return {
+            "paused_in": view.is_paused_in,
+            "paused_out": view.is_paused_out,
+            "max_deliveries": view.max_deliveries or None,
+            "rate": f"{view.rate_count} in {view.rate_ms / 1000:g} s" if view.rate_count else None,
+            "partitions": view.partitions if view.partitions > 1 else None,
+            "came": view.came,
+            "went": view.went,
+            "age_s": view.age_ms / 1000,
+            "idle_s": view.idle_ms / 1000,
+        }
+
+    def redrive(self, ids: Sequence[str], count: int) -> int:
+        return self._jobs.redrive(count, ids=ids)
+
+    def drop(self, ids: Sequence[str]) -> int:
+        if not ids:
+            return self._jobs.purge(State.DEAD)
+        # A job that was redriven since is not dropped.
+        dead = [id for id in ids if (view := self._jobs.show(id)) and view.state is State.DEAD]
+        return self._jobs.delete(dead)

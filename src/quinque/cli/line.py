@@ -1,0 +1,206 @@
+"""One connection to a broker for a person: what is typed goes out, what comes back stays as it is.
+
+Called by   cli/prompt.py.
+Calls       client/addresses.py (URLs), the system (sockets).
+
+A program uses client/: it asks again and elsewhere, and gives results. Here a reply is shown as it
+came, an error is a reply, a command may wait for as long as it likes, and tasks are taken by this
+connection and no other.
+
+Not here: how replies look (cli/replies.py).
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+from quinque.client.addresses import Address, parse_broker_url
+from quinque.errors import BadSetting, NotDone, OutcomeUnknown, error_told
+
+_CONNECT_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """A simple string, which is shown without quotes."""
+
+    text: bytes
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error reply."""
+
+    text: str
+
+
+class Line:
+    """Connected when something is asked, and again after it was lost."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        username: str | None = None,
+        password: str | None = None,
+        ca: str | None = None,
+        certificate: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Raises BadSetting."""
+        told = parse_broker_url(url)
+        self._addresses = told.addresses
+        self._username = told.username if username is None else username
+        self._password = told.password if password is None else password
+        self._tls = _tls(ca, certificate, key) if told.scheme == "rediss" else None
+        self._sock: socket.socket | None = None
+        self._replies: BinaryIO | None = None
+        self.at = str(told.addresses[0])  # where it is, for the prompt
+
+    def ask(self, *words: bytes | str) -> Any:
+        """The reply. Raises NotDone when nobody is there, OutcomeUnknown when no answer came."""
+        sock = self._connected()
+        try:
+            sock.sendall(_packed(words))
+            return self._hear()
+        except OSError as error:
+            self.close()
+            raise OutcomeUnknown(f"the connection to {self.at} was lost ({error})") from error
+        except BaseException:  # interrupted: its reply would be taken for another's
+            self.close()
+            raise
+
+    def listen(self) -> Iterator[Any]:
+        """All that comes unasked, until the broker ends; then there is no connection."""
+        try:
+            while True:
+                yield self._hear()
+        except OSError:
+            pass
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """There is no connection, until something is asked."""
+        if self._sock is not None:
+            assert self._replies is not None
+            self._replies.close()
+            self._sock.close()
+            self._sock = None
+
+    def _connected(self) -> socket.socket:
+        if self._sock is not None:
+            return self._sock
+        failure: OSError | None = None
+        for address in self._addresses:
+            try:
+                sock = _connect(address, self._tls)
+            except ssl.SSLCertVerificationError as error:
+                raise BadSetting(
+                    f"{address} is not who it should be: {error.verify_message}"
+                ) from error
+            except OSError as error:
+                failure = error
+                continue
+            self.at, self._sock, self._replies = str(address), sock, sock.makefile("rb")
+            self._log_in(sock)
+            return sock
+        raise NotDone(f"no broker answers at {self.at} ({failure})") from failure
+
+    def _log_in(self, sock: socket.socket) -> None:
+        if not self._password:
+            return
+        who = [self._username] if self._username else []
+        try:
+            sock.sendall(_packed(["AUTH", *who, self._password]))
+            reply = self._hear()
+        except OSError as error:
+            self.close()
+            raise NotDone(f"no broker answers at {self.at} ({error})") from error
+        if isinstance(reply, Refusal):
+            self.close()
+            raise error_told(reply.text)
+
+    def _hear(self) -> Any:
+        assert self._replies is not None
+        return _read(self._replies)
+
+
+def _connect(address: Address, tls: ssl.SSLContext | None) -> socket.socket:
+    if address.port:
+        sock = socket.create_connection((address.host, address.port), _CONNECT_S)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    else:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if not address.port:
+            sock.connect(address.host)
+        if tls is not None:
+            sock = tls.wrap_socket(sock, server_hostname=address.host)
+    except OSError:
+        sock.close()
+        raise
+    sock.settimeout(None)
+    return sock
+
+
+def _packed(words: Sequence[bytes | str]) -> bytes:
+    encoded = [word.encode() if isinstance(word, str) else word for word in words]
+    parts = [b"*%d\r\n" % len(encoded), *(b"$%d\r\n%b\r\n" % (len(it), it) for it in encoded)]
+    return b"".join(parts)
+
+
+def _read(replies: BinaryIO) -> Any:
+    """One reply of RESP2 or RESP3. Raises OSError."""
+    line = replies.readline()
+    if not line.endswith(b"\r\n"):
+        raise ConnectionResetError("the broker closed the connection")
+    kind, rest = line[:1], line[1:-2]
+    match kind:
+        case b"+":
+            return Status(rest)
+        case b"-":
+            return Refusal(rest.decode("utf-8", "backslashreplace"))
+        case b":":
+            return int(rest)
+        case b"," | b"(":
+            return Status(rest)
+        case b"#":
+            return rest == b"t"
+        case b"_":
+            return None
+        case b"$" | b"=":
+            return None if rest == b"-1" else _read_bytes(replies, int(rest), kind == b"=")
+        case b"*" | b"~" | b">":
+            return None if rest == b"-1" else [_read(replies) for _ in range(int(rest))]
+        case b"%":
+            return dict(_read_pair(replies) for _ in range(int(rest)))
+    raise ConnectionAbortedError("this is not a broker")
+
+
+def _read_bytes(replies: BinaryIO, size_bytes: int, is_verbatim: bool) -> bytes:
+    data = replies.read(size_bytes + 2)
+    if len(data) != size_bytes + 2:
+        raise ConnectionResetError("the broker closed the connection")
+    return data[4 if is_verbatim else 0 : -2]
+
+
+def _read_pair(replies: BinaryIO) -> tuple[Any, Any]:
+    name = _read(replies)
+    return (name.text if isinstance(name, Status) else name), _read(replies)
+
+
+def _tls(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if certificate:
+            context.load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:
+        raise BadSetting(
+            "ca, certificate and key are not the files (PEM) that TLS needs"
+        ) from error
+    return context

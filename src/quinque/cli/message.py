@@ -1,0 +1,215 @@
+"""The commands `quinque message …`: putting, taking, looking at and removing single messages.
+
+Called by   cli/main.py.
+Calls       cli/asking.py (the broker), verbs_of.py (what is done, in the words of each family).
+
+Not here: dead messages (cli/dead.py), many messages from files (cli/pipeline.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import reduce
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from quinque.cli.asking import (
+    NothingFound,
+    as_bytes,
+    asks,
+    confirm,
+    queue_argument,
+    span_s,
+    yes_option,
+)
+from quinque.cli.bars import telling
+from quinque.cli.exit_codes import DONE, NOTHING
+from quinque.cli.shown import Output, many
+from quinque.model.families import BY_NAME, JOBS
+
+if TYPE_CHECKING:
+    from quinque.client.sync.broker import Broker
+
+_AT_ONCE: Final = 1_000  # lines that are added together
+_COLUMNS: Final = {"id": "id", "body": "body"}
+_PEEKED: Final = {
+    "id": "id",
+    "state": "state",
+    "added": "added",
+    "deliveries": "deliveries",
+    "body": "body",
+}
+
+
+def _span(name: str, help: str) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", callback=span_s, metavar="TIME", default=None, help=help)
+
+
+_ADDING: Final = (
+    click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None,
+                 help="Of a queue that is not there yet.  [default: jobs]"),
+    _span("delay", "Ready only after that (jobs, tubes)."),
+    _span("ttl", "How long it lives (jobs, events, tubes)."),
+    _span("retry", "How long a lease runs (jobs)."),
+    click.option("--max-deliveries", type=click.IntRange(min=1), default=None,
+                 help="Dead after so many (jobs)."),
+    click.option("--unique", "message_key", metavar="KEY", default=None,
+                 help="One such at a time (jobs)."),
+    click.option("--id", "message_id", default=None, help="Its id (items)."),
+    click.option("--pri", type=int, default=None, help="Its priority (tubes)."),
+    click.option("--lane", default=None, help="Its lane (tubes)."),
+)  # fmt: skip
+_TAKING: Final = (
+    click.option("--group", default=None, help="The consumer group (events)."),
+    _span("lease", "How long it is leased (events, items).  [default: 30s]"),
+)
+
+
+def _with(options: tuple[Callable[[Any], Any], ...]) -> Callable[[Any], Any]:
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+@click.group()
+def message() -> None:
+    """Messages: add, take, ack, look at and delete them, whatever the family of their queue."""
+
+
+@message.command()
+@queue_argument()
+@click.argument("bodies", nargs=-1, metavar="[BODY]...")
+@click.option("--lines", "has_lines", is_flag=True, help="A message for each line of stdin.")
+@_with(_ADDING)
+@asks
+def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_lines: bool,
+        family: str | None, **options: Any) -> int:  # fmt: skip
+    """Add messages to QUEUE: a message of each BODY, or of what comes on stdin.
+
+    \b
+    quinque message add emails hello
+    quinque message add emails --delay 5m < letter.json
+    quinque message add emails --lines < addresses.txt
+    """
+    from quinque.cli.verbs_of import given, refuse_other_family, verbs_of
+
+    verbs = verbs_of(broker, as_bytes(name), BY_NAME[family] if family else JOBS)
+    refuse_other_family(verbs, family)
+    options["key"], options["id"] = options.pop("message_key"), options.pop("message_id")
+    how = given(verbs, verbs.adding, options)
+    ids: list[str] = []
+    with telling("added", len(bodies) or None) as tell:
+        for some in _batches(bodies, has_lines):
+            ids += verbs.add(some, how)
+            tell(len(some))
+    if out.as_json:
+        out.rows([{"id": id} for id in ids], {})
+    elif has_lines:
+        out.done(f"added {many(len(ids), 'message')} to {name}", {})
+    else:
+        for id in ids:
+            click.echo(id)
+    return DONE if ids or has_lines else NOTHING
+
+
+@message.command()
+@queue_argument()
+@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
+@_span("wait", "How long to wait for the first.")
+@click.option("--ack", "is_acked", is_flag=True, help="They are done as soon as they are taken.")
+@_with(_TAKING)
+@asks
+def take(broker: Broker, out: Output, /, name: str, count: int, wait: float | None,
+         is_acked: bool, **options: Any) -> int:  # fmt: skip
+    """Take messages from QUEUE. Each is leased until it is acked, as its family says.
+
+    \b
+    quinque message take emails --count 10
+    quinque message take clicks --group billing --wait 30s --json
+    """
+    from quinque.cli.verbs_of import given, verbs_of
+
+    verbs = verbs_of(broker, as_bytes(name))
+    how = given(verbs, verbs.taking, options)
+    taken = verbs.take(count, wait or 0.0, is_acked, how)
+    if taken or out.as_json:
+        out.rows([each.fields() for each in taken], _COLUMNS)
+    return DONE if taken else NOTHING
+
+
+@message.command()
+@queue_argument()
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--group", default=None, help="The consumer group (events).")
+@asks
+def ack(broker: Broker, out: Output, name: str, ids: tuple[str, ...], group: str | None) -> int:
+    """Messages of QUEUE that were taken are done."""
+    from quinque.cli.verbs_of import given, verbs_of
+
+    verbs = verbs_of(broker, as_bytes(name))
+    acked = verbs.ack(ids, given(verbs, verbs.taking, {"group": group}))
+    out.done(f"acked {many(acked, 'message')}", {"acked": acked})
+    return DONE if acked else NOTHING
+
+
+@message.command()
+@queue_argument()
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@yes_option
+@asks
+def delete(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
+           is_sure: bool) -> int:  # fmt: skip
+    """Remove messages from QUEUE, undone, whatever their state."""
+    from quinque.cli.verbs_of import verbs_of
+
+    verbs = verbs_of(broker, as_bytes(name))
+    confirm(f"Remove {many(len(ids), 'message')} of {name}?", is_sure)
+    deleted = verbs.delete(ids)
+    out.done(f"deleted {many(deleted, 'message')}", {"deleted": deleted})
+    return DONE if deleted else NOTHING
+
+
+@message.command()
+@queue_argument()
+@click.argument("id", metavar="ID")
+@asks
+def show(broker: Broker, out: Output, name: str, id: str) -> int:
+    """Show all that is known of one message of QUEUE. Nothing changes."""
+    from quinque.cli.verbs_of import verbs_of
+
+    found = verbs_of(broker, as_bytes(name)).show(id)
+    if found is None:
+        raise NothingFound(f"there is no message {id} in {name}")
+    out.one(found.fields())
+    return DONE
+
+
+@message.command()
+@queue_argument()
+@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--state", type=click.Choice(("ready", "delayed", "leased", "dead")),
+              default="ready", show_default=True)  # fmt: skip
+@asks
+def peek(broker: Broker, out: Output, name: str, count: int, state: str) -> int:
+    """Show the first messages of QUEUE that are in a state. Nothing changes."""
+    from quinque.cli.verbs import STATES
+    from quinque.cli.verbs_of import verbs_of
+
+    found = verbs_of(broker, as_bytes(name)).peek(STATES[state], count)
+    if found or out.as_json:
+        out.rows([each.fields() for each in found], _PEEKED)
+    return DONE if found else NOTHING
+
+
+def _batches(bodies: tuple[str, ...], has_lines: bool) -> Iterator[list[bytes]]:
+    """The bodies that were typed; or what is on stdin, as a whole or line by line."""
+    if bodies:
+        yield [as_bytes(body) for body in bodies]
+        return
+    if not has_lines:
+        yield [sys.stdin.buffer.read()]
+        return
+    lines = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
+    while some := list(islice(lines, _AT_ONCE)):
+        yield some

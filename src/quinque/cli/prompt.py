@@ -1,0 +1,237 @@
+"""The command `quinque cli`: any command to a broker, typed at a prompt or on the command line.
+
+Called by   cli/main.py.
+Calls       cli/line.py (the connection), cli/replies.py (what is shown), cli/hints.py (what may be
+            typed); readline of the standard library, for history and Tab.
+
+Passwords that are typed do not go into the history.
+
+Not here: commands for people, with nouns and verbs (cli/queue.py and its neighbours).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from quinque.cli.asking import as_bytes, run
+from quinque.cli.broker_options import URL, broker_options
+from quinque.cli.exit_codes import DONE, REFUSED
+from quinque.cli.hints import Hint, Hints
+from quinque.cli.line import Line, Refusal
+from quinque.cli.replies import reply_as_json, shown_reply
+from quinque.cli.shown import Output, text_of
+from quinque.errors import BadSetting, QuinqueError
+from quinque.wire.inline import split_inline
+
+_HISTORY_LINES: Final = 1_000
+_SECRETS: Final = re.compile(r"\b(auth|requirepass|password)\b", re.IGNORECASE)
+_ENDS: Final = frozenset({"exit", "quit"})
+_ARITY: Final = "wrong number of arguments"
+
+
+@click.command("cli", context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[WORD]...")
+@broker_options(URL)
+@click.option("--history", default=None, metavar="FILE",
+              help="Where what was typed is kept; '' is nowhere.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print replies as JSON, a line each.")
+@click.pass_context
+def cli(
+    ctx: click.Context, /, words: tuple[str, ...], history: str | None, as_json: bool, **who: Any
+) -> None:
+    """Send any command to a broker: the WORDs, or what is typed at a prompt.
+
+    At the prompt, Tab completes commands, their words and names of queues, and shows how a
+    command is used; `help COMMAND` says what it does. What is not a terminal is read line by line.
+
+    \b
+    quinque cli QSTAT emails
+    quinque cli < commands.txt
+    """
+    out = Output(as_json)
+    ctx.exit(run(out, lambda: _run(out, words, history, who)))
+
+
+def _run(out: Output, words: Sequence[str], history: str | None, who: dict[str, Any]) -> int:
+    line = Line(**who)
+    try:
+        talk = _Talk(line, out)
+        if words:
+            return talk.send([as_bytes(word) for word in words])
+        if not sys.stdin.isatty():
+            codes = [talk.type(text) for text in sys.stdin]
+            return max(codes, default=DONE)
+        return _prompt(talk, _history_file(history))
+    finally:
+        line.close()
+
+
+class _Talk:
+    """What is typed, and what is shown of it."""
+
+    def __init__(self, line: Line, out: Output) -> None:
+        self.line = line
+        self._out = out
+        self._hints: Hints | None = None
+
+    @property
+    def hints(self) -> Hints:
+        """What the broker says of its commands, asked for once."""
+        if self._hints is None:
+            docs = self.line.ask("COMMAND", "DOCS")
+            self._hints = Hints(docs if isinstance(docs, list) else [], self._queues)
+        return self._hints
+
+    def type(self, text: str) -> int:
+        """One line; the exit code if it were the only one."""
+        words = split_inline(as_bytes(text))
+        if words is None:
+            self._out.failed("the quotes do not balance", REFUSED)
+            return REFUSED
+        if not words:
+            return DONE
+        if words[0].lower() == b"help":
+            self._help([word.decode("utf-8", "replace") for word in words[1:]])
+            return DONE
+        return self.send(words)
+
+    def send(self, words: Sequence[bytes]) -> int:
+        show: Callable[[Any], str] = reply_as_json if self._out.as_json else shown_reply
+        reply = self.line.ask(*words)
+        click.echo(show(reply))
+        if isinstance(reply, Refusal):
+            if _ARITY in reply.text and not self._out.as_json:
+                self._help([word.decode("utf-8", "replace") for word in words], is_short=True)
+            return REFUSED
+        if words[0].upper() == b"MONITOR":
+            for each in self.line.listen():
+                click.echo(show(each))
+        return DONE
+
+    def _help(self, words: Sequence[str], *, is_short: bool = False) -> None:
+        if not words:
+            for line in self.hints.overview():
+                click.echo(line)
+            return
+        hint = self.hints.find(words)
+        if hint is None:
+            click.echo(f"there is no command {text_of(words[0])}", err=True)
+            return
+        click.secho(hint.usage, bold=True)
+        if not is_short:
+            click.echo(hint.summary)
+
+    def _queues(self) -> list[str]:
+        reply = self.line.ask("QUEUES")
+        if isinstance(reply, Refusal):
+            return []
+        names = [told[told.index(b"name") + 1] for told in reply[1]]
+        return [name.decode() for name in names if name.isascii()]
+
+
+def _prompt(talk: _Talk, history: Path | None) -> int:
+    """Lines are typed until exit, quit or Ctrl-D."""
+    import readline
+
+    _read_history(history)
+    readline.set_completer_delims(" \t")
+    readline.set_completer(_completer(talk))
+    readline.parse_and_bind("tab: complete")
+    talk.line.ask("PING")  # whoever is not there is said to be so at once
+    while True:
+        try:
+            typed = input(f"{talk.line.at}> ")
+            if typed.strip().lower() in _ENDS:
+                break
+            talk.type(typed)
+        except EOFError:
+            click.echo()
+            break
+        except KeyboardInterrupt:
+            click.echo()
+            continue
+        except QuinqueError as error:
+            click.secho(f"quinque: {text_of(str(error))}", fg="red", err=True)
+        finally:
+            _forget_secrets()
+    _write_history(history)
+    return DONE
+
+
+def _completer(talk: _Talk) -> Callable[[str, int], str | None]:
+    import readline
+
+    found: list[str] = []
+
+    def complete(begun: str, number: int) -> str | None:
+        if number == 0:
+            try:
+                found[:], hint = _completions(talk, begun)
+            except QuinqueError:  # readline cannot be told
+                return None
+            if hint is not None and len(found) != 1:
+                sys.stdout.write(f"\n{hint.usage}\n{talk.line.at}> {readline.get_line_buffer()}")
+                sys.stdout.flush()
+        return f"{found[number]} " if number < len(found) else None
+
+    return complete
+
+
+def _completions(talk: _Talk, begun: str) -> tuple[list[str], Hint | None]:
+    """What the word at the cursor may be, and how the command before it is used."""
+    import readline
+
+    typed = readline.get_line_buffer()[: readline.get_begidx()]
+    before = [word.decode("utf-8", "replace") for word in split_inline(as_bytes(typed)) or ()]
+    is_help = bool(before) and before[0].lower() == "help"
+    if is_help:
+        before = before[1:]
+    found = talk.hints.completions(before, begun)
+    return found, None if is_help else talk.hints.find(before)
+
+
+def _history_file(named: str | None) -> Path | None:
+    if named is not None:
+        return Path(named) if named else None
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "quinque" / "history"
+
+
+def _read_history(file: Path | None) -> None:
+    import readline
+
+    readline.set_history_length(_HISTORY_LINES)
+    if file is not None and file.exists():
+        try:
+            readline.read_history_file(file)
+        except OSError as error:
+            raise BadSetting(f"{file}: {error.strerror}") from error
+
+
+def _write_history(file: Path | None) -> None:
+    """Only its owner can read it. A history that cannot be written is no reason to complain."""
+    import readline
+
+    if file is None:
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+        readline.write_history_file(file)
+    except OSError:
+        pass
+
+
+def _forget_secrets() -> None:
+    import readline
+
+    last = readline.get_current_history_length()
+    if last and _SECRETS.search(readline.get_history_item(last) or ""):
+        readline.remove_history_item(last - 1)

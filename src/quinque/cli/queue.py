@@ -1,0 +1,157 @@
+"""The commands `quinque queue …`: which queues there are, and what is done to one as a whole.
+
+Called by   cli/main.py.
+Calls       cli/asking.py (the broker), cli/queue_counts.py (counts), verbs_of.py (what is done).
+
+Not here: the messages in it (cli/message.py, cli/dead.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from quinque.cli.asking import (
+    NothingFound,
+    as_bytes,
+    asks,
+    confirm,
+    queue_argument,
+    yes_option,
+)
+from quinque.cli.bars import telling
+from quinque.cli.exit_codes import DONE, NOTHING
+from quinque.cli.queue_counts import QueueCounts, read_counts
+from quinque.cli.shown import Output, many
+from quinque.model.families import BY_NAME
+from quinque.model.glob import compile_glob
+
+if TYPE_CHECKING:
+    from quinque.client.sync.broker import Broker
+
+COLUMNS: Final = {
+    "name": "queue",
+    "family": "family",
+    "ready": "ready",
+    "leased": "leased",
+    "delayed": "delayed",
+    "dead": "dead",
+    "oldest_s": "oldest",
+}
+SORTS: Final = ("name", "ready", "leased", "delayed", "dead", "oldest")
+
+
+@click.group()
+def queue() -> None:
+    """Queues: which there are, how much is in them, and what holds for each."""
+
+
+@queue.command("ls")
+@click.argument("pattern", default="*")
+@click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None, help="Only of this one.")
+@click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True)
+@asks
+def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, sort: str) -> int:
+    """List the queues whose names match PATTERN (all), with how much is in each.
+
+    \b
+    quinque queue ls
+    quinque queue ls 'mail.*' --sort ready
+    """
+    counts = read_counts(broker)
+    matches = compile_glob(as_bytes(pattern)).fullmatch
+    found = [
+        each
+        for each in counts.queues
+        if matches(each.name) and (family is None or each.family.name == family)
+    ]
+    rows = [fields_of(each) for each in sorted_by(sort, found)]
+    if rows or out.as_json:
+        out.rows(rows, COLUMNS)
+    if counts.left_out:
+        click.echo(f"quinque: {counts.left_out:,} queues with less in them are left out", err=True)
+    return DONE if rows else NOTHING
+
+
+@queue.command()
+@queue_argument()
+@asks
+def info(broker: Broker, out: Output, name: str) -> int:
+    """Show all that is known of QUEUE."""
+    from quinque.cli.verbs_of import verbs_of
+
+    found = read_counts(broker, as_bytes(name)).queues
+    if not found:
+        raise NothingFound(f"there is no queue {name}")
+    details = verbs_of(broker, found[0].name, found[0].family).details()
+    out.one(fields_of(found[0]) | details)
+    return DONE
+
+
+@queue.command()
+@queue_argument()
+@click.option("--in", "is_in", is_flag=True, help="Take no messages.")
+@click.option("--out", "is_out", is_flag=True, help="Hand out no messages.")
+@asks
+def pause(broker: Broker, out: Output, name: str, is_in: bool, is_out: bool) -> int:
+    """Pause QUEUE: it takes no messages and hands out none, or only one of the two."""
+    from quinque.cli.verbs_of import verbs_of
+
+    both = is_in == is_out
+    verbs_of(broker, as_bytes(name)).pause(is_in or both, is_out or both)
+    fields = {"name": name, "paused_in": is_in or both, "paused_out": is_out or both}
+    what = "in and out" if both else "in" if is_in else "out"
+    out.done(f"{name} is paused ({what})", fields)
+    return DONE
+
+
+@queue.command()
+@queue_argument()
+@asks
+def resume(broker: Broker, out: Output, name: str) -> int:
+    """Resume QUEUE, which was paused."""
+    from quinque.cli.verbs_of import verbs_of
+
+    verbs_of(broker, as_bytes(name)).pause(is_in=False, is_out=False)
+    out.done(f"{name} is not paused", {"name": name, "paused_in": False, "paused_out": False})
+    return DONE
+
+
+@queue.command()
+@queue_argument()
+@yes_option
+@asks
+def flush(broker: Broker, out: Output, name: str, is_sure: bool) -> int:
+    """Remove every message of QUEUE, whatever its state."""
+    from quinque.cli.verbs_of import verbs_of
+
+    verbs = verbs_of(broker, as_bytes(name))
+    kept = sum(found.kept for found in read_counts(broker, verbs.queue).queues)
+    confirm(f"Remove {many(kept, 'message')} of {name}?", is_sure)
+    with telling("removed", kept) as tell:
+        removed = verbs.flush(tell)
+    left = sum(found.kept for found in read_counts(broker, verbs.queue).queues)
+    out.done(
+        f"removed {many(removed, 'message')} of {name}"
+        + (f"; {left:,} are left, which others have or have added" if left else ""),
+        {"name": name, "removed": removed, "left": left},
+    )
+    return DONE
+
+
+def fields_of(found: QueueCounts) -> dict[str, Any]:
+    """What is shown of a queue."""
+    fields = asdict(found) | {"family": found.family.name}
+    if found.family.is_worklist:
+        del fields["groups"]
+    return fields
+
+
+def sorted_by(sort: str, found: list[QueueCounts]) -> list[QueueCounts]:
+    """By name; or the largest number first."""
+    if sort == "name":
+        return sorted(found, key=lambda each: each.name)
+    field = "oldest_s" if sort == "oldest" else sort
+    return sorted(found, key=lambda each: (-(getattr(each, field) or 0), each.name))

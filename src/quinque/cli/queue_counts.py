@@ -1,0 +1,66 @@
+"""How much is in each queue, as a broker tells it of all at once.
+
+Called by   cli/queue.py, cli/dead.py, cli/top.py, cli/asking.py (names of queues, for shells).
+Calls       the command QUEUES.
+
+Not here: how the broker knows (server/commands/queues.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quinque.model.families import BY_NAME, Family
+
+if TYPE_CHECKING:
+    from quinque.client.sync.broker import Broker
+
+
+@dataclass(frozen=True)
+class QueueCounts:
+    """A queue. `oldest_s` is None when none is ready, or nobody knows."""
+
+    name: bytes
+    family: Family
+    ready: int
+    leased: int
+    delayed: int
+    dead: int
+    claimed: int
+    kept: int
+    oldest_s: float | None
+    added: int
+    delivered: int
+    acked: int
+    returned: int
+    died: int
+    expired: int
+    removed: int
+    groups: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The queues, and how many are not among them."""
+
+    queues: list[QueueCounts]
+    left_out: int
+
+
+def read_counts(broker: Broker, *names: bytes) -> Counts:
+    """All queues, or these of them that there are."""
+    left_out, queues = broker.call("QUEUES", *names)
+    return Counts([_counts(_map(told)) for told in queues], left_out)
+
+
+def _counts(told: dict[str, Any]) -> QueueCounts:
+    told["family"] = BY_NAME[told["family"].decode()]
+    oldest_ms = told.pop("oldest-ms")
+    told["groups"] = [_map(group) for group in told["groups"]]
+    known = {name: told[name] for name in QueueCounts.__dataclass_fields__ if name in told}
+    return QueueCounts(**known, oldest_s=None if oldest_ms is None else oldest_ms / 1000)
+
+
+def _map(reply: list[Any]) -> dict[str, Any]:
+    return dict(zip((name.decode() for name in reply[::2]), reply[1::2], strict=True))

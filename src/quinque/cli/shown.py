@@ -1,0 +1,161 @@
+"""What a command that asks a broker prints: for people, or with --json for programs.
+
+Called by   the commands that ask a broker (cli/queue.py and its neighbours).
+Calls       nothing.
+
+With --json, a command prints one JSON document and nothing else: an array if it lists something,
+else an object. Bodies and names that are not UTF-8 are told in base64, under a name that says so.
+
+Whatever people see is text of others: it has no control characters, which a terminal would obey.
+
+Not here: what is found (cli/verbs.py).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import click
+
+Row = Mapping[str, Any]
+
+_NUMBERS: Final = (int, float, type(None))
+_NOTHING: Final = "–"  # where nothing is known
+_CONTROLS: Final = {
+    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (9, 10, 13)
+} | {9: "\\t", 10: "\\n", 13: "\\r"}
+_LEAST_CUT: Final = 20  # characters that are left of a cell when a row is too long
+
+
+class Output:
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def rows(self, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+        """A line each. `columns` are fields and what stands above them; JSON has all fields."""
+        if self.as_json:
+            click.echo(json.dumps([_plain(row) for row in rows]))
+            return
+        cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
+        right = [
+            all(isinstance(row.get(name), _NUMBERS) for row in rows) and name != "id"
+            for name in columns
+        ]
+        for line in table(list(columns.values()), cells, right):
+            click.echo(line)
+
+    def one(self, fields: Row) -> None:
+        """One thing, a line for each of its fields; those that are None are left out."""
+        if self.as_json:
+            click.echo(json.dumps(_plain(fields)))
+            return
+        shown = {name: value for name, value in fields.items() if value is not None}
+        width = max(len(_head(name)) for name in shown)
+        for name, value in shown.items():
+            lines = value if isinstance(value, list) else [value]
+            for at, line in enumerate(lines):
+                head = _head(name) if at == 0 else ""
+                text = (
+                    ", ".join(f"{k} {_cell(k, v)}" for k, v in line.items())
+                    if isinstance(line, Mapping)
+                    else _cell(name, line)
+                )
+                click.echo(f"{click.style(head.ljust(width), bold=True)}  {text}")
+
+    def done(self, sentence: str, fields: Row) -> None:
+        """What was done, as a sentence or as an object."""
+        click.echo(json.dumps(_plain(fields)) if self.as_json else sentence)
+
+    def failed(self, why: str, code: int) -> None:
+        """Why it was not done. People read it on stderr; with --json it is an object too."""
+        if self.as_json:
+            click.echo(json.dumps({"error": why, "exit_code": code}))
+        for line in why.splitlines():
+            click.secho(f"quinque: {text_of(line)}", fg="red", err=True)
+
+
+def table(head: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
+    """Lines of columns; at a terminal, the last column is cut where the line would not fit."""
+    rows = [list(head), *(list(row) for row in cells)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
+    if sys.stdout.isatty():
+        others = sum(widths[:-1]) + 2 * (len(widths) - 1)
+        most = max(_LEAST_CUT, shutil.get_terminal_size().columns - others)
+        widths[-1] = min(widths[-1], most)
+        for row in rows:
+            row[-1] = row[-1] if len(row[-1]) <= most else row[-1][: most - 1] + "…"
+    lines = []
+    for at, row in enumerate(rows):
+        line = "  ".join(
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        lines.append(click.style(line, bold=True) if at == 0 else line)
+    return lines
+
+
+def text_of(value: bytes | str) -> str:
+    """A text that a terminal shows and does not obey."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    return value.translate(_CONTROLS)
+
+
+def span_text(span_s: float) -> str:
+    """A span in the two largest units, such as 2h 5m."""
+    if span_s < 60:
+        return f"{span_s:.3g}s"
+    left = round(span_s)
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        number, left = divmod(left, size)
+        if number or parts:
+            parts.append(f"{number}{unit}")
+    return " ".join(parts[:2])
+
+
+def many(number: int, word: str) -> str:
+    """Such as 1 message, 2,000 messages."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _head(name: str) -> str:
+    """What stands before the value of a field."""
+    return name.removesuffix("_s").replace("_", " ")
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return _NOTHING
+    if name.endswith("_s"):
+        return span_text(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.3f}".rstrip("0").rstrip(".")
+    return text_of(value)
+
+
+def _plain(value: Any) -> Any:
+    """The same as JSON can say it."""
+    if isinstance(value, Mapping):
+        plain: dict[str, Any] = {}
+        for name, each in value.items():
+            if isinstance(each, bytes):
+                try:
+                    plain[name] = each.decode()
+                except UnicodeDecodeError:
+                    plain[f"{name}_base64"] = b64encode(each).decode()
+            else:
+                plain[name] = _plain(each)
+        return plain
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value

@@ -1,0 +1,58 @@
+"""Which verbs a queue has: those of its family, which the broker tells.
+
+Called by   cli/queue.py, message.py, dead.py, bench.py, when they run.
+Calls       TYPE; the verbs of each family.
+
+Not here: the verbs (verbs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from quinque.cli.asking import NothingFound
+from quinque.cli.event_verbs import EventVerbs
+from quinque.cli.job_verbs import JobVerbs
+from quinque.cli.own_verbs import ItemVerbs, ReliableVerbs
+from quinque.cli.tube_verbs import TubeVerbs
+from quinque.cli.verbs import Verbs
+from quinque.client.sync.broker import Broker
+from quinque.errors import BadSetting
+from quinque.model.families import Family
+from quinque.model.queue_ops import FindFamilies
+
+VERBS: Final[dict[Family, type[Verbs]]] = {
+    verbs.family: verbs for verbs in (EventVerbs, JobVerbs, ReliableVerbs, ItemVerbs, TubeVerbs)
+}
+
+
+def verbs_of(broker: Broker, queue: bytes, otherwise: Family | None = None) -> Verbs:
+    """The queue and what can be done to it; one that is not there is of the family `otherwise`.
+
+    Raises NothingFound when there is no such queue, and no family for it.
+    """
+    [family] = broker.run(FindFamilies([queue]))
+    family = family or otherwise
+    if family is None:
+        raise NothingFound(f"there is no queue {queue.decode('utf-8', 'backslashreplace')}")
+    return VERBS[family](broker, queue)
+
+
+def given(verbs: Verbs, known: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given. Raises BadSetting when the family has no such option."""
+    found = {name: value for name, value in options.items() if value is not None}
+    for name in found:
+        if name not in known:
+            option = "unique" if name == "key" else name.replace("_", "-")
+            verbs.refuse(f"has no --{option} here")
+    return found
+
+
+def refuse_other_family(verbs: Verbs, wished: str | None) -> None:
+    """Raises BadSetting when the queue is of another family than was said."""
+    if wished is not None and wished != verbs.family.name:
+        raise BadSetting(
+            f"{verbs.queue.decode('utf-8', 'backslashreplace')} is a queue of the family"
+            f" {verbs.family.name}, not {wished}"
+        )

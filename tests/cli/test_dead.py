@@ -1,0 +1,74 @@
+"""`quinque dead`: which messages are dead and why, ready again, or gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.server.resp import Client
+
+
+@pytest.fixture
+def ids(client: Client, queue: str) -> list[str]:
+    """Three dead jobs."""
+    for number in range(3):
+        client.call("ADDJOB", queue, f"job {number}", 0, "MAXDELIVERIES", 1)
+    taken = client.call("GETJOB", "COUNT", 3, "FROM", queue)
+    for _, id, _ in taken:
+        client.call("NACK", id, "REASON", "no such address")
+    return [id.decode() for _, id, _ in taken]
+
+
+def test_dead_messages_are_listed_with_the_reason(shell: Shell, queue: str, ids: list[str]) -> None:
+    listed = shell.json("dead", "ls")
+    assert {"name": queue, "family": "jobs", "dead": 3} in listed
+
+    rows = shell.json("dead", "ls", queue, "--count", "2")
+    assert [(row["id"], row["reason"]) for row in rows] == [
+        (id, "no such address") for id in ids[:2]
+    ]
+    shown = shell.json("dead", "show", queue, ids[2])
+    assert (shown["state"], shown["body"]) == ("dead", "job 2")
+
+
+def test_dead_messages_are_redriven_by_id_by_number_and_all(
+    shell: Shell, queue: str, ids: list[str]
+) -> None:
+    assert shell.json("dead", "redrive", queue, ids[2]) == {"redriven": 1}
+    assert shell.json("dead", "redrive", queue, "--count", "1") == {"redriven": 1}
+    assert shell.lines("dead", "redrive", queue) == [f"redrove 1 message of {queue}"]
+
+    assert shell.json("dead", "redrive", queue, code=1) == {"redriven": 0}
+    assert shell.code("dead", "show", queue, ids[0]) == 1
+
+
+def test_dead_messages_are_dropped_and_living_ones_are_not(
+    shell: Shell, queue: str, ids: list[str]
+) -> None:
+    shell.lines("dead", "redrive", queue, ids[0])
+
+    assert shell.run("dead", "drop", queue).exit_code == 2
+    assert shell.json("dead", "drop", queue, ids[0], ids[1], "--yes") == {"dropped": 1}
+    assert shell.json("dead", "drop", queue, "--yes") == {"dropped": 1}
+    assert [row["id"] for row in shell.json("message", "peek", queue)] == [ids[0]]
+
+
+def test_buried_tasks_are_dead_messages_of_a_tube(shell: Shell, client: Client, queue: str) -> None:
+    client.call("TUBE.CREATE", queue, "fifo")
+    client.call("TUBE.MPUT", queue, "one", "two", "three")
+    for id in range(3):
+        client.call("TUBE.BURY", queue, id)
+
+    assert {"name": queue, "family": "tubes", "dead": 3} in shell.json("dead", "ls")
+    assert shell.json("dead", "drop", queue, "0", "--yes") == {"dropped": 1}
+    assert shell.json("dead", "redrive", queue) == {"redriven": 2}
+    assert shell.code("dead", "drop", queue, "--yes") == 2
+    assert shell.code("dead", "redrive", queue, "1") == 2
+
+
+def test_families_without_dead_messages_say_so(shell: Shell, client: Client, queue: str) -> None:
+    client.call("RQ.PUSH", queue, "one")
+
+    result = shell.run("dead", "redrive", queue)
+
+    assert (result.exit_code, "has no dead messages" in result.stderr) == (2, True)

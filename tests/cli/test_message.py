@@ -1,0 +1,141 @@
+"""`quinque message`: every family alike where a verb makes sense, and a clear error where not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.server.broker import RunningBroker
+from tests.server.resp import Client
+
+# Of each family, the words that taking needs.
+TAKING: dict[str, tuple[str, ...]] = {
+    "jobs": (),
+    "events": ("--group", "billing"),
+    "reliable": (),
+    "items": ("--lease", "1m"),
+}
+
+
+@pytest.mark.parametrize("family", TAKING)
+def test_what_is_added_is_peeked_at_taken_and_acked(
+    shell: Shell, broker: RunningBroker, queue: str, family: str
+) -> None:
+    name = f"{queue}.{family}"
+    taking = TAKING[family]
+
+    [one] = shell.lines("message", "add", name, "one", "--family", family)
+    [two] = shell.lines("message", "add", name, "two")
+    if family == "items" and broker.flags:  # on Redis they are only Redis Work Queue's keys
+        assert shell.code("message", "peek", name) == shell.code("message", "show", name, two) == 3
+    else:
+        assert [row["id"] for row in shell.json("message", "peek", name)] == [one, two]
+        assert shell.json("message", "show", name, two)["body"] == "two"
+    [taken] = shell.json("message", "take", name, *taking)
+    assert (taken["id"], taken["body"]) == (one, "one")
+    group = ("--group", "billing") if family == "events" else ()
+    assert shell.json("message", "ack", name, one, *group) == {"acked": 1}
+
+    assert shell.lines("message", "take", name, "--ack", *taking)[1].split() == [two, "two"]
+    assert shell.json("message", "take", name, *taking, code=1) == []
+
+
+def test_a_task_of_a_tube_is_added_shown_taken_and_deleted(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("TUBE.CREATE", queue, "fifottl")
+
+    assert shell.lines("message", "add", queue, "one", "two", "three") == ["0", "1", "2"]
+    assert shell.lines("message", "add", queue, "urgent", "--pri", "0", "--delay", "1h") == ["3"]
+    assert shell.json("message", "show", queue, "3") == {
+        "id": "3", "state": "delayed", "body": "urgent",
+    }  # fmt: skip
+    [taken] = shell.json("message", "take", queue, "--ack")
+    assert taken == {"id": "0", "body": "one"}
+    assert shell.json("message", "delete", queue, "1", "99", "--yes") == {"deleted": 1}
+    assert shell.code("message", "show", queue, "1") == 1
+
+
+def test_a_verb_that_a_family_does_not_have_is_refused_with_the_reason(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("TUBE.CREATE", queue, "fifo")
+    client.call("QADD", f"{queue}.events", 60, "one")
+    client.call("RQ.PUSH", f"{queue}.reliable", "one")
+
+    for words, why in (
+        (("message", "take", queue), "goes back when it ends"),
+        (("message", "ack", queue, "0"), "only the connection that took one"),
+        (("message", "peek", queue), "cannot be looked through"),
+        (("message", "add", queue, "x", "--unique", "k"), "has no --unique"),
+        (("message", "take", f"{queue}.events"), "say --group"),
+        (("message", "peek", f"{queue}.events", "--state", "dead"), "knows of each group"),
+        (("message", "add", f"{queue}.events", "x", "--delay", "5s"), "has no --delay"),
+        (("message", "add", f"{queue}.events", "x", "--family", "jobs"), "events, not jobs"),
+        (("message", "delete", f"{queue}.reliable", "1-1", "--yes"), "has no word for deleting"),
+        (("message", "take", f"{queue}.reliable", "--lease", "5s"), "has no --lease"),
+    ):
+        result = shell.run(*words)
+        assert (result.exit_code, why in result.stderr) == (2, True), (words, result.stderr)
+
+
+def test_lines_of_stdin_are_messages_and_so_is_all_of_it(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    lines = b"".join(b"%d\n" % number for number in range(2_500))
+
+    assert shell.lines("message", "add", queue, "--lines", input=lines) == [
+        f"added 2,500 messages to {queue}"
+    ]
+    assert client.call("QLEN", queue) == 2_500
+    shell.lines("message", "add", f"{queue}.whole", input=b"two\nlines\n")
+
+    [whole] = shell.json("message", "take", f"{queue}.whole")
+    assert whole["body"] == "two\nlines\n"
+
+
+def test_a_key_is_taken_once_and_an_id_too(shell: Shell, queue: str) -> None:
+    first = shell.lines("message", "add", queue, "one", "--unique", "k")
+
+    assert shell.lines("message", "add", queue, "two", "--unique", "k") == first
+    assert shell.code("message", "add", f"{queue}.i", "one", "--family", "items", "--id", "a") == 0
+    assert shell.code("message", "add", f"{queue}.i", "two", "--id", "a") == 1
+
+
+def test_a_job_is_shown_with_all_that_is_known_of_it(shell: Shell, queue: str) -> None:
+    [id] = shell.lines("message", "add", queue, "one", "--delay", "1h", "--max-deliveries", "3")
+
+    shown: dict[str, Any] = shell.json("message", "show", queue, id)
+
+    assert (shown["state"], shown["queue"], shown["max_deliveries"]) == ("delayed", queue, 3)
+    assert 3_500 < shown["due_within_s"] <= 3_600
+    assert "due within" in shell.run("message", "show", queue, id).stdout
+
+
+def test_bodies_that_are_no_text_are_told_in_base64_and_a_terminal_is_not_told_what_to_do(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("ADDJOB", queue, b"\x1b[2J\xff", 0)
+
+    assert shell.json("message", "peek", queue)[0]["body_base64"] == "G1sySv8="
+    assert shell.lines("message", "peek", queue)[1].endswith("\\x1b[2J\\xff")
+
+
+def test_nothing_within_the_time_is_nothing_found(shell: Shell, queue: str) -> None:
+    shell.lines("message", "add", queue, "one")
+    shell.lines("message", "take", queue, "--ack")
+
+    result = shell.run("message", "take", queue, "--wait", "20ms")
+
+    assert (result.exit_code, result.output) == (1, "")
+
+
+def test_errors_are_told_in_json_too(shell: Shell) -> None:
+    result = shell.run("message", "take", "nowhere", "--json")
+
+    told = {"error": "there is no queue nowhere", "exit_code": 1}
+    assert (result.exit_code, json.loads(result.stdout)) == (1, told)
+    assert result.stderr == "quinque: there is no queue nowhere\n"

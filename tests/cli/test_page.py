@@ -1,0 +1,74 @@
+"""docs/cli.md: what it shows after `$ ` is what one would see, but for ids, moments and rates."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from quinque.cli.bench import bench
+from quinque.cli.main import main
+from tests.cli.shell import Shell
+from tests.facts.pages import text_of
+from tests.facts.repository import ROOT
+from tests.server.broker import start_broker
+
+PAGE = text_of(ROOT / "docs" / "cli.md")
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ID = re.compile(r"D-[0-9a-f]{8}-[\w+/]{24}-05a1|\b\d{13}-\d+|\b\d{16}\b")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+SPAN = re.compile(r'\b\d[\d.]*[smhd]( \d+[smhd])?(?=\s|$)|(?<=_s": )[\d.]+')
+NUMBER = re.compile(r"\b\d[\d.,]*")
+MEASURED = ("top", "bench")  # of which every number is another each time
+
+
+def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--fsync", "no") as broker:
+        shell = Shell(broker.port)
+        ids: dict[str, str] = {}
+        code = 0
+        seen = 0
+        for block in BLOCK.findall(PAGE):
+            for exchange in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                line, _, shown = exchange.partition("\n")
+                line = ID.sub(lambda found: ids[found[0]], line)
+                if line == "echo $?":
+                    assert f"{code}\n" == shown
+                    continue
+                words, printed = _words(line)
+                result = shell.run(*words, input=printed)
+                code = result.exit_code
+                is_measured = words[0] in MEASURED
+                assert _shape(result.output, is_measured) == _shape(shown, is_measured), line
+                ids.update(zip(ID.findall(shown), ID.findall(result.output), strict=True))
+                seen += 1
+
+    assert seen >= 25
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_command_is_on_the_page_or_has_another(name: str) -> None:
+    assert f"`{name}`" in PAGE or f"quinque {name} " in PAGE, name
+
+
+def test_every_option_of_bench_is_named() -> None:
+    for option in bench.params:
+        if option.name in ("count", "size_bytes", "batch", "family"):
+            assert option.opts[0] in PAGE
+
+
+def _words(line: str) -> tuple[list[str], bytes]:
+    """The words after `quinque`, and what is piped into it."""
+    words = shlex.split(line)
+    at = words.index("quinque")
+    printed = words[1].encode().decode("unicode_escape").encode() if words[0] == "printf" else b""
+    return words[at + 1 :], printed
+
+
+def _shape(text: str, is_measured: bool) -> str:
+    text = MOMENT.sub("<moment>", ID.sub("<id>", text))
+    text = SPAN.sub("<span>", text)
+    text = NUMBER.sub("<number>", text) if is_measured else text
+    return "\n".join(" ".join(line.split()) for line in text.splitlines())

@@ -1,0 +1,96 @@
+"""`quinque queue`: which there are, how much is in them, and what is done to one as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.server.resp import Client
+
+
+def test_queues_of_all_families_are_listed_with_what_is_in_them(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("QADD", f"{queue}.a", 60, "one")
+    client.call("ADDJOB", f"{queue}.b", "one", 0, "DELAY", 60)
+    client.call("RQ.PUSH", f"{queue}.c", "one", "two")
+    client.call("RQ.POP", f"{queue}.c")
+    client.call("WQ.ADD", f"{queue}.d", "id", "one")
+    client.call("TUBE.CREATE", f"{queue}.e", "fifo")
+
+    listed = shell.json("queue", "ls", f"{queue}.*")
+
+    told = [[row[name] for name in ("family", "ready", "leased", "delayed")] for row in listed]
+    assert told == [
+        ["events", 1, 0, 0],
+        ["jobs", 0, 0, 1],
+        ["reliable", 1, 1, 0],
+        ["items", 1, 0, 0],
+        ["tubes", 0, 0, 0],
+    ]
+    head, *lines = shell.lines("queue", "ls", f"{queue}.*", "--family", "reliable")
+    assert head.split() == ["queue", "family", "ready", "leased", "delayed", "dead", "oldest"]
+    assert [line.split()[:6] for line in lines] == [[f"{queue}.c", "reliable", "1", "1", "0", "0"]]
+
+
+def test_the_largest_come_first_if_it_is_asked_for(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("RQ.PUSH", f"{queue}.few", "one")
+    client.call("RQ.PUSH", f"{queue}.many", "one", "two")
+
+    listed = shell.json("queue", "ls", f"{queue}.*", "--sort", "ready")
+
+    assert [row["name"] for row in listed] == [f"{queue}.many", f"{queue}.few"]
+
+
+def test_info_tells_what_a_family_has_of_its_own(shell: Shell, client: Client, queue: str) -> None:
+    client.call("ADDJOB", f"{queue}.jobs", "one", 0)
+    client.call("QADD", f"{queue}.events", 60, "one")
+    client.call("QGET", f"{queue}.events", "billing")
+    client.call("TUBE.CREATE", f"{queue}.tube", "limfifottl", "CAPACITY", 5)
+
+    jobs = shell.json("queue", "info", f"{queue}.jobs")
+    assert (jobs["ready"], jobs["paused_in"], jobs["came"]) == (1, False, 1)
+    events = shell.json("queue", "info", f"{queue}.events")
+    assert events["groups"] == [{"name": "billing", "ready": 0, "leased": 1}]
+    tube = shell.json("queue", "info", f"{queue}.tube")
+    assert (tube["kind"], tube["capacity"], tube["calls"]["put"]) == ("limfifottl", 5, 0)
+    lines = shell.lines("queue", "info", f"{queue}.events")
+    assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("groups")] == [
+        "name billing, ready 0, leased 1"
+    ]
+
+
+def test_a_queue_is_paused_one_way_or_both_and_resumed(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("ADDJOB", queue, "one", 0)
+
+    assert shell.json("queue", "pause", queue, "--out") == {
+        "name": queue, "paused_in": False, "paused_out": True,
+    }  # fmt: skip
+    assert shell.code("message", "take", queue) == 1
+    shell.lines("queue", "pause", queue)
+    assert shell.code("message", "add", queue, "two") == 3
+    shell.lines("queue", "resume", queue)
+    assert shell.code("message", "take", queue) == 0
+
+
+@pytest.mark.parametrize("family", ["jobs", "events", "reliable", "items", "tubes"])
+def test_flush_leaves_nothing_in_a_queue_of_any_family(
+    shell: Shell, client: Client, queue: str, family: str
+) -> None:
+    name = f"{queue}.{family}"
+    if family == "tubes":
+        client.call("TUBE.CREATE", name, "fifo")
+    shell.lines("message", "add", name, "one", "two", "three", "--family", family)
+
+    assert shell.run("queue", "flush", name).exit_code == 2
+    flushed = shell.json("queue", "flush", name, "--yes")
+    assert flushed == {"name": name, "removed": 3, "left": 0}
+
+
+def test_what_is_not_there_is_nothing_found(shell: Shell) -> None:
+    for words in (("info", "nowhere"), ("pause", "nowhere"), ("flush", "nowhere"), ("ls", "no*")):
+        assert shell.code("queue", *words) == 1, words

@@ -1,0 +1,100 @@
+"""What is printed: tables, spans, replies, hints, colours, completion."""
+
+from __future__ import annotations
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from quinque.cli.hints import Hints
+from quinque.cli.line import Refusal, Status
+from quinque.cli.main import main
+from quinque.cli.replies import shown_reply
+from quinque.cli.shown import span_text, table, text_of
+from quinque.server.commands.table import all_commands
+from tests.cli.shell import Shell
+from tests.cli.terminal import Terminal
+
+
+def test_columns_are_aligned_and_lines_have_no_blanks_at_their_ends() -> None:
+    lines = table(["queue", "ready"], [["a", "1"], ["longer", "1,000"]], [False, True])
+
+    assert [line.replace("\x1b[1m", "").replace("\x1b[0m", "") for line in lines] == [
+        "queue   ready",
+        "a           1",
+        "longer  1,000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("span_s", "text"),
+    [(0, "0s"), (0.25, "0.25s"), (59.94, "59.9s"), (60, "1m 0s"), (7_500, "2h 5m"),
+     (90_000, "1d 1h")],
+)  # fmt: skip
+def test_a_span_is_told_in_its_two_largest_units(span_s: float, text: str) -> None:
+    assert span_text(span_s) == text
+
+
+def test_no_control_character_reaches_a_terminal() -> None:
+    assert text_of(b"\x1b]0;x\x07\x9b\xc2\x9b\n") == "\\x1b]0;x\\x07\\x9b\\x9b\\n"
+
+
+def test_replies_look_as_in_redis_cli() -> None:
+    assert shown_reply([[b"a", [1, None]], [], Status(b"OK"), Refusal("ERR no"), {b"k": True}]) == (
+        '1) 1) "a"\n   2) 1) (integer) 1\n      2) (nil)\n2) (empty array)\n3) OK\n'
+        '4) (error) ERR no\n5) 1# "k" => (true)'
+    )
+
+
+def test_every_command_has_a_hint_that_says_what_its_usage_says(embedded_shell: Shell) -> None:
+    with embedded_shell.client() as client:
+        docs = client.call("COMMAND", "DOCS")
+    assert isinstance(docs, list)
+    hints = Hints(docs, list)
+
+    for command in all_commands():
+        if command.subcommands is None:
+            hint = hints.find(command.name.split())
+            assert hint is not None, command.name
+            assert hint.usage == command.usage
+    assert hints.completions([], "CLAIM.O") == ["CLAIM.OPEN"]
+    assert "LIST" in hints.completions(["client"], "L")
+    assert hints.completions(["ADDJOB", "q"], "RET") == ["RETRY"]
+
+
+def test_names_of_queues_are_completed_in_a_shell(
+    embedded_shell: Shell, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = embedded_shell
+    shell.lines("message", "add", queue, "one")
+    monkeypatch.setenv("QUINQUE_URL", shell.url)
+    complete = ShellComplete(main, {}, "quinque", "_QUINQUE_COMPLETE")
+
+    found = complete.get_completions(["queue", "info"], queue[:-2])
+    assert [(item.value, item.help) for item in found] == [(queue, "jobs")]
+    assert [item.value for item in complete.get_completions(["dead"], "re")] == ["redrive"]
+    monkeypatch.setenv("QUINQUE_URL", "redis://127.0.0.1:1")
+    assert complete.get_completions(["queue", "info"], "x") == []
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
+def test_what_a_shell_needs_is_printed(shell_name: str) -> None:
+    result = CliRunner().invoke(main, ["completion", shell_name])
+
+    assert result.exit_code == 0
+    assert "_QUINQUE_COMPLETE" in result.output
+
+
+def test_colours_are_for_terminals_and_not_where_they_are_unwanted(
+    embedded_shell: Shell, queue: str
+) -> None:
+    shell = embedded_shell
+    shell.lines("message", "add", queue, "one")
+    words = ("queue", "ls", queue)
+
+    assert "\x1b[" not in "".join(shell.lines(*words))
+    for variables, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+        with Terminal(*words, QUINQUE_URL=shell.url, **variables) as terminal:
+            assert terminal.end() == 0
+        assert queue in terminal.screen
+        assert ("\x1b[" in terminal.raw) == is_coloured
