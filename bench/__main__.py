@@ -3,7 +3,7 @@
 Called by   make bench, people, tests/faults/test_benches.py.
 Calls       the other files of this folder.
 
-Without a name all of them run, which takes about a quarter of an hour. The package that runs is the
+Without a name all of them run, which takes about half an hour. The package that runs is the
 one `make compiled` built, if it is there; --python takes the sources.
 
     --quick        a few requests each, to see that the benches still work; the numbers mean nothing
@@ -27,7 +27,9 @@ from bench.harness import Result, compiled_folder, is_compiled, python_path
 # Those that start a Spark, which takes longer than all others do when they are quick.
 ON_SPARK = ("spark", "lifecycle_tables")
 NAMES = (
-    *("server", "jobs", "reliable", "redis_store", "redis_cluster", "work_queue"),
+    *("server", "jobs", "reliable", "tubes", "tarantool"),
+    *("redis_store", "redis_cluster", "work_queue"),
+    *("client", "workers"),
     *("backlog", "engine", "journal", "recovery", "lifecycle_cost"),
     *ON_SPARK,
 )

@@ -1,6 +1,7 @@
 """A load generator for what redis-benchmark cannot do: requests that differ, replies that are kept.
 
-Called by   server.py, jobs.py, redis_store.py, redis_cluster.py, backlog.py, recovery.py.
+Called by   server.py, jobs.py, reliable.py, tubes.py, redis_store.py, redis_cluster.py, backlog.py,
+            recovery.py.
 Calls       sockets; hiredis cuts the replies.
 
 Each of the connections sends a chunk of `depth` requests, reads as many replies, sends the next
@@ -71,33 +72,71 @@ def drive(
 ) -> Load:
     """Send all of the requests and read their replies; of several ports, each has its share of the
     connections. Raises RuntimeError at an error reply."""
-    ports = [port] if isinstance(port, int) else port
-    chunks = _chunks(requests, depth)
-    load = Load(0, 0.0)
-    poll = select.epoll()
-    clients: dict[int, _Client] = {}
-    try:
-        for number in range(connections):
-            client = _Client(ports[number % len(ports)])
-            clients[client.sock.fileno()] = client
-            poll.register(client.sock, select.EPOLLIN)
+    with Clients(port, connections) as clients:
+        return clients.drive(requests, depth, keep=keep)
+
+
+class Clients:
+    """Connections that stay, for what a client may do only where it took something."""
+
+    def __init__(self, port: int | Sequence[int], count: int = CONNECTIONS) -> None:
+        ports = [port] if isinstance(port, int) else port
+        self._poll = select.epoll()
+        self._clients: dict[int, _Client] = {}
+        try:
+            for number in range(count):
+                client = _Client(ports[number % len(ports)])
+                self._clients[client.sock.fileno()] = client
+                self._poll.register(client.sock, select.EPOLLIN)
+        except BaseException:
+            self.close()
+            raise
+
+    def drive(self, requests: Iterable[bytes], depth: int, *, keep: bool = False) -> Load:
+        """Send all of the requests, each over the connection that is free first, and read their
+        replies. Raises RuntimeError at an error reply."""
+        chunks = _chunks(requests, depth)
+        replies: list[Any] | None = [] if keep else None
+        return self._drive(
+            [(client, chunks, replies) for client in self._clients.values()], replies
+        )
+
+    def drive_each(self, requests: Sequence[Iterable[bytes]], depth: int) -> Load:
+        """Send to each connection the requests that are its own; the replies that are kept are a
+        list for each. Raises RuntimeError at an error reply."""
+        replies: list[Any] = [[] for _ in requests]
+        parts = zip(self._clients.values(), requests, replies, strict=True)
+        return self._drive([(it, _chunks(own, depth), kept) for it, own, kept in parts], replies)
+
+    def close(self) -> None:
+        self._poll.close()
+        for client in self._clients.values():
+            client.sock.close()
+
+    def __enter__(self) -> Clients:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def _drive(self, shares: Sequence[_Share], replies: list[Any] | None) -> Load:
+        shares_of = {
+            client.sock.fileno(): (client, chunks, kept) for client, chunks, kept in shares
+        }
+        load = Load(0, 0.0, [] if replies is None else replies)
         began_s = time.perf_counter()
-        busy = sum(client.send(chunks) for client in clients.values())
+        busy = sum(client.send(chunks) for client, chunks, _ in shares)
         while busy:
-            for file, _ in poll.poll():
-                client = clients[file]
-                replies = client.receive()
-                load.count += len(replies)
-                if keep:
-                    load.replies += replies
+            for file, _ in self._poll.poll():
+                client, chunks, kept = shares_of[file]
+                came = client.receive()
+                load.count += len(came)
+                if kept is not None:
+                    kept += came
                 if not client.waits_for and not client.send(chunks):
                     busy -= 1
         load.seconds = time.perf_counter() - began_s
-    finally:
-        poll.close()
-        for client in clients.values():
-            client.sock.close()
-    return load
+        return load
 
 
 class _Client:
@@ -127,6 +166,10 @@ class _Client:
             replies.append(reply)
         self.waits_for -= len(replies)
         return replies
+
+
+# A connection, what it sends, and where its replies are kept, if they are.
+_Share = tuple[_Client, Iterator[tuple[int, bytes]], list[Any] | None]
 
 
 def _chunks(requests: Iterable[bytes], depth: int) -> Iterator[tuple[int, bytes]]:

@@ -98,6 +98,39 @@ _RELIABLE = (
     Target("The slowest `RQ` command with 1,000,000 delivered", "rq delivered", "≥", 0.8, "×"),
 )
 
+# How each was measured: tubes.py and tarantool.py say it.
+TARANTOOLS = "tarantool "  # how the figures begin that need a Tarantool
+_TUBES = (
+    *(
+        Target(what, figure, "≥", 0.8, "×")
+        for ours, theirs in (
+            ("TUBE.PUT", "ADDJOB"),
+            ("TUBE.TAKE", "GETJOB"),
+            ("TUBE.ACK", "ACKJOB"),
+        )
+        for what, figure in (
+            (f"`{ours}` beside `{theirs}`", f"{ours.lower()} depth 1"),
+            ("… pipelined 16 deep", f"{ours.lower()} depth 16"),
+            ("… on Redis", f"redis {ours.lower()}"),
+        )
+    ),
+    Target(
+        "`TUBE.TAKE` while a busy lane holds up 100,000 tasks, beside an empty tube",
+        "lane held up, take",
+        "≥",
+        0.9,
+        "×",
+    ),
+    Target("… the slowest command in its free lanes", "lane held up, others", "≥", 0.8, "×"),
+    Target(
+        "Put, take and ack by 50 asynctnt tasks on a connection, beside a real Tarantool",
+        f"{TARANTOOLS}50 tasks",
+        "≥",
+        1.0,
+        "×",
+    ),
+)
+
 # How each was measured: work_queue.py says it.
 _ITEMS = (
     Target(
@@ -152,6 +185,7 @@ TARGETS = (
     Target("The slowest job command while 1,000 wait elsewhere", "jobs waiting", "≥", 0.9, "×"),
     Target("The slowest job command with 1,000,000 delayed", "jobs delayed", "≥", 0.8, "×"),
     *_RELIABLE,
+    *_TUBES,
     *_REDIS,
     *_ITEMS,
     *_SPARK,

@@ -193,6 +193,30 @@ def test_counts_begin_when_the_broker_starts(tmp_path: Path, clock: ManualClock)
     assert (measured.ready, changes(measured)) == (2, {})
 
 
+@pytest.mark.parametrize(
+    ("kind", "is_on"), [("embedded", True), ("embedded", False), ("redis", True)]
+)
+def test_counts_begin_when_somebody_first_asks_for_them(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock, kind: str, is_on: bool
+) -> None:
+    keeping = Keeping(is_on=is_on)
+    store: EmbeddedStore | RedisStore
+    if kind == "embedded":
+        store = EmbeddedStore(tmp_path, clock=clock, keeping=keeping)
+    else:
+        store = RedisStore(request.getfixturevalue("redis_url"), clock=clock, keeping=keeping)
+    work_words.add(store, b"1", b"2")
+    store.commit()
+
+    store.run(MeasureQueues(10, is_counting=True))
+    store.run(MeasureQueues(10, is_counting=True))
+    work_words.take(store, 1)
+    counted = changes(measures(store)[b"w"])
+    store.close()
+
+    assert counted == {(Kind.DELIVERED, Reason.NONE): 1}
+
+
 def test_syncs_and_batches_of_a_journal_are_counted(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     work_words.add(store, b"1")

@@ -84,7 +84,8 @@ def test_every_test_named_exists() -> None:
 
 def test_every_variable_and_flag_of_the_settings_exists() -> None:
     variables = {setting.variable for setting in SETTINGS.values()}
-    variables |= {"QUINQUE_USERNAME", "QUINQUE_PASSWORD"}  # of those who connect to a broker
+    # Of those who connect to a broker.
+    variables |= {"QUINQUE_URL", "QUINQUE_USERNAME", "QUINQUE_PASSWORD"}
     flags = {setting.flag for setting in SETTINGS.values()} | {
         "--example",
         "--check-config",

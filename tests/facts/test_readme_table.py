@@ -8,7 +8,6 @@ from bench.summary import (
     BEGIN,
     BUILDS,
     END,
-    PEERS,
     README,
     RESULTS,
     SPARKS,
@@ -30,9 +29,9 @@ def test_the_saved_results_are_complete() -> None:
 
     wanted = {target.figure for target in TARGETS}
     of_spark = {figure for figure in wanted if figure.startswith(SPARKS)}
-    of_others = {figure for figure in wanted if figure.startswith((TARANTOOLS, PEERS))}
+    of_tarantool = {figure for figure in wanted if figure.startswith(TARANTOOLS)}
     assert set(results) == set(BUILDS)
     for build in results.values():
-        assert set(build["figures"]) | of_spark | of_others == wanted
+        assert set(build["figures"]) | of_spark | of_tarantool == wanted
     # Once is enough: most of it is Spark's.
     assert of_spark <= set(results["compiled"]["figures"])

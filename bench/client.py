@@ -1,0 +1,180 @@
+"""Quinque's client in Python beside redis-py: what adding costs the program that adds.
+
+    add        a job is added, the reply is awaited, the next one is added
+    … asyncio  the same, with the clients for programs on an event loop
+    add_many   as many jobs, so many a call
+
+redis-py, with its parser in C, pushes the same bodies on a list of a Redis that keeps nothing on
+disk. What is told of adding one by one is CPU time of this process, which waits for as little as
+can be: that broker syncs once a second. What batches gain is jobs a second, where every reply waits
+for the disk, and where none does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+
+import redis
+import redis.asyncio
+
+import quinque
+import quinque.aio
+from bench.harness import (
+    BODY,
+    Result,
+    Server,
+    Table,
+    in_turns,
+    median_ratio,
+    per_second,
+    scratch,
+    start_quinque,
+    start_redis,
+    times,
+)
+
+JOBS, ROUNDS = 5_000, 9
+MANY = (10, 100)
+QUEUE = "bench"
+
+
+class _Spent:
+    """What so many additions took."""
+
+    def __init__(self, count: int) -> None:
+        gc.collect()
+        self._count = count
+        self._began_s, self._began_cpu_s = time.perf_counter(), time.process_time()
+
+    def end(self) -> None:
+        self.cpu_us = (time.process_time() - self._began_cpu_s) / self._count * 1e6
+        self.rate = self._count / (time.perf_counter() - self._began_s)
+
+
+def run(quick: bool) -> Result:
+    result = Result()
+    jobs, rounds = (300, 1) if quick else (JOBS, ROUNDS)
+    with (
+        scratch() as folder,
+        start_quinque(folder / "always") as always,
+        start_quinque(folder / "everysec", "--fsync", "everysec") as everysec,
+        start_redis(folder / "redis") as store,
+    ):
+        result.tables.append(_one_by_one(everysec, store, jobs, rounds))
+        table = Table(
+            "Adding jobs in batches",
+            ["", "jobs /s", "beside one by one", "client CPU µs a job"],
+        )
+        # One by one, each of them takes as long as the disk does.
+        _batches(table, "always", always, jobs, 10, rounds)
+        _batches(table, "everysec", everysec, jobs, 1, rounds)
+        result.tables.append(table)
+    return result
+
+
+def _one_by_one(broker: Server, store: Server, jobs: int, rounds: int) -> Table:
+    table = Table(
+        f"Adding {jobs:,} jobs one by one: CPU time of the client",
+        ["", "Quinque µs", "redis-py LPUSH µs", "ratio", "Quinque /s", "LPUSH /s"],
+    )
+    for name, ours, theirs in (("add", _add, _push), ("… asyncio", _add_aio, _push_aio)):
+        found: dict[str, list[_Spent]] = {"ours": [], "theirs": []}
+        measures = {
+            "ours": partial(_note, found["ours"], partial(ours, broker, jobs)),
+            "theirs": partial(_note, found["theirs"], partial(theirs, store, jobs)),
+        }
+        spent = in_turns(measures, rounds, both_ways=True)
+        ratio = median_ratio(spent["ours"], spent["theirs"])
+        cpu = [f"{median(cpu_us):.1f}" for cpu_us in spent.values()]
+        rates = [per_second(median(it.rate for it in some)) for some in found.values()]
+        table.rows.append([name, *cpu, times(ratio), *rates])
+    return table
+
+
+def _batches(table: Table, fsync: str, broker: Server, jobs: int, share: int, rounds: int) -> None:
+    """Rows are noted: one by one, of which there are `share` times fewer, and each batch size."""
+    adds = {"one by one": partial(_add, broker, jobs // share)}
+    adds |= {f"{many} a call": partial(_add_many, broker, jobs, many) for many in MANY}
+    found: dict[str, list[_Spent]] = {name: [] for name in adds}
+    measures = {name: partial(_note, found[name], add) for name, add in adds.items()}
+    in_turns(measures, rounds, both_ways=True)
+    one_by_one = [it.rate for it in found["one by one"]]
+    for name, some in found.items():
+        rates = [it.rate for it in some]
+        ratio = median_ratio(rates, one_by_one)
+        cpu_us = f"{median(it.cpu_us for it in some):.1f}"
+        shown = f"fsync = {fsync}, {name}"
+        table.rows.append([shown, per_second(median(rates)), times(ratio), cpu_us])
+
+
+def _note(found: list[_Spent], add: Callable[[], _Spent]) -> float:
+    """The addition is among those found; its CPU time."""
+    found.append(add())
+    return found[-1].cpu_us
+
+
+def _add(broker: Server, jobs: int) -> _Spent:
+    with quinque.connect(f"redis://127.0.0.1:{broker.port}") as queues:
+        queue = queues.jobs(QUEUE)
+        queue.add(BODY)  # connected
+        spent = _Spent(jobs)
+        for _ in range(jobs):
+            queue.add(BODY)
+        spent.end()
+        queue.purge()
+    return spent
+
+
+def _add_many(broker: Server, jobs: int, many: int) -> _Spent:
+    with quinque.connect(f"redis://127.0.0.1:{broker.port}") as queues:
+        queue = queues.jobs(QUEUE)
+        queue.add(BODY)
+        spent = _Spent(jobs)
+        for _ in range(jobs // many):
+            queue.add_many([BODY] * many)
+        spent.end()
+        queue.purge()
+    return spent
+
+
+def _push(store: Server, jobs: int) -> _Spent:
+    with redis.Redis(port=store.port) as db:
+        db.flushall()
+        spent = _Spent(jobs)
+        for _ in range(jobs):
+            db.lpush(QUEUE, BODY)
+        spent.end()
+    return spent
+
+
+def _add_aio(broker: Server, jobs: int) -> _Spent:
+    async def add() -> _Spent:
+        async with quinque.aio.connect(f"redis://127.0.0.1:{broker.port}") as queues:
+            queue = queues.jobs(QUEUE)
+            await queue.add(BODY)
+            spent = _Spent(jobs)
+            for _ in range(jobs):
+                await queue.add(BODY)
+            spent.end()
+            await queue.purge()
+        return spent
+
+    return asyncio.run(add())
+
+
+def _push_aio(store: Server, jobs: int) -> _Spent:
+    async def push() -> _Spent:
+        async with redis.asyncio.Redis(port=store.port) as db:
+            await db.flushall()
+            spent = _Spent(jobs)
+            for _ in range(jobs):
+                await db.lpush(QUEUE, BODY)
+            spent.end()
+        return spent
+
+    return asyncio.run(push())

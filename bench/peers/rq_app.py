@@ -1,0 +1,13 @@
+"""rq, without results; what a dead worker had in hand is found by a register of started jobs."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from redis import Redis
+from rq import Queue
+
+from bench.peers.noted import QUEUE, URL, note
+
+add = partial(Queue(QUEUE, connection=Redis.from_url(os.environ[URL])).enqueue, note, result_ttl=0)
