@@ -29,7 +29,7 @@ def packed(requests: Sequence[Sequence[Word]]) -> bytes:
 
 
 def _packed(words: Sequence[Word]) -> bytes:
-    data: bytes = hiredis.pack_command(tuple(words))  # type: ignore[arg-type]  # of any length
+    data: bytes = hiredis.pack_command(tuple(words))  # type: ignore[arg-type, unused-ignore]  # of any length
     return data
 
 
