@@ -17,7 +17,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -227,15 +227,15 @@ def _session(master: str) -> tuple[SparkSession, int]:
 def _strike_after_a_part(blow: Blow) -> None:
     """In this process, which lives for one commit, publishing goes in small steps."""
     vars(sink)["PUBLISH_MOST"] = _PUBLISHED_AT_ONCE
-    run_all = Broker.run_all
+    carry_out = Broker._carry_out
 
-    def struck(self: Broker, ops: Sequence[Op]) -> list[Any]:
-        done = run_all(self, ops)
-        if isinstance(ops[0], Publish) and done[0].left:
+    def struck(self: Broker, op: Op, wait_ms: int) -> Any:
+        done = carry_out(self, op, wait_ms)
+        if isinstance(op, Publish) and done.left:
             blow.fall("publishing")
         return done
 
-    Broker.run_all = struck  # type: ignore[method-assign]
+    Broker._carry_out = struck  # type: ignore[method-assign]
 
 
 def _last(offset: dict[str, Any]) -> int:
