@@ -13,6 +13,11 @@ from tests.servers.redis_cluster import RedisCluster
 from tests.servers.redis_server import RedisServer
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest begin first: they are not what all others wait for in the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/faults/"))
+
+
 @pytest.fixture(scope="module")
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -24,6 +24,7 @@ from quinque.stores.embedded.journal import Fsync
 from quinque.stores.embedded.records import SECTOR_BYTES, Batch, read_batches
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
+from tests.model.effort import EFFORT
 from tests.store.picture import check_indexes, messages_of, picture_of
 from tests.store.random_work import WORKERS, FeedWorker, Worker
 
@@ -98,7 +99,7 @@ def check_goes_on(store: EmbeddedStore) -> None:
 
 
 @pytest.mark.parametrize("kind", WORKERS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(max(1, EFFORT)))
 def test_cut_at_any_byte_the_journal_keeps_all_that_was_acknowledged_before(
     folder: Path, seed: int, kind: type[Worker]
 ) -> None:
