@@ -28,7 +28,6 @@ from quinque.cli.broker_options import URL, broker_options
 from quinque.cli.exit_codes import ASKED_WRONGLY, INTERRUPTED, NOTHING, code_of
 from quinque.cli.shown import Output, text_of
 from quinque.errors import BadSetting, QuinqueError
-from quinque.server.setting_kinds import Seconds
 
 if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
@@ -102,14 +101,6 @@ def confirm(question: str, is_sure: bool) -> None:
 
 
 yes_option: Final = click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
-
-
-def span_s(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """A time as settings have it, in seconds. Raises BadParameter."""
-    try:
-        return None if text is None else Seconds().value(text)
-    except BadSetting as exc:
-        raise click.BadParameter(str(exc)) from exc
 
 
 def complete_queue(

@@ -17,29 +17,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import Any, Final, cast
 
 import click
 
-from quinque.cli.asking import span_s
-from quinque.cli.bench import bench
-from quinque.cli.completion import completion
-from quinque.cli.dead import dead
-from quinque.cli.message import message
-from quinque.cli.options import config_of, setting_options
-from quinque.cli.pipeline import pipeline
-from quinque.cli.prompt import cli
-from quinque.cli.queue import queue
-from quinque.cli.top import top
-from quinque.cli.work import work
+from quinque.cli.options import config_of, setting_options, span_s
 from quinque.errors import BadSetting, QuinqueError
 from quinque.server.config_text import example, listing
 from quinque.version import __version__
 
 FAILED, ASKED_WRONGLY = 1, 2
 
+# Commands by name, and the modules that have them, under the same name.
+_ELSEWHERE: Final = {
+    "bench": "bench",
+    "cli": "prompt",
+    "completion": "completion",
+    "dead": "dead",
+    "message": "message",
+    "pipeline": "pipeline",
+    "queue": "queue",
+    "top": "top",
+    "work": "work",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are asked for: a broker starts without them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = _ELSEWHERE.get(cmd_name)
+        if module is None:
+            return super().get_command(ctx, cmd_name)
+        return cast(click.Command, getattr(import_module(f"quinque.cli.{module}"), cmd_name))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="quinque")
 @click.pass_context
 def main(ctx: click.Context) -> None:
@@ -191,11 +208,6 @@ def spark(ctx: click.Context, words: tuple[str, ...]) -> None:
         return run(list(words))
 
     ctx.exit(_code_of(run_spark))
-
-
-for command in (queue, message, dead, top, bench, cli, pipeline, completion):
-    main.add_command(command)
-main.add_command(work)
 
 
 def _code_of(work: Callable[[], int]) -> int:

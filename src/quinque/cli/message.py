@@ -22,11 +22,11 @@ from quinque.cli.asking import (
     asks,
     confirm,
     queue_argument,
-    span_s,
     yes_option,
 )
 from quinque.cli.bars import telling
 from quinque.cli.exit_codes import DONE, NOTHING
+from quinque.cli.options import span_s
 from quinque.cli.shown import Output, many
 from quinque.model.families import BY_NAME, JOBS
 

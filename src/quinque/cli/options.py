@@ -20,7 +20,7 @@ import click
 from quinque.errors import BadSetting
 from quinque.server.config import SETTINGS, Config, Setting
 from quinque.server.config_sources import read
-from quinque.server.setting_kinds import Flag, size_text
+from quinque.server.setting_kinds import Flag, Seconds, size_text
 from quinque.server.users import Users
 
 
@@ -81,3 +81,11 @@ def _given(options: Mapping[str, Any]) -> dict[str, str | list[str]]:
         else:
             given[name] = value if isinstance(value, str) else list(value)
     return given
+
+
+def span_s(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """A time as settings have it, in seconds. Raises BadParameter."""
+    try:
+        return None if text is None else Seconds().value(text)
+    except BadSetting as exc:
+        raise click.BadParameter(str(exc)) from exc

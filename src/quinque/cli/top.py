@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from quinque.cli.asking import asks, span_s
+from quinque.cli.asking import asks
 from quinque.cli.exit_codes import DONE, NOT_REACHED
+from quinque.cli.options import span_s
 from quinque.cli.queue import COLUMNS, SORTS, fields_of, sorted_by
 from quinque.cli.queue_counts import Counts, QueueCounts, read_counts
 from quinque.cli.shown import Output, span_text, text_of
