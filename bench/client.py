@@ -65,24 +65,29 @@ def run(quick: bool) -> Result:
         start_quinque(folder / "everysec", "--fsync", "everysec") as everysec,
         start_redis(folder / "redis") as store,
     ):
-        result.tables.append(_one_by_one(everysec, store, jobs, rounds))
+        _one_by_one(result, everysec, store, jobs, rounds)
         table = Table(
             "Adding jobs in batches",
             ["", "jobs /s", "beside one by one", "client CPU µs a job"],
         )
         # One by one, each of them takes as long as the disk does.
         _batches(table, "always", always, jobs, 10, rounds)
-        _batches(table, "everysec", everysec, jobs, 1, rounds)
+        gains = _batches(table, "everysec", everysec, jobs, 1, rounds)
+        result.figures[f"client add, {MANY[-1]} a call"] = gains[f"{MANY[-1]} a call"]
         result.tables.append(table)
     return result
 
 
-def _one_by_one(broker: Server, store: Server, jobs: int, rounds: int) -> Table:
+def _one_by_one(result: Result, broker: Server, store: Server, jobs: int, rounds: int) -> None:
+    """A table and its ratios are in the result."""
     table = Table(
         f"Adding {jobs:,} jobs one by one: CPU time of the client",
         ["", "Quinque µs", "redis-py LPUSH µs", "ratio", "Quinque /s", "LPUSH /s"],
     )
-    for name, ours, theirs in (("add", _add, _push), ("… asyncio", _add_aio, _push_aio)):
+    for name, figure, ours, theirs in (
+        ("add", "client add", _add, _push),
+        ("… asyncio", "client add, asyncio", _add_aio, _push_aio),
+    ):
         found: dict[str, list[_Spent]] = {"ours": [], "theirs": []}
         measures = {
             "ours": partial(_note, found["ours"], partial(ours, broker, jobs)),
@@ -93,23 +98,31 @@ def _one_by_one(broker: Server, store: Server, jobs: int, rounds: int) -> Table:
         cpu = [f"{median(cpu_us):.1f}" for cpu_us in spent.values()]
         rates = [per_second(median(it.rate for it in some)) for some in found.values()]
         table.rows.append([name, *cpu, times(ratio), *rates])
-    return table
+        result.figures[figure] = ratio
+    result.tables.append(table)
 
 
-def _batches(table: Table, fsync: str, broker: Server, jobs: int, share: int, rounds: int) -> None:
-    """Rows are noted: one by one, of which there are `share` times fewer, and each batch size."""
+def _batches(
+    table: Table, fsync: str, broker: Server, jobs: int, share: int, rounds: int
+) -> dict[str, float]:
+    """Rows are noted: one by one, of which there are `share` times fewer, and each batch size.
+
+    What each has beside one by one.
+    """
     adds = {"one by one": partial(_add, broker, jobs // share)}
     adds |= {f"{many} a call": partial(_add_many, broker, jobs, many) for many in MANY}
     found: dict[str, list[_Spent]] = {name: [] for name in adds}
     measures = {name: partial(_note, found[name], add) for name, add in adds.items()}
     in_turns(measures, rounds, both_ways=True)
     one_by_one = [it.rate for it in found["one by one"]]
+    gains = {}
     for name, some in found.items():
         rates = [it.rate for it in some]
-        ratio = median_ratio(rates, one_by_one)
+        gains[name] = median_ratio(rates, one_by_one)
         cpu_us = f"{median(it.cpu_us for it in some):.1f}"
         shown = f"fsync = {fsync}, {name}"
-        table.rows.append([shown, per_second(median(rates)), times(ratio), cpu_us])
+        table.rows.append([shown, per_second(median(rates)), times(gains[name]), cpu_us])
+    return gains
 
 
 def _note(found: list[_Spent], add: Callable[[], _Spent]) -> float:

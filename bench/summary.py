@@ -145,6 +145,33 @@ _ITEMS = (
     Target("… the longest call of that", "items deep clean, longest call ms", "≤", 5.0, "ms"),
 )
 
+# How each was measured: client.py and workers.py say it.
+PEERS = "peers "  # how the figures begin that need the packages of bench/peers
+_PYTHON = (
+    Target(
+        "The client's CPU time for adding a job, beside redis-py's `LPUSH`",
+        "client add",
+        "≤",
+        1.2,
+        "×",
+    ),
+    Target("… with asyncio", "client add, asyncio", "≤", 1.2, "×"),
+    Target(
+        "Jobs a second in calls of 100, beside one by one", "client add, 100 a call", "≥", 10.0, "×"
+    ),
+    Target(
+        "Jobs a second of one worker, synced, beside the best of dramatiq, saq and celery",
+        f"{PEERS}drain",
+        "≥",
+        2.0,
+        "×",
+    ),
+    Target("… its CPU time for a job", f"{PEERS}cpu", "≤", 0.5, "×"),
+    Target(
+        "From adding a job to the call for it, at half load", "worker to start ms", "≤", 5.0, "ms"
+    ),
+)
+
 SPARKS = ("spark ", "tables ")  # how the figures begin that need a Spark
 _SPARK = (
     Target("Spark: rows written in a batch, 100 bytes each", "spark write", "≥", 60_000, "/s"),
@@ -188,6 +215,7 @@ TARGETS = (
     *_TUBES,
     *_REDIS,
     *_ITEMS,
+    *_PYTHON,
     *_SPARK,
     *(
         Target(what, f"lifecycle {family} depth {depth}", "≥", 0.9, "×")

@@ -47,6 +47,7 @@ from bench.harness import (
 )
 from bench.peer_packages import PYTHON, installed
 from bench.peers.noted import NOTE, NOTES, QUEUE, TASKS, URL
+from bench.summary import PEERS
 
 JOBS, FEW, ROUNDS = 5_000, 1_000, 5  # few for those that take a second for them
 THREADS = 8
@@ -252,7 +253,18 @@ def run(quick: bool) -> Result:
         measures = {it.name: partial(bench.measure, it, found[it.name]) for it in systems}
         in_turns(measures, 1 if quick else ROUNDS, both_ways=True)
     title = f"One worker process, jobs that do nothing; a sync took {median(bench.sync_ms):.2f} ms"
-    return Result([_table(title, found, versions)])
+    return Result([_table(title, found, versions)], _figures(found))
+
+
+def _figures(found: Mapping[str, Found]) -> dict[str, float]:
+    """Ours beside the best of those that keep a job until it is done."""
+    ours = found[OURS]
+    ackers = [found[it.name] for it in SYSTEMS if it.acks and not _is_ours(it) and it.name in found]
+    figures = {"worker to start ms": median(ours.start_ms)}
+    if ackers:
+        figures[f"{PEERS}drain"] = min(median_ratio(ours.rates, its.rates) for its in ackers)
+        figures[f"{PEERS}cpu"] = max(median_ratio(ours.cpu_us, its.cpu_us) for its in ackers)
+    return figures
 
 
 def _table(title: str, found: Mapping[str, Found], versions: Mapping[str, str]) -> Table:

@@ -1,4 +1,4 @@
-"""docs/worker.md: a newcomer's five minutes, and tables that are those of the code."""
+"""The README's worker in five minutes, and docs/worker.md: tables that are those of the code."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
 
 PAGE = text_of(ROOT / "docs" / "worker.md")
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FIVE_MINUTES = text_of(ROOT / "README.md").partition("\n## A worker in five minutes\n")[2]
 
 
 def test_from_nothing_to_a_worker_that_survives_a_kill(
     broker: RunningBroker, tmp_path: Path
 ) -> None:
-    app, program, *_ = (_here(block, broker) for block in BLOCKS)
+    app, program = (_here(block, broker) for block in PYTHON.findall(FIVE_MINUTES))
     (tmp_path / "emails.py").write_text(app)
     with (tmp_path / "log").open("wb") as log:
         command = [sys.executable, "-m", "quinque", "work", "emails:app"]
@@ -47,8 +48,8 @@ def test_from_nothing_to_a_worker_that_survives_a_kill(
     assert text.count("sent to ann@example.com") == 1
 
 
-def test_the_other_programs_of_the_page_run(broker: RunningBroker) -> None:
-    for block in BLOCKS[2:]:
+def test_the_programs_of_the_page_run(broker: RunningBroker) -> None:
+    for block in PYTHON.findall(PAGE):
         exec(compile(_here(block, broker), "docs/worker.md", "exec"), {"__name__": "page"})
 
 

@@ -80,12 +80,8 @@ def _with_broker(who: dict[str, Any], work: Callable[[Broker], int]) -> int:
 
 def open_broker(url: str, *, retries: int = _RETRIES, **who: Any) -> Broker:
     """Raises BadSetting."""
-    try:
-        from quinque.client.sync.broker import Broker
-    except ModuleNotFoundError as missing:
-        raise BadSetting(
-            f"the package {missing.name} is missing: pip install 'quinque[redis]'"
-        ) from missing
+    from quinque.client.sync.broker import Broker
+
     return Broker(url, retries=retries, **who)
 
 

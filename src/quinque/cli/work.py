@@ -82,12 +82,8 @@ def work(ctx: click.Context, /, app: str, http_listen: str | None, **asked: Any)
 
 
 def _run(app: str, http_listen: str | None, asked: dict[str, Any]) -> int:
-    try:
-        from quinque.worker.supervisor import Asked, Supervisor
-    except ModuleNotFoundError as exc:
-        raise BadSetting(
-            f"the package {exc.name} is missing: pip install 'quinque[redis]'"
-        ) from exc
+    from quinque.worker.supervisor import Asked, Supervisor
+
     http_address = None
     if http_listen is not None:
         address = parse_address(http_listen)

@@ -15,8 +15,6 @@ spans.py       seconds of programs as milliseconds of operations
 link.py        what a connection says and hears
 opened.py      what a store in the process can be asked
 addresses.py   URLs of brokers
-
-Brokers need hiredis: pip install 'quinque[redis]', or 'quinque[spark]'.
 """
 
 from __future__ import annotations
