@@ -14,6 +14,8 @@
 SHELL = /bin/sh
 # What does not need each other does not wait for each other.
 MAKEFLAGS += --jobs=2
+# Tests start Python a thousand times: what it has compiled is kept, whatever the caller prefers.
+unexport PYTHONDONTWRITEBYTECODE
 BIN = .venv/bin
 TESTS =
 # Many of the tests wait for what they started, so two cores are enough for four.

@@ -55,7 +55,14 @@ def test_tls(scheme: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://there", "redis+sentinel://there", "redis://there:port", "redis://:secret@a:x"]
+    "url",
+    [
+        "http://there",
+        "redis+sentinel://there",
+        "redis://there:port",
+        "redis://:secret@a:x",
+        "redis://there/x",
+    ],
 )
 def test_what_is_no_such_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(BadSetting, match="store: this is not the URL of a Redis") as refused:

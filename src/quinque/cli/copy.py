@@ -94,10 +94,8 @@ def _open_source(url: str, is_live: bool) -> Reader:
     folder = _folder_of(url)
     if folder is not None:
         return open_folder(folder)
-    try:
-        from quinque.stores.redis.copy_out import open_redis
-    except ModuleNotFoundError as missing:
-        raise _missing(missing) from missing
+    from quinque.stores.redis.copy_out import open_redis
+
     return open_redis(url, is_live=is_live)
 
 
@@ -105,15 +103,9 @@ def _open_target(url: str, is_live: bool) -> Writer:
     folder = _folder_of(url)
     if folder is not None:
         return FolderWriter(folder)
-    try:
-        from quinque.stores.redis.copy_in import RedisWriter
-    except ModuleNotFoundError as missing:
-        raise _missing(missing) from missing
+    from quinque.stores.redis.copy_in import RedisWriter
+
     return RedisWriter(url, is_live=is_live)
-
-
-def _missing(package: ModuleNotFoundError) -> BadSetting:
-    return BadSetting(f"the package {package.name} is missing: pip install 'quinque[redis]'")
 
 
 def _failure(exc: BaseException) -> tuple[str, int]:

@@ -37,6 +37,8 @@ from typing import Final
 FOLDER: Final = Path(__file__).parent / "scripts"
 _INCLUDE: Final = re.compile(r"^-- include (rarely )?lib/(\w+)\.lua$")
 _NUMBERS: Final = re.compile(r"^local ([A-Z][A-Z_, ]*) = ([\d.^, ]+?)(?: *--.*)?$", re.MULTILINE)
+# What is quoted, or a comment, is found as well, for nothing in it is a name.
+_NAME: Final = re.compile(r"'[^'\n]*'|--[^\n]*|\b[A-Z][A-Z_]*\b")
 _VARIABLE: Final = re.compile(r"^local (?!function )[a-z]")
 
 
@@ -48,11 +50,12 @@ def script_text(path: Path) -> str:
         numbers.update(zip(names.split(", "), values.split(", "), strict=True))
     if not numbers:
         return text
-    # What is quoted, or a comment, stays as it is.
-    word = re.compile(rf"'[^'\n]*'|--[^\n]*|\b({'|'.join(numbers)})\b")
-    return word.sub(
-        lambda found: f"({numbers[found[1]]})" if found[1] else found[0], _NUMBERS.sub("", text)
-    )
+
+    def written(found: re.Match[str]) -> str:
+        number = numbers.get(found[0])
+        return found[0] if number is None else f"({number})"
+
+    return _NAME.sub(written, _NUMBERS.sub("", text))
 
 
 class _Script:

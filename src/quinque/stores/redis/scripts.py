@@ -1,7 +1,7 @@
 """The Lua scripts, and what the errors they answer with mean.
 
 Called by   store.py.
-Calls       script_texts.py, when it is imported.
+Calls       script_texts.py.
 
 Not here: what a script is called with (feeds.py, worklists.py, looks.py).
 """
@@ -9,7 +9,6 @@ Not here: what a script is called with (feeds.py, worklists.py, looks.py).
 from __future__ import annotations
 
 from hashlib import sha1
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from quinque.errors import BY_CODE, NotDone, QuinqueError, StoreUnavailable, error_told
@@ -31,14 +30,17 @@ def error_of(text: str) -> QuinqueError:
     return error_told(text)
 
 
-def _load(path: Path) -> Script:
-    text = script_text(path).encode()
-    return Script(text, sha1(text, usedforsecurity=False).hexdigest().encode())
+class _Scripts(dict[str, Script]):
+    """Each is put together when it is first asked for: all of them take longer than the rest of a
+    broker's start."""
+
+    def __missing__(self, name: str) -> Script:
+        text = script_text(FOLDER / f"{name}.lua").encode()
+        self[name] = Script(text, sha1(text, usedforsecurity=False).hexdigest().encode())
+        return self[name]
 
 
-SCRIPTS: Final[dict[str, Script]] = {
-    path.stem: _load(path) for path in sorted(FOLDER.glob("*.lua"))
-}
+SCRIPTS: Final = _Scripts()
 # ERR is the code of many: a script that has to say one of those answers with a value.
 # With these Redis itself says that it does not begin: memory, disk, replicas, rights.
 _REFUSALS: Final = frozenset({"OOM", "MISCONF", "NOREPLICAS", "NOAUTH", "NOPERM"})

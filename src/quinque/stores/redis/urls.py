@@ -1,7 +1,8 @@
 """Where a Redis is: what a store's URL says.
 
 Called by   routes.py, cli/serve.py (checks a URL).
-Calls       redis-py, which knows the options of such URLs (TLS, for one).
+Calls       redis-py, which knows the options of TLS, where there is TLS: to import it takes as long
+            as to start a broker.
 
     redis://user:password@host:6379/0       one server; rediss:// is the same over TLS
     unix:///path/to/socket?db=0             one server of this machine
@@ -15,9 +16,7 @@ from __future__ import annotations
 
 import ssl
 from typing import Any, Final, Literal, NamedTuple
-from urllib.parse import SplitResult, urlsplit
-
-from redis.asyncio.connection import SSLConnection, parse_url
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from quinque.errors import BadSetting
 
@@ -68,33 +67,50 @@ def parse_store_url(url: str) -> RedisUrl:
     try:
         parts = urlsplit(url)
         kind, scheme = SCHEMES[parts.scheme]
-        return _parse(url, parts, kind, scheme)
+        return _parse(parts, kind, scheme)
     except (KeyError, ValueError) as error:
         why = f" ({error})" if isinstance(error, ValueError) else ""
         raise BadSetting(f"store: this is not the URL of a Redis{why}") from error
 
 
-def _parse(url: str, parts: SplitResult, kind: Kind, scheme: str) -> RedisUrl:
+def _parse(parts: SplitResult, kind: Kind, scheme: str) -> RedisUrl:
+    options = dict(parse_qsl(parts.query))
     user, _, hosts = parts.netloc.rpartition("@")
-    host = "" if scheme == "unix" else "host"
-    known = dict[str, Any](parse_url(f"{scheme}://{user}@{host}{parts.path}?{parts.query}"))
-    tls = _tls(known) if scheme == "rediss" else None
+    username, _, password = map(unquote, user.partition(":"))
+    service, path = _service(parts.path) if kind == "sentinel" else ("", parts.path)
+    if scheme == "unix":
+        path = ""  # is not of a database
+    tls = _tls(parts.query) if scheme == "rediss" else None
     login = Login(
-        known.get("username") or "", known.get("password") or "", int(known.get("db") or 0), tls
+        username or options.get("username", ""),
+        password or options.get("password", ""),
+        _database(options.get("db") or path.strip("/") or "0"),
+        tls,
     )
     if scheme == "unix":
-        return RedisUrl(kind, (Address(known["path"], 0),), login)
+        return RedisUrl(kind, (Address(unquote(parts.path), 0),), login)
     default_port = _SENTINEL_PORT if kind == "sentinel" else _PORT
     addresses = tuple(_address(text, default_port) for text in hosts.split(","))
     if kind != "sentinel":
         return RedisUrl(kind, addresses, login)
-    service, _, db = parts.path.strip("/").partition("/")
-    if not service:
-        raise ValueError("after the sentinels comes /, and the name they know the primary by")
     sentinel_login = Login(
-        str(known.get("sentinel_username") or ""), str(known.get("sentinel_password") or ""), 0, tls
+        options.get("sentinel_username", ""), options.get("sentinel_password", ""), 0, tls
     )
-    return RedisUrl(kind, addresses, login._replace(db=int(db or 0)), service, sentinel_login)
+    return RedisUrl(kind, addresses, login, service, sentinel_login)
+
+
+def _service(path: str) -> tuple[str, str]:
+    """The name of the primary, and what follows it."""
+    name, _, rest = path.strip("/").partition("/")
+    if not name:
+        raise ValueError("after the sentinels comes /, and the name they know the primary by")
+    return name, rest
+
+
+def _database(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("a database is a number")
+    return int(text)
 
 
 def _address(text: str, default_port: int) -> Address:
@@ -102,6 +118,12 @@ def _address(text: str, default_port: int) -> Address:
     return Address(parts.hostname or "127.0.0.1", parts.port or default_port)
 
 
-def _tls(known: dict[str, Any]) -> ssl.SSLContext:
+def _tls(query: str) -> ssl.SSLContext:
+    """As the options say whose names begin with ssl_: those of redis-py."""
+    try:
+        from redis.asyncio.connection import SSLConnection, parse_url
+    except ModuleNotFoundError as missing:
+        raise BadSetting("store: TLS to a Redis needs pip install 'quinque[redis]'") from missing
+    known = dict[str, Any](parse_url(f"rediss://host?{query}"))
     options = {name: value for name, value in known.items() if name.startswith("ssl_")}
     return SSLConnection(host="host", **options).ssl_context.get()
