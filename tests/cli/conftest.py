@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -15,25 +14,32 @@ from tests.servers.redis_server import RedisServer
 KINDS = tuple(kind for kind in stores.ALL if kind != "cluster")
 
 
+@pytest.fixture(scope="session")
+def embedded_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    with start_broker(tmp_path_factory.mktemp("broker"), "--fsync", "no") as running:
+        yield running
+
+
 @pytest.fixture(scope="session", params=KINDS)
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningBroker]:
     """One of each kind for all tests here; each test uses queues of its own."""
-    with ExitStack() as opened:
-        flags = []
-        if request.param != stores.EMBEDDED:
-            # Not the server that others use: they would find a broker there, and take what it has.
-            flags = ["--store", opened.enter_context(RedisServer(on_socket=True)).url]
-        folder = tmp_path_factory.mktemp("broker")
-        yield opened.enter_context(start_broker(folder, *flags))
+    if request.param == stores.EMBEDDED:
+        yield request.getfixturevalue("embedded_broker")
+        return
+    # Not the server that others use: they would find a broker there, and take what it has.
+    with (
+        RedisServer(on_socket=True) as server,
+        start_broker(tmp_path_factory.mktemp("broker"), "--store", server.url) as running,
+    ):
+        yield running
 
 
-@pytest.fixture(scope="session")
-def embedded_shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+@pytest.fixture
+def embedded_shell(embedded_broker: RunningBroker) -> Shell:
     """For what is the same whatever the store is."""
-    with start_broker(tmp_path_factory.mktemp("broker")) as running:
-        yield Shell(running.port)
+    return Shell(embedded_broker.port)
 
 
 @pytest.fixture

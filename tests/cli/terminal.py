@@ -57,6 +57,11 @@ class Terminal:
     def screen(self) -> str:
         return _CONTROLS.sub("", self._raw)
 
+    @property
+    def is_echoing(self) -> bool:
+        """Whether what is typed is seen, as it is before a program asks for single keys."""
+        return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
+
     def press(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from quinque.cli.exit_codes import MEANINGS
+from quinque.cli.main import main
 from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
 from tests.facts.pages import table_rows, text_of
 from tests.facts.repository import ROOT
 from tests.server.resp import Client
 from tests.servers.ports import ReservedPort
+from tests.servers.redis_server import RedisServer
 
 
 def test_the_page_has_the_table() -> None:
@@ -45,6 +51,35 @@ def test_a_broker_that_is_not_there_is_said_to_be_so(words: tuple[str, ...]) -> 
 
     assert result.exit_code == 4
     assert "no broker answers at 127.0.0.1" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("queue", "ls"), ("message", "take", "x"), ("bench",)])
+def test_a_redis_that_is_no_broker_is_said_to_be_so(
+    words: tuple[str, ...], redis_server: RedisServer
+) -> None:
+    result = CliRunner().invoke(main, [*words, "--url", redis_server.url])
+
+    assert result.exit_code == 4
+    assert "such as a Redis, and no broker" in result.stderr
+
+
+def test_what_cannot_be_printed_has_a_code_and_no_traceback(
+    embedded_shell: Shell, queue: str
+) -> None:
+    shell = embedded_shell
+    shell.lines("message", "add", queue, "one")
+    words = [sys.executable, "-m", "quinque", "queue", "ls", "--url", shell.url]
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    with open("/dev/full", "w") as full, open(writer, "w") as unread:
+        results = [
+            subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, text=True)
+            for stdout in (full, unread)
+        ]
+
+    told = [(result.returncode, result.stderr) for result in results]
+    assert told == [(5, "quinque: No space left on device\n"), (141, "")]
 
 
 def test_destructive_verbs_ask_and_no_means_no(embedded_shell: Shell, queue: str) -> None:

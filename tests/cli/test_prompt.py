@@ -43,7 +43,11 @@ def test_lines_are_read_where_nobody_types(shell: Shell, queue: str) -> None:
     assert lines[2] == "QLEN queue"
     assert lines[4].startswith("(error) ERR unknown command 'NOSUCH'")
     assert result.stderr == "quinque: the quotes do not balance\n"
-    assert json.loads(shell.run("cli", "--json", input=b"NOSUCH\n").stdout)["error"]
+    told = shell.run("cli", "--json", input=b"NOSUCH\nhelp QLEN\nhelp\nhelp NOSUCH\n").stdout
+    refused, used, groups, unknown = map(json.loads, told.splitlines())
+    assert (used["usage"], unknown["exit_code"]) == ("QLEN queue", 1)
+    assert refused["error"]
+    assert "QLEN" in groups["jobs"]
 
 
 def test_at_the_prompt_tab_completes_and_shows_the_usage(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import click
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from quinque.cli.hints import Hints
 from quinque.cli.line import Refusal, Status
 from quinque.cli.main import main
 from quinque.cli.replies import shown_reply
-from quinque.cli.shown import span_text, table, text_of
+from quinque.cli.shown import cut, span_text, table, text_of, width_of
 from quinque.server.commands.table import all_commands
 from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
@@ -37,6 +40,43 @@ def test_a_span_is_told_in_its_two_largest_units(span_s: float, text: str) -> No
 
 def test_no_control_character_reaches_a_terminal() -> None:
     assert text_of(b"\x1b]0;x\x07\x9b\xc2\x9b\n") == "\\x1b]0;x\\x07\\x9b\\x9b\\n"
+    assert text_of("typed\udc9b") == "typed\\x9b"
+    assert text_of("\u202eturned") == "\\u202eturned"
+
+
+def test_columns_are_those_of_a_terminal() -> None:
+    assert [width_of(text) for text in ("plain", "é", "e\u0301", "漢字")] == [5, 1, 1, 4]
+    assert (cut("漢字", 4), cut("漢字", 3), cut("plain", 3)) == ("漢字", "漢…", "pl…")
+
+
+def test_the_help_has_every_command_and_cuts_none_of_its_lines() -> None:
+    shown = CliRunner().invoke(main, ["--help"]).output
+
+    assert "..." not in shown.partition("A broker and its data:")[2]
+    for name in main.list_commands(click.Context(main)):
+        assert main.get_command(click.Context(main), name) is not None
+        assert f"\n  {name} " in shown
+    assert set(main.commands) <= set(main.list_commands(click.Context(main)))
+
+
+def test_a_broker_has_a_name_in_a_file_and_what_is_said_wins(
+    embedded_shell: Shell, tmp_path: Path
+) -> None:
+    file = tmp_path / "quinque" / "brokers.toml"
+    file.parent.mkdir()
+    file.write_text(
+        f'[ours]\nurl = "{embedded_shell.url}"\npassword = "x"\n[odd]\nurl = "x"\nu = 1\n'
+    )
+
+    def asked(*words: str, **variables: str) -> Result:
+        environ = {"XDG_CONFIG_HOME": str(tmp_path), "QUINQUE_PASSWORD": None, **variables}
+        return CliRunner().invoke(main, ["cli", "PING", *words], env=environ)
+
+    assert "AUTH" in asked("--url", "ours").stderr.upper()
+    assert asked("--password", "", QUINQUE_URL="ours").output == "PONG\n"
+    assert "odd has u, which means nothing" in asked("--url", "odd").stderr
+    assert str(file) in asked("--url", "none").stderr
+    assert asked("--url", embedded_shell.url).exit_code == 0
 
 
 def test_replies_look_as_in_redis_cli() -> None:
@@ -73,6 +113,11 @@ def test_names_of_queues_are_completed_in_a_shell(
     found = complete.get_completions(["queue", "info"], queue[:-2])
     assert [(item.value, item.help) for item in found] == [(queue, "jobs")]
     assert [item.value for item in complete.get_completions(["dead"], "re")] == ["redrive"]
+    assert [item.value for item in complete.get_completions([], "de")] == ["dead"]
+    shell.lines("message", "add", f"{queue} and more", "one")
+    monkeypatch.setenv("_QUINQUE_COMPLETE", "bash_complete")
+    [quoted] = complete.get_completions(["queue", "info"], f"{queue} ")
+    assert quoted.value == f"{queue}\\\\ and\\\\ more"  # its script takes every second one away
     monkeypatch.setenv("QUINQUE_URL", "redis://127.0.0.1:1")
     assert complete.get_completions(["queue", "info"], "x") == []
 
@@ -93,7 +138,11 @@ def test_colours_are_for_terminals_and_not_where_they_are_unwanted(
     words = ("queue", "ls", queue)
 
     assert "\x1b[" not in "".join(shell.lines(*words))
-    for variables, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+    for variables, is_coloured in (
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+    ):
         with Terminal(*words, QUINQUE_URL=shell.url, **variables) as terminal:
             assert terminal.end() == 0
         assert queue in terminal.screen

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import replace
 
 from quinque.cli.queue_counts import Counts, QueueCounts
-from quinque.cli.top import Watch
+from quinque.cli.top import Watch, fitted
 from quinque.model.families import JOBS
 from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
 from tests.server.resp import Client
+from tests.servers.patience import PATIENCE_S
 
 MAIL = QueueCounts(
     b"mail", JOBS, ready=5, leased=0, delayed=0, dead=0, claimed=0, kept=5, oldest_s=1.5,
@@ -47,9 +49,27 @@ def test_one_look_tells_depths_and_rates_of_every_queue(
     assert row[1:6] == ["reliable", "1", "1", "0", "0"]
 
     look = json.loads(shell.run("top", "--once", "--every", "10ms", "--json").stdout)
-    [told] = [row for row in look["queues"] if row["name"] == queue]
+    [told] = [row for row in look["queues"] if row.get("name") == queue]
     assert (told["leased"], told["in_rate"]) == (1, 0.0)
     assert look["leased"] >= 1
+
+
+def test_where_there_is_little_room_names_are_cut_and_columns_left_out_and_numbers_are_whole() -> (
+    None
+):
+    cells = {
+        "name": ["queue", "a-queue-of-a-long-name"],
+        "family": ["family", "jobs"],
+        "ready": ["ready", "1,234,567"],
+        "delayed": ["delayed", "0"],
+        "done_rate": ["done/s", "0.0"],
+    }
+
+    assert fitted(cells, 80, "ready") == {
+        "name": 22, "family": 6, "ready": 9, "delayed": 7, "done_rate": 6,
+    }  # fmt: skip
+    assert fitted(cells, 45, "ready") == {"name": 18, "family": 6, "ready": 9, "done_rate": 6}
+    assert fitted(cells, 30, "delayed") == {"name": 10, "ready": 9, "delayed": 7}
 
 
 def test_at_a_terminal_it_is_drawn_again_and_again_until_q(embedded_shell: Shell) -> None:
@@ -65,3 +85,24 @@ def test_at_a_terminal_it_is_drawn_again_and_again_until_q(embedded_shell: Shell
         assert terminal.end() == 0
 
     assert "\x1b[?1049l" in terminal.raw  # the screen is as it was before
+
+
+def test_keys_are_heard_while_a_broker_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE_S)
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}"
+        with Terminal("top", QUINQUE_URL=url) as terminal:
+            asking, _ = silent.accept()
+            with asking:
+                terminal.press("q")
+                assert terminal.end() == 0
+
+
+def test_a_terminal_is_as_it_was_when_a_signal_ends_it(embedded_shell: Shell) -> None:
+    with Terminal("top", "--every", "20ms", QUINQUE_URL=embedded_shell.url) as terminal:
+        terminal.wait_for("q ends, s sorts")
+        terminal.process.terminate()
+        assert terminal.end() == 143
+        assert terminal.is_echoing
+
+    assert "\x1b[?1049l" in terminal.raw

@@ -50,6 +50,12 @@ def test_good_settings_pass_the_check() -> None:
     assert (result.exit_code, result.stdout) == (0, "the settings are good\n")
 
 
+def test_who_asks_brokers_from_the_same_shell_can_start_one() -> None:
+    environ = {"QUINQUE_URL": "production", "QUINQUE_USERNAME": "ann", "QUINQUE_PASSWORD": "x"}
+
+    assert quinque("serve", "--check-config", environ=environ).exit_code == 0
+
+
 def test_flags_reach_the_settings() -> None:
     result = quinque(
         *("serve", "--print-config", "--listen", ":1", "--listen", "unix:/tmp/x"),

@@ -10,24 +10,38 @@ Calls       client/sync/broker.py, which is imported when a command runs: help a
     def info(broker: Broker, out: Output, name: str) -> int:
         …                                        the exit code; errors are told and have theirs
 
+However it ends, it ends in order: a terminal is as it was, and nothing is left of a bench.
+
 Not here: the codes (cli/exit_codes.py), what is printed (cli/shown.py).
 """
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
-from quinque.cli.broker_options import URL, broker_options
-from quinque.cli.exit_codes import ASKED_WRONGLY, INTERRUPTED, NOTHING, code_of
-from quinque.cli.shown import Output, text_of
-from quinque.errors import BadSetting, QuinqueError
+from quinque.cli.broker_options import SAID, URL, broker_options
+from quinque.cli.exit_codes import (
+    ASKED_WRONGLY,
+    INTERRUPTED,
+    NOT_HERE,
+    NOT_READ,
+    NOTHING,
+    code_of,
+)
+from quinque.cli.shown import Output, is_terminal, text_of
+from quinque.errors import BadSetting, NoAuth, NotDone, QuinqueError, StoreUnavailable
 
 if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
@@ -35,7 +49,6 @@ if TYPE_CHECKING:
 # A person waits, so that a broker which is gone is asked once more and not for long.
 _RETRIES: Final = 1
 _COMPLETION_S: Final = 2.0
-_OF_BROKER: Final = ("url", "username", "password", "ca", "certificate", "key")
 
 
 class NothingFound(Exception):
@@ -51,7 +64,7 @@ def asks(work: Callable[..., int]) -> Callable[..., None]:
     @wraps(work)
     def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
         out = Output(as_json)
-        who = {name: options.pop(name) for name in _OF_BROKER}
+        who = {name: options.pop(name) for name in SAID}
         ctx.exit(run(out, lambda: _with_broker(who, lambda broker: work(broker, out, **options))))
 
     return command
@@ -60,22 +73,74 @@ def asks(work: Callable[..., int]) -> Callable[..., None]:
 def run(out: Output, work: Callable[[], int]) -> int:
     """The exit code of the work; what it raises on purpose is told."""
     try:
-        return work()
+        with _ended_by_signals():
+            return work()
     except QuinqueError as error:
         code = code_of(error)
-        out.failed(str(error), code)
+        how = " Say --password, or QUINQUE_PASSWORD." if isinstance(error, NoAuth) else ""
+        out.failed(f"{error}{how}", code)
         return code
     except NothingFound as nothing:
         out.failed(str(nothing), NOTHING)
         return NOTHING
-    except KeyboardInterrupt:
+    except BrokenPipeError:
+        # Or Python would complain at its end that there is nobody to write the rest to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return NOT_READ
+    except OSError as error:  # not the broker's: those are none of Python's by then
+        click.secho(f"quinque: {error.strerror}", fg="red", err=True)
+        return NOT_HERE
+    except (KeyboardInterrupt, click.Abort):  # the latter from who is asked whether it is meant
         click.echo(err=True)
         return INTERRUPTED
 
 
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Within, SIGTERM and SIGHUP are exits as any other, with the code that shells have for it. One
+    that is ignored, as under nohup, stays so."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.signal(number, end)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
 def _with_broker(who: dict[str, Any], work: Callable[[Broker], int]) -> int:
     with open_broker(**who) as broker:
-        return work(broker)
+        try:
+            return work(broker)
+        except (BadSetting, NotDone, StoreUnavailable):
+            raise
+        except (QuinqueError, NothingFound):
+            _refuse_other_servers(broker, who["url"])
+            raise
+
+
+def _refuse_other_servers(broker: Broker, url: str) -> None:
+    """Raises NotDone when it is no broker that answers: a plain Redis speaks the same protocol, and
+    knows none of the commands."""
+    from quinque.client.addresses import parse_broker_url
+
+    try:
+        [known] = broker.call("COMMAND", "INFO", "QUEUES")
+    except QuinqueError:  # the user may not ask that
+        return
+    if known is None:
+        shown = parse_broker_url(url).shown
+        raise NotDone(f"{shown} is another server, such as a Redis, and no broker") from None
 
 
 def open_broker(url: str, *, retries: int = _RETRIES, **who: Any) -> Broker:
@@ -90,7 +155,7 @@ def confirm(question: str, is_sure: bool) -> None:
     and ends the command when the answer is no."""
     if is_sure:
         return
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise BadSetting("nobody can be asked whether that is meant: say --yes")
     if not click.confirm(text_of(question), err=True):
         click.get_current_context().exit(ASKED_WRONGLY)
@@ -102,20 +167,32 @@ yes_option: Final = click.option("--yes", "is_sure", is_flag=True, help="Do not 
 def complete_queue(
     ctx: click.Context, argument: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The names of queues that begin so, each with its family. A shell is told no errors."""
+    """The names of queues that begin so, each with its family; none that cannot be typed. A shell
+    is told no errors."""
     from quinque.cli.queue_counts import read_counts
 
     try:
-        who: dict[str, Any] = {name: ctx.params.get(name) for name in _OF_BROKER}
-        who["url"] = who["url"] or os.environ.get("QUINQUE_URL") or URL
-        who["password"] = who["password"] or os.environ.get("QUINQUE_PASSWORD")
+        # What was not said is not among them where a line is only completed.
+        who = {
+            option.name: option.consume_value(ctx, ctx.params)[0]
+            for option in ctx.command.params
+            if option.name in SAID
+        }
         with open_broker(**who, retries=0, timeout_s=_COMPLETION_S) as broker:
             counts = read_counts(broker).queues
-    except QuinqueError:
+    except (QuinqueError, click.ClickException):
         return []
-    names = [(text_of(found.name), found.family.name) for found in counts]
-    return [CompletionItem(name, help=family) for name, family in names
-            if name.startswith(incomplete)]  # fmt: skip
+    names = [(found.name.decode("utf-8", "surrogateescape"), found.family.name) for found in counts]
+    return [CompletionItem(_for_shell(name), help=family) for name, family in names
+            if name.startswith(incomplete) and name.isprintable()]  # fmt: skip
+
+
+def _for_shell(name: str) -> str:
+    """As it stands on a command line: bash alone leaves that to us."""
+    if not os.environ.get("_QUINQUE_COMPLETE", "").startswith("bash"):
+        return name
+    # Two for one: the script of click's reads what it is told with `read`, which takes one away.
+    return re.sub(r"([^\w@%+=:,./-])", r"\\\\\1", name)
 
 
 def queue_argument(**more: Any) -> Callable[[Any], Any]:

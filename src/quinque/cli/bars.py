@@ -9,17 +9,41 @@ Not here: what is printed at the end (cli/shown.py).
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from quinque.cli.shown import is_terminal
+
+# Work that is over sooner has no bar, and rich, which draws it, is not even imported.
+_LONG_S: Final = 0.5
 
 
 @contextmanager
 def telling(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """What is told that so many more are done; of `total`, if that is known."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield lambda some: None
         return
-    # Not at the top: most commands are over before it would be imported.
+    began_s, done = time.monotonic(), 0
+    advance: Callable[[int], None] | None = None
+    with ExitStack() as drawn:
+
+        def tell(some: int) -> None:
+            nonlocal advance, done
+            done += some
+            if advance is not None:
+                advance(some)
+            elif time.monotonic() - began_s > _LONG_S:
+                advance = drawn.enter_context(_bar(verb, total))
+                advance(done)
+
+        yield tell
+
+
+@contextmanager
+def _bar(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

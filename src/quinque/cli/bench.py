@@ -14,6 +14,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -22,6 +23,7 @@ from quinque.cli.asking import asks
 from quinque.cli.bars import telling
 from quinque.cli.exit_codes import DONE
 from quinque.cli.shown import Output
+from quinque.errors import QuinqueError
 from quinque.model.families import BY_NAME, TUBES
 
 if TYPE_CHECKING:
@@ -48,10 +50,11 @@ _NAME: Final = "quinque-bench-"
               help="Bytes of each.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(min=1), default=100, show_default=True,
               help="Messages in one round trip.")  # fmt: skip
-@click.option("--family", type=click.Choice(tuple(BY_NAME)), default="jobs", show_default=True)
+@click.option("--family", type=click.Choice(tuple(BY_NAME)), default="jobs", show_default=True,
+              help="Of the queue.")  # fmt: skip
 @asks
 def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, family: str) -> int:
-    """Put a quick load on a broker: add messages, take and ack them, and say how fast it was.
+    """See how fast a broker is: add messages, take and ack them, one client alone.
 
     It uses a queue of its own, in which nothing is left at the end.
     """
@@ -79,8 +82,11 @@ def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, 
                 lambda some: len(verbs.take(some, 0.0, True, how)),
             ),
         ]
-    finally:
-        _remove(broker, verbs)
+    except BaseException:
+        with suppress(QuinqueError):  # what went wrong first is what is told
+            _remove(broker, verbs)
+        raise
+    _remove(broker, verbs)
     out.rows(rows, _COLUMNS)
     return DONE
 

@@ -1,21 +1,36 @@
-"""The options that say which broker a command asks.
+"""The options that say which broker a command asks, and the brokers that have names.
 
-Called by   cli/asking.py, cli/pipeline.py.
+Called by   cli/asking.py, cli/prompt.py, cli/pipeline.py.
 Calls       nothing.
+
+    quinque queue ls --url production
+
+    # ~/.config/quinque/brokers.toml
+    [production]
+    url = "rediss://q1.example:4777,q2.example:4777"
+    username = "ann"
+    ca = "/etc/ssl/ours.pem"
+
+What is said, on the command line or in the environment, wins over the file.
 
 Not here: what a URL means (client/addresses.py).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 URL: Final = "redis://127.0.0.1:4777"
+VARIABLES: Final = ("QUINQUE_URL", "QUINQUE_USERNAME", "QUINQUE_PASSWORD")
+SAID: Final = ("url", "username", "password", "ca", "certificate", "key")
 
 
 def broker_options(default: str | None) -> Callable[[Command], Command]:
@@ -24,31 +39,73 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
 
     def with_options(command: Command) -> Command:
         for option in (
-            click.option("--key", default=None, metavar="FILE", help="The certificate's key."),
-            click.option("--certificate", default=None, metavar="FILE", help="For rediss://."),
-            click.option("--ca", default=None, metavar="FILE", help="For rediss://."),
-            click.option(
-                "--password",
-                default=None,
-                envvar="QUINQUE_PASSWORD",
-                help="If not in the URL. Better: QUINQUE_PASSWORD.",
-            ),
-            click.option(
-                "--username",
-                default=None,
-                envvar="QUINQUE_USERNAME",
-                help="If not in the URL; or QUINQUE_USERNAME.",
-            ),
+            click.option("--key", default=None, metavar="FILE",
+                         help="The key of that certificate (PEM)."),
+            click.option("--certificate", default=None, metavar="FILE",
+                         help="Who we are (PEM), if the broker asks."),
+            click.option("--ca", default=None, metavar="FILE",
+                         help="Who vouches for the broker (PEM), with rediss://."),
+            click.option("--password", default=None, envvar="QUINQUE_PASSWORD",
+                         help="If not in the URL. Better: QUINQUE_PASSWORD."),
+            click.option("--username", default=None, envvar="QUINQUE_USERNAME",
+                         help="If not in the URL; or QUINQUE_USERNAME."),
             click.option(
                 "--url",
                 default=default,
                 envvar=None if default is None else "QUINQUE_URL",
                 show_default=default is not None,
-                help="The broker, or several: redis://h1:4777,h2:4777."
+                # The first to be read: what the file has of a broker is what others are by default.
+                is_eager=True,
+                callback=_known_url,
+                shell_complete=_complete_name,
+                help="The broker, or several: redis://h1:4777,h2:4777; or its name in brokers.toml."
                 + ("" if default is None else " Or QUINQUE_URL."),
             ),
-        ):
+        ):  # fmt: skip
             command = option(command)
         return command
 
     return with_options
+
+
+def brokers_file() -> Path:
+    """Where brokers have names, if there is such a file."""
+    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(folder) / "quinque" / "brokers.toml"
+
+
+def _known_url(ctx: click.Context, option: click.Parameter, url: str | None) -> str | None:
+    """The URL, or that of the broker of this name. Raises BadParameter."""
+    if not url or "://" in url:
+        return url
+    known = _brokers().get(url)
+    if not isinstance(known, dict) or not isinstance(known.get("url"), str):
+        raise click.BadParameter(
+            f"{url} is no URL, which begins with redis://, rediss:// or unix://; and no broker in"
+            f" {brokers_file()}"
+        )
+    unknown = ", ".join(sorted(known.keys() - set(SAID)))
+    if unknown:
+        raise click.BadParameter(f"{brokers_file()}: {url} has {unknown}, which means nothing")
+    ctx.default_map = {**(ctx.default_map or {}), **known}
+    return str(known["url"])
+
+
+def _complete_name(
+    ctx: click.Context, option: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    try:
+        return [CompletionItem(name) for name in _brokers() if name.startswith(incomplete)]
+    except click.BadParameter:
+        return []
+
+
+def _brokers() -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(brokers_file().read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:  # what is no TOML is no good value
+        raise click.BadParameter(f"{brokers_file()}: {error}") from error

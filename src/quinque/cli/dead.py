@@ -27,6 +27,7 @@ from quinque.cli.shown import Output, many
 from quinque.model.states import State
 
 if TYPE_CHECKING:
+    from quinque.cli.verbs import Verbs
     from quinque.client.sync.broker import Broker
 
 _QUEUES: Final = {"name": "queue", "family": "family", "dead": "dead"}
@@ -48,12 +49,11 @@ def dead() -> None:
 @click.argument(
     "name", metavar="[QUEUE]", required=False, default=None, shell_complete=complete_queue
 )
-@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True,
+              help="At most so many messages.")  # fmt: skip
 @asks
 def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
-    """List the queues that have dead messages; or the first dead messages of QUEUE."""
-    from quinque.cli.verbs_of import verbs_of
-
+    """List queues with dead messages; or the dead messages of QUEUE."""
     if name is None:
         rows = [
             {"name": found.name, "family": found.family.name, "dead": found.dead}
@@ -61,10 +61,12 @@ def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
             if found.dead
         ]
     else:
-        found = verbs_of(broker, as_bytes(name)).peek(State.DEAD, count)
+        found = _verbs(broker, name).peek(State.DEAD, count)
         rows = [message.fields() for message in found]
     if rows or out.as_json:
         out.rows(rows, _QUEUES if name is None else _MESSAGES)
+    else:
+        out.nothing("there are no dead messages" + (f" in {name}" if name is not None else ""))
     return DONE if rows else NOTHING
 
 
@@ -73,10 +75,8 @@ def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
 @click.argument("id", metavar="ID")
 @asks
 def show(broker: Broker, out: Output, name: str, id: str) -> int:
-    """Show all that is known of a dead message of QUEUE, and why it is dead."""
-    from quinque.cli.verbs_of import verbs_of
-
-    found = verbs_of(broker, as_bytes(name)).show(id)
+    """Show a dead message of QUEUE, and why it is dead."""
+    found = _verbs(broker, name).show(id)
     if found is None or found.facts.get("state") != "dead":
         raise NothingFound(f"there is no dead message {id} in {name}")
     out.one(found.fields())
@@ -89,10 +89,11 @@ def show(broker: Broker, out: Output, name: str, id: str) -> int:
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Only the first ones.")
 @asks
 def redrive(broker: Broker, out: Output, name: str, ids: tuple[str, ...], count: int | None) -> int:
-    """Make dead messages of QUEUE ready again, as if they were new: all, or these."""
-    from quinque.cli.verbs_of import verbs_of
+    """Make dead messages of QUEUE ready again: all, or these.
 
-    redriven = verbs_of(broker, as_bytes(name)).redrive(ids, count or 0)
+    They are as if they were new: they may be delivered as often as at first.
+    """
+    redriven = _verbs(broker, name).redrive(ids, count or 0)
     out.done(f"redrove {many(redriven, 'message')} of {name}", {"redriven": redriven})
     return DONE if redriven else NOTHING
 
@@ -105,11 +106,18 @@ def redrive(broker: Broker, out: Output, name: str, ids: tuple[str, ...], count:
 def drop(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
          is_sure: bool) -> int:  # fmt: skip
     """Remove dead messages of QUEUE: all, or these."""
-    from quinque.cli.verbs_of import verbs_of
-
-    verbs = verbs_of(broker, as_bytes(name))
+    verbs = _verbs(broker, name)
     which = many(len(ids), "dead message") if ids else "all dead messages"
     confirm(f"Remove {which} of {name}?", is_sure)
     dropped = verbs.drop(ids)
     out.done(f"dropped {many(dropped, 'dead message')} of {name}", {"dropped": dropped})
     return DONE if dropped else NOTHING
+
+
+def _verbs(broker: Broker, name: str) -> Verbs:
+    """Raises NothingFound, and BadSetting when no message of the queue can be dead."""
+    from quinque.cli.verbs_of import refuse_without_dead, verbs_of
+
+    verbs = verbs_of(broker, as_bytes(name))
+    refuse_without_dead(verbs)
+    return verbs

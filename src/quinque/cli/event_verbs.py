@@ -37,7 +37,7 @@ class EventVerbs(Verbs):
         events = group.take_many(count, wait_s)
         if is_acked:
             group.ack(events)
-        return [Shown(event.id, event.body) for event in events]
+        return [Shown(event.id, event.body, {"deliveries": event.deliveries}) for event in events]
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
         return self._group(how).ack(ids)
@@ -45,7 +45,8 @@ class EventVerbs(Verbs):
     def peek(self, state: State, count: int) -> list[Shown]:
         if state is not State.READY:
             self.refuse(
-                "knows of each group what it has, and not of a message in which state it is"
+                f"message peek --state {state.name.lower()}",
+                "each group has its own leases, and queue info tells how many",
             )
         return super().peek(state, count)
 
@@ -58,5 +59,5 @@ class EventVerbs(Verbs):
 
     def _group(self, how: dict[str, Any]) -> Group:
         if "group" not in how:
-            self.refuse("hands out to groups: say --group")
+            self.refuse("message take and ack without --group", "each group has its own leases")
         return self._events.group(how["group"], lease=how.get("lease", _LEASE_S))

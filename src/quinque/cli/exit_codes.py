@@ -9,6 +9,7 @@ cli/clean.py, cli/pipeline.py).
 
 from __future__ import annotations
 
+import signal
 from typing import Final
 
 from quinque.errors import (
@@ -22,8 +23,11 @@ from quinque.errors import (
     StoreUnavailable,
 )
 
-DONE, NOTHING, ASKED_WRONGLY, REFUSED, NOT_REACHED = range(5)
-INTERRUPTED: Final = 130  # as shells have it: 128, and the number of SIGINT
+DONE, NOTHING, ASKED_WRONGLY, REFUSED, NOT_REACHED, NOT_HERE = range(6)
+# As shells have it: 128, and the number of the signal.
+HUNG_UP, INTERRUPTED, NOT_READ, TERMINATED = (
+    128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)
+)
 
 MEANINGS: Final = {
     DONE: "done, or found",
@@ -31,7 +35,11 @@ MEANINGS: Final = {
     ASKED_WRONGLY: "asked wrongly: no such option, or the queue's family has no such thing",
     REFUSED: "the broker refused, and said why",
     NOT_REACHED: "no broker was reached, or none answered in time",
+    NOT_HERE: "this machine did not let it: stdout is full, or stdin cannot be read",
+    HUNG_UP: "the terminal was closed",
     INTERRUPTED: "interrupted by Ctrl-C",
+    NOT_READ: "whoever read stdout had enough, as `head` does",
+    TERMINATED: "ended by SIGTERM",
 }
 
 

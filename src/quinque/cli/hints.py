@@ -56,12 +56,12 @@ class Hints:
             queues = {name for name in self._queues() if name.startswith(begun)}
         return sorted(names | words) + sorted(queues)
 
-    def overview(self) -> list[str]:
-        """All commands, a line for each group."""
+    def groups(self) -> dict[str, list[str]]:
+        """All commands, by their groups."""
         groups: dict[str, list[str]] = {}
-        for hint in self.by_name.values():
-            groups.setdefault(hint.group, []).append(hint.name)
-        return [f"{group}: {' '.join(sorted(names))}" for group, names in groups.items()]
+        for name in sorted(self.by_name):
+            groups.setdefault(self.by_name[name].group, []).append(name)
+        return groups
 
 
 def _hints(docs: Sequence[Any]) -> Iterator[Hint]:

@@ -20,6 +20,7 @@ from quinque.model.states import State
 
 class JobVerbs(Verbs):
     family = JOBS
+    has_dead = True
     adding = frozenset({"delay", "ttl", "retry", "max_deliveries", "key"})
 
     def __init__(self, broker: Broker, queue: bytes) -> None:
@@ -30,7 +31,7 @@ class JobVerbs(Verbs):
         if "key" not in how:
             return self._jobs.add_many(bodies, **how)
         if len(bodies) != 1:
-            self.refuse("has a key for one message at a time")
+            self.refuse("--unique for several messages", "add one at a time")
         return [self._jobs.add(bodies[0], **how)]
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:

@@ -56,6 +56,8 @@ class Line:
         self._addresses = told.addresses
         self._username = told.username if username is None else username
         self._password = told.password if password is None else password
+        if told.scheme != "rediss" and (ca or certificate or key):
+            raise BadSetting("ca, certificate and key are for rediss://")
         self._tls = _tls(ca, certificate, key) if told.scheme == "rediss" else None
         self._sock: socket.socket | None = None
         self._replies: BinaryIO | None = None
@@ -173,6 +175,9 @@ def _read(replies: BinaryIO) -> Any:
             return rest == b"t"
         case b"_":
             return None
+        case b"!":
+            text = _read_bytes(replies, int(rest), is_verbatim=False)
+            return Refusal(text.decode("utf-8", "backslashreplace"))
         case b"$" | b"=":
             return None if rest == b"-1" else _read_bytes(replies, int(rest), kind == b"=")
         case b"*" | b"~" | b">":
@@ -200,7 +205,6 @@ def _tls(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLCon
         if certificate:
             context.load_cert_chain(certificate, key)
     except (OSError, ValueError) as error:
-        raise BadSetting(
-            "ca, certificate and key are not the files (PEM) that TLS needs"
-        ) from error
+        named = ", ".join(filter(None, (ca, certificate, key)))
+        raise BadSetting(f"{named}: these are not the files (PEM) that TLS needs") from error
     return context

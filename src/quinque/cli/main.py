@@ -1,35 +1,56 @@
 """The command `quinque`: what it is asked, and with which code it ends.
 
 Called by   the shell (`quinque`, `python -m quinque`).
-Calls       cli/options.py to read the settings; cli/serve.py, cli/check.py, cli/copy.py,
-            cli/clean.py, cli/pipeline.py and cli/spark.py do the work; cli/queue.py, message.py,
-            dead.py, top.py, bench.py and prompt.py ask a broker. What is slow to import is imported
-            when asked for, so that help and errors are there at once.
+Calls       cli/check.py, cli/copy.py, cli/clean.py and cli/spark.py, which do the work; all other
+            commands are in modules of their own. What is slow to import is imported when asked for,
+            so that help and errors are there at once.
 
     0  done          1  it was tried and failed          2  it was asked wrongly
 
 Who asks a broker ends with a code of cli/exit_codes.py.
 
-Not here: the settings (server/config.py).
+Not here: the settings of a broker (cli/serve_command.py).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, cast
 
 import click
+from click.shell_completion import CompletionItem
 
-from quinque.cli.options import config_of, setting_options, span_s
-from quinque.errors import BadSetting, QuinqueError
-from quinque.server.config_text import example, listing
+from quinque.cli.failures import code_of_work
+from quinque.cli.spans import span_s
+from quinque.errors import BadSetting
 from quinque.version import __version__
 
-FAILED, ASKED_WRONGLY = 1, 2
-
-# Commands by name, and the modules that have them, under the same name.
+# What the help shows, in its order.
+_SECTIONS: Final = {
+    "A broker and its data": {
+        "serve": "Run a broker, until SIGTERM or SIGINT.",
+        "check": "Verify a data folder, and repair it.",
+        "copy": "Copy a store into another, and compare them.",
+    },
+    "Queues of a broker that runs": {
+        "queue": "List queues, look at one, pause it, flush it.",
+        "message": "Add, take, ack, show, delete messages.",
+        "dead": "List dead messages, redrive them, drop them.",
+        "top": "Watch all queues.",
+        "bench": "See how fast it is.",
+        "cli": "Send any command, or type them at a prompt.",
+    },
+    "Programs": {
+        "work": "Call the handlers of an app with messages.",
+        "pipeline": "Queues into files and back, on Spark.",
+        "spark": "Run pyspark or spark-submit as they need it.",
+        "clean": "Clean queues of Redis Work Queue.",
+        "completion": "Complete all this in bash, zsh or fish.",
+    },
+}
+_WIDTH: Final = 10  # so that the sections are aligned
+# Commands that have modules, in which they are under the same name.
 _ELSEWHERE: Final = {
     "bench": "bench",
     "cli": "prompt",
@@ -38,6 +59,7 @@ _ELSEWHERE: Final = {
     "message": "message",
     "pipeline": "pipeline",
     "queue": "queue",
+    "serve": "serve_command",
     "top": "top",
     "work": "work",
 }
@@ -47,7 +69,7 @@ class Commands(click.Group):
     """A group whose commands are imported when they are asked for: a broker starts without them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+        return [name for section in _SECTIONS.values() for name in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = _ELSEWHERE.get(cmd_name)
@@ -55,54 +77,40 @@ class Commands(click.Group):
             return super().get_command(ctx, cmd_name)
         return cast(click.Command, getattr(import_module(f"quinque.cli.{module}"), cmd_name))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Without importing all of them."""
+        found = [
+            CompletionItem(name, help=what)
+            for section in _SECTIONS.values()
+            for name, what in section.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(_WIDTH), is_for) for name, is_for in commands.items()]
+                )
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="quinque")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """One broker, five reliable-queue systems, spoken over the Redis protocol."""
-    # https://no-color.org: set, to whatever but the empty text, is no colour.
-    if os.environ.get("NO_COLOR"):
-        ctx.color = False
+    """One broker, five reliable-queue systems, spoken over the Redis protocol.
 
+    \b
+    quinque serve                          a broker, its data in ./quinque-data
+    quinque message add emails hello       in another terminal
+    quinque queue ls
 
-@main.command()
-@setting_options
-@click.option("--example", "shows_example", is_flag=True, help="Print a config file and exit.")
-@click.option("--check-config", "only_checks", is_flag=True, help="Check the settings and exit.")
-@click.option("--print-config", "only_prints", is_flag=True, help="Print the settings and exit.")
-@click.pass_context
-def serve(
-    ctx: click.Context,
-    /,
-    shows_example: bool,
-    only_checks: bool,
-    only_prints: bool,
-    **options: Any,
-) -> None:
-    """Run a broker in the foreground, until SIGTERM or SIGINT.
-
-    The command line wins over the environment, which wins over the config file. Sizes are
-    bytes, or a number with kb, mb, gb or tb. Times are in the setting's own unit, or a number
-    with us, ms, s, m, h or d.
+    QUINQUE_URL, or --url, says which broker; without them it is redis://127.0.0.1:4777.
     """
-    if shows_example:
-        click.echo(example(), nl=False)
-        return
-
-    def run_broker() -> int:
-        config = config_of(options, os.environ)
-        if only_prints:
-            click.echo(listing(config), nl=False)
-        elif only_checks:
-            click.echo("the settings are good")
-        else:
-            from quinque.cli.serve import run
-
-            return run(config)
-        return 0
-
-    ctx.exit(_code_of(run_broker))
+    # https://no-color.org: set, to whatever but the empty text, is no colour.
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False
 
 
 @main.command()
@@ -118,7 +126,7 @@ def check(ctx: click.Context, folder: str, repair: bool, as_json: bool) -> None:
 
         return run(folder, repair, as_json)
 
-    ctx.exit(_code_of(run_check))
+    ctx.exit(code_of_work(run_check))
 
 
 @main.command()
@@ -140,7 +148,7 @@ def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool
 
         return run(source, target, is_live=live, as_json=as_json)
 
-    ctx.exit(_code_of(run_copy))
+    ctx.exit(code_of_work(run_copy))
 
 
 @main.command()
@@ -187,7 +195,7 @@ def clean(ctx: click.Context, /, prefixes: tuple[str, ...], file: str | None, **
             ) from exc
         return run(Asked(read_prefixes(prefixes, file), **asked))
 
-    ctx.exit(_code_of(run_clean))
+    ctx.exit(code_of_work(run_clean))
 
 
 @main.command(context_settings={"ignore_unknown_options": True})
@@ -207,14 +215,4 @@ def spark(ctx: click.Context, words: tuple[str, ...]) -> None:
 
         return run(list(words))
 
-    ctx.exit(_code_of(run_spark))
-
-
-def _code_of(work: Callable[[], int]) -> int:
-    """The exit code of the work; what it raises on purpose goes to stderr, a line each."""
-    try:
-        return work()
-    except QuinqueError as exc:
-        for line in str(exc).splitlines():
-            click.secho(f"quinque: {line}", fg="red", err=True)
-        return ASKED_WRONGLY if isinstance(exc, BadSetting) else FAILED
+    ctx.exit(code_of_work(run_spark))

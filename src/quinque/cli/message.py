@@ -11,8 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import reduce
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -26,14 +25,17 @@ from quinque.cli.asking import (
 )
 from quinque.cli.bars import telling
 from quinque.cli.exit_codes import DONE, NOTHING
-from quinque.cli.options import span_s
-from quinque.cli.shown import Output, many
+from quinque.cli.shown import Output, is_terminal, many, text_of
+from quinque.cli.spans import span_s
+from quinque.errors import BadSetting, QuinqueError
 from quinque.model.families import BY_NAME, JOBS
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from quinque.client.sync.broker import Broker
 
-_AT_ONCE: Final = 1_000  # lines that are added together
+_READ_BYTES: Final = 1 << 16  # of lines that are added together
 _COLUMNS: Final = {"id": "id", "body": "body"}
 _PEEKED: Final = {
     "id": "id",
@@ -62,9 +64,9 @@ _ADDING: Final = (
     click.option("--pri", type=int, default=None, help="Its priority (tubes)."),
     click.option("--lane", default=None, help="Its lane (tubes)."),
 )  # fmt: skip
-_TAKING: Final = (
+_TAKER: Final = (
     click.option("--group", default=None, help="The consumer group (events)."),
-    _span("lease", "How long it is leased (events, items).  [default: 30s]"),
+    click.option("--session", default=None, help="The session that takes and acks (tubes)."),
 )
 
 
@@ -85,7 +87,7 @@ def message() -> None:
 @asks
 def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_lines: bool,
         family: str | None, **options: Any) -> int:  # fmt: skip
-    """Add messages to QUEUE: a message of each BODY, or of what comes on stdin.
+    """Add messages to QUEUE: a message of each BODY, or from stdin.
 
     \b
     quinque message add emails hello
@@ -99,32 +101,44 @@ def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_
     options["key"], options["id"] = options.pop("message_key"), options.pop("message_id")
     how = given(verbs, verbs.adding, options)
     ids: list[str] = []
-    with telling("added", len(bodies) or None) as tell:
-        for some in _batches(bodies, has_lines):
-            ids += verbs.add(some, how)
-            tell(len(some))
+    count = 0
+    try:
+        with telling("added", len(bodies) or None) as tell:
+            for some in _batches(bodies, has_lines):
+                added = verbs.add(some, how)
+                count += len(added)
+                tell(len(some))
+                if out.as_json or not has_lines:
+                    ids += added
+    except QuinqueError:
+        if count:
+            click.echo(f"quinque: {many(count, 'message')} added before that:", err=True)
+        raise
     if out.as_json:
         out.rows([{"id": id} for id in ids], {})
     elif has_lines:
-        out.done(f"added {many(len(ids), 'message')} to {name}", {})
+        out.done(f"added {many(count, 'message')} to {name}", {})
     else:
         for id in ids:
-            click.echo(id)
+            click.echo(text_of(id))
     return DONE if ids or has_lines else NOTHING
 
 
 @message.command()
 @queue_argument()
-@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True,
+              help="At most so many.")  # fmt: skip
 @_span("wait", "How long to wait for the first.")
+@_span("lease", "How long it is leased (events, items).  [default: 30s]")
 @click.option("--ack", "is_acked", is_flag=True, help="They are done as soon as they are taken.")
-@_with(_TAKING)
+@_with(_TAKER)
 @asks
 def take(broker: Broker, out: Output, /, name: str, count: int, wait: float | None,
          is_acked: bool, **options: Any) -> int:  # fmt: skip
     """Take messages from QUEUE. Each is leased until it is acked, as its family says.
 
     \b
+    quinque message take emails --ack
     quinque message take emails --count 10
     quinque message take clicks --group billing --wait 30s --json
     """
@@ -135,20 +149,22 @@ def take(broker: Broker, out: Output, /, name: str, count: int, wait: float | No
     taken = verbs.take(count, wait or 0.0, is_acked, how)
     if taken or out.as_json:
         out.rows([each.fields() for each in taken], _COLUMNS)
+    else:
+        out.nothing(f"there is nothing to take from {name}")
     return DONE if taken else NOTHING
 
 
 @message.command()
 @queue_argument()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--group", default=None, help="The consumer group (events).")
+@_with(_TAKER)
 @asks
-def ack(broker: Broker, out: Output, name: str, ids: tuple[str, ...], group: str | None) -> int:
+def ack(broker: Broker, out: Output, /, name: str, ids: tuple[str, ...], **options: Any) -> int:
     """Messages of QUEUE that were taken are done."""
     from quinque.cli.verbs_of import given, verbs_of
 
     verbs = verbs_of(broker, as_bytes(name))
-    acked = verbs.ack(ids, given(verbs, verbs.taking, {"group": group}))
+    acked = verbs.ack(ids, given(verbs, verbs.taking, options))
     out.done(f"acked {many(acked, 'message')}", {"acked": acked})
     return DONE if acked else NOTHING
 
@@ -175,7 +191,7 @@ def delete(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
 @click.argument("id", metavar="ID")
 @asks
 def show(broker: Broker, out: Output, name: str, id: str) -> int:
-    """Show all that is known of one message of QUEUE. Nothing changes."""
+    """Show one message of QUEUE, and all that is known of it. Nothing changes."""
     from quinque.cli.verbs_of import verbs_of
 
     found = verbs_of(broker, as_bytes(name)).show(id)
@@ -187,29 +203,48 @@ def show(broker: Broker, out: Output, name: str, id: str) -> int:
 
 @message.command()
 @queue_argument()
-@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True,
+              help="At most so many.")  # fmt: skip
 @click.option("--state", type=click.Choice(("ready", "delayed", "leased", "dead")),
-              default="ready", show_default=True)  # fmt: skip
+              default="ready", show_default=True, help="Only those.")  # fmt: skip
 @asks
 def peek(broker: Broker, out: Output, name: str, count: int, state: str) -> int:
-    """Show the first messages of QUEUE that are in a state. Nothing changes."""
+    """Show the first messages of QUEUE. Nothing changes."""
     from quinque.cli.verbs import STATES
     from quinque.cli.verbs_of import verbs_of
 
     found = verbs_of(broker, as_bytes(name)).peek(STATES[state], count)
     if found or out.as_json:
         out.rows([each.fields() for each in found], _PEEKED)
+    else:
+        out.nothing(f"{name} has no messages that are {state}")
     return DONE if found else NOTHING
 
 
 def _batches(bodies: tuple[str, ...], has_lines: bool) -> Iterator[list[bytes]]:
     """The bodies that were typed; or what is on stdin, as a whole or line by line."""
+    if bodies and has_lines:
+        raise BadSetting("--lines are those of stdin: say them, or a BODY")
     if bodies:
         yield [as_bytes(body) for body in bodies]
         return
+    if sys.stdin is None:
+        raise BadSetting("there is neither a body nor a stdin")
+    if is_terminal(sys.stdin):
+        what = "A message on each line" if has_lines else "The message"
+        click.echo(f"{what}, then Ctrl-D:", err=True)
     if not has_lines:
         yield [sys.stdin.buffer.read()]
         return
-    lines = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
-    while some := list(islice(lines, _AT_ONCE)):
-        yield some
+    stdin = cast("BufferedReader", sys.stdin.buffer)
+    begun: list[bytes] = []
+    # What there is, and not a number of lines: who writes one now and then wants it added then.
+    while data := stdin.read1(_READ_BYTES):
+        *whole, last = data.split(b"\n")
+        if whole:
+            whole[0] = b"".join([*begun, whole[0]])
+            begun.clear()
+            yield [line.removesuffix(b"\r") for line in whole]
+        begun.append(last)
+    if any(begun):
+        yield [b"".join(begun).removesuffix(b"\r")]

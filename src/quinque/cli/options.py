@@ -1,13 +1,13 @@
 """The flags of `quinque serve`, made from the table of settings.
 
-Called by   cli/main.py.
+Called by   cli/serve_command.py.
 Calls       server/config.py for the table, server/config_sources.py and server/users.py to read
             what the flags, the environment and the files say.
 
 click sees every value as text. What a value may be is checked in one place for flags,
 environment and file alike, so that one start reports everything that is wrong.
 
-Not here: what the commands do (cli/main.py).
+Not here: what the command does (cli/serve_command.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import click
 from quinque.errors import BadSetting
 from quinque.server.config import SETTINGS, Config, Setting
 from quinque.server.config_sources import read
-from quinque.server.setting_kinds import Flag, Seconds, size_text
+from quinque.server.setting_kinds import Flag, size_text
 from quinque.server.users import Users
 
 
@@ -81,11 +81,3 @@ def _given(options: Mapping[str, Any]) -> dict[str, str | list[str]]:
         else:
             given[name] = value if isinstance(value, str) else list(value)
     return given
-
-
-def span_s(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """A time as settings have it, in seconds. Raises BadParameter."""
-    try:
-        return None if text is None else Seconds().value(text)
-    except BadSetting as exc:
-        raise click.BadParameter(str(exc)) from exc

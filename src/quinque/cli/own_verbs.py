@@ -8,20 +8,22 @@ Not here: what a verb means (verbs.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from quinque.cli.verbs import Shown, Tell, Verbs
 from quinque.client.sync.broker import Broker
 from quinque.client.sync.items import Items
 from quinque.client.sync.reliable import Reliable
-from quinque.errors import NotDone, QuinqueError, StoreUnavailable
+from quinque.errors import BadRequest, BadSetting, QuinqueError
 from quinque.model.families import ITEMS, RELIABLE
 from quinque.model.states import State
 
 _LEASE_S: Final = 30.0
 _AT_ONCE: Final = 1_000  # items that are removed together
+
+Found = TypeVar("Found")
 
 
 class ReliableVerbs(Verbs):
@@ -67,7 +69,7 @@ class ItemVerbs(Verbs):
             self._items.add_many(items)
             return list(items)
         if len(bodies) != 1:
-            self.refuse("has an id for one message at a time")
+            self.refuse("--id for several messages", "add one at a time")
         return [how["id"]] if self._items.add(how["id"], bodies[0]) else []
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
@@ -83,14 +85,20 @@ class ItemVerbs(Verbs):
         """In this family, an item that is completed is gone, whoever has it."""
         return self._items.complete(ids)
 
+    def peek(self, state: State, count: int) -> list[Shown]:
+        return self._looked(lambda: super(ItemVerbs, self).peek(state, count), "message peek")
+
+    def show(self, id: str) -> Shown | None:
+        return self._looked(lambda: super(ItemVerbs, self).show(id), "message show")
+
     def flush(self, tell: Tell) -> int:
         """There is no word for it: items are completed, some at a time. On Redis, where nobody can
         look through them, those that somebody has leased are left."""
         try:
-            found = [row.id for row in self.rows([State.READY, State.LEASED])]
-        except (NotDone, StoreUnavailable):
-            raise
-        except QuinqueError:
+            found = self._looked(
+                lambda: [row.id for row in self.rows([State.READY, State.LEASED])], "queue flush"
+            )
+        except BadSetting:
             return self._flush_waiting(tell)
         ids = [id.decode("utf-8", "surrogateescape") for id in found]
         parts = [ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE)]
@@ -101,6 +109,19 @@ class ItemVerbs(Verbs):
         while items := self._items.lease_many(_AT_ONCE, _LEASE_S):
             count += self._completed([item.id for item in items], tell)
         return count
+
+    def _looked(self, look: Callable[[], Found], verb: str) -> Found:
+        """What was found. Raises BadSetting where the broker cannot look: on Redis."""
+        try:
+            return look()
+        except QuinqueError as error:
+            if type(error) not in (QuinqueError, BadRequest):
+                raise
+            name = self.queue.decode("utf-8", "backslashreplace")
+            self.refuse(
+                f"{verb} on a Redis store",
+                f"look into that Redis, LRANGE {name}:queue 0 -1 and GET {name}:item:ID",
+            )
 
     def _completed(self, ids: Sequence[str], tell: Tell) -> int:
         count = self._items.complete(ids)

@@ -22,16 +22,17 @@ import click
 
 from quinque.cli.asking import as_bytes, run
 from quinque.cli.broker_options import URL, broker_options
-from quinque.cli.exit_codes import DONE, REFUSED
+from quinque.cli.exit_codes import DONE, NOTHING, REFUSED
 from quinque.cli.hints import Hint, Hints
 from quinque.cli.line import Line, Refusal
 from quinque.cli.replies import reply_as_json, shown_reply
-from quinque.cli.shown import Output, text_of
+from quinque.cli.shown import Output, is_terminal, text_of
 from quinque.errors import BadSetting, QuinqueError
 from quinque.wire.inline import split_inline
 
 _HISTORY_LINES: Final = 1_000
-_SECRETS: Final = re.compile(r"\b(auth|requirepass|password)\b", re.IGNORECASE)
+_SECRETS: Final = re.compile(r"\b(auth|requirepass|password|setuser)\b", re.IGNORECASE)
+_PLAIN: Final = re.compile(rb"[!-~]+")
 _ENDS: Final = frozenset({"exit", "quit"})
 _ARITY: Final = "wrong number of arguments"
 
@@ -53,6 +54,7 @@ def cli(
 
     \b
     quinque cli QSTAT emails
+    quinque cli help QSTAT
     quinque cli < commands.txt
     """
     out = Output(as_json)
@@ -64,9 +66,9 @@ def _run(out: Output, words: Sequence[str], history: str | None, who: dict[str, 
     try:
         talk = _Talk(line, out)
         if words:
-            return talk.send([as_bytes(word) for word in words])
-        if not sys.stdin.isatty():
-            codes = [talk.type(text) for text in sys.stdin]
+            return talk.say([as_bytes(word) for word in words])
+        if not is_terminal(sys.stdin):
+            codes = [talk.type(text) for text in sys.stdin or ()]
             return max(codes, default=DONE)
         return _prompt(talk, _history_file(history))
     finally:
@@ -95,14 +97,12 @@ class _Talk:
         if words is None:
             self._out.failed("the quotes do not balance", REFUSED)
             return REFUSED
-        if not words:
-            return DONE
-        if words[0].lower() == b"help":
-            self._help([word.decode("utf-8", "replace") for word in words[1:]])
-            return DONE
-        return self.send(words)
+        return self.say(words) if words else DONE
 
-    def send(self, words: Sequence[bytes]) -> int:
+    def say(self, words: Sequence[bytes]) -> int:
+        """These words; the exit code if they were the only ones."""
+        if words[0].lower() == b"help":
+            return self._help([word.decode("utf-8", "replace") for word in words[1:]])
         show: Callable[[Any], str] = reply_as_json if self._out.as_json else shown_reply
         reply = self.line.ask(*words)
         click.echo(show(reply))
@@ -115,25 +115,32 @@ class _Talk:
                 click.echo(show(each))
         return DONE
 
-    def _help(self, words: Sequence[str], *, is_short: bool = False) -> None:
-        if not words:
-            for line in self.hints.overview():
-                click.echo(line)
-            return
+    def _help(self, words: Sequence[str], *, is_short: bool = False) -> int:
+        groups = self.hints.groups()
         hint = self.hints.find(words)
-        if hint is None:
-            click.echo(f"there is no command {text_of(words[0])}", err=True)
-            return
-        click.secho(hint.usage, bold=True)
-        if not is_short:
-            click.echo(hint.summary)
+        if words and hint is None:
+            if not is_short:
+                self._out.failed(f"there is no command {words[0]}", NOTHING)
+            return NOTHING
+        if self._out.as_json:
+            told = {"usage": hint.usage, "summary": hint.summary} if hint else groups
+            self._out.done("", told)
+        elif hint is None:
+            for group, names in groups.items():
+                click.echo(f"{group}: {', '.join(names)}")
+        else:
+            click.secho(hint.usage, bold=True)
+            if not is_short:
+                click.echo(hint.summary)
+        return DONE
 
     def _queues(self) -> list[str]:
         reply = self.line.ask("QUEUES")
         if isinstance(reply, Refusal):
             return []
         names = [told[told.index(b"name") + 1] for told in reply[1]]
-        return [name.decode() for name in names if name.isascii()]
+        # Others would have to be quoted, and some would do something to the terminal.
+        return [name.decode() for name in names if _PLAIN.fullmatch(name)]
 
 
 def _prompt(talk: _Talk, history: Path | None) -> int:
@@ -145,24 +152,36 @@ def _prompt(talk: _Talk, history: Path | None) -> int:
     readline.set_completer(_completer(talk))
     readline.parse_and_bind("tab: complete")
     talk.line.ask("PING")  # whoever is not there is said to be so at once
-    while True:
-        try:
-            typed = input(f"{talk.line.at}> ")
-            if typed.strip().lower() in _ENDS:
-                break
-            talk.type(typed)
-        except EOFError:
-            click.echo()
-            break
-        except KeyboardInterrupt:
-            click.echo()
-            continue
-        except QuinqueError as error:
-            click.secho(f"quinque: {text_of(str(error))}", fg="red", err=True)
-        finally:
-            _forget_secrets()
-    _write_history(history)
+    try:
+        while (typed := _typed(talk)) is not None:
+            _answer(talk, typed)
+    finally:
+        _write_history(history)
     return DONE
+
+
+def _typed(talk: _Talk) -> str | None:
+    """The next line, None when there will be no other; nothing of one that was broken off."""
+    try:
+        typed = input(f"{talk.line.at}> ")
+    except EOFError:
+        click.echo()
+        return None
+    except KeyboardInterrupt:
+        click.echo()
+        return ""
+    return None if typed.strip().lower() in _ENDS else typed
+
+
+def _answer(talk: _Talk, typed: str) -> None:
+    try:
+        talk.type(typed)
+    except KeyboardInterrupt:
+        click.echo()
+    except QuinqueError as error:
+        click.secho(f"quinque: {text_of(str(error))}", fg="red", err=True)
+    finally:
+        _forget_secrets()
 
 
 def _completer(talk: _Talk) -> Callable[[str, int], str | None]:

@@ -51,10 +51,14 @@ def queue() -> None:
 @queue.command("ls")
 @click.argument("pattern", default="*")
 @click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None, help="Only of this one.")
-@click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True)
+@click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True,
+              help="By name, or the largest first.")  # fmt: skip
 @asks
 def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, sort: str) -> int:
-    """List the queues whose names match PATTERN (all), with how much is in each.
+    """List the queues that match PATTERN, and how much is in each.
+
+    Without a PATTERN, it is all of them. In a PATTERN, * is any text, ? one character, [ab] one of
+    these.
 
     \b
     quinque queue ls
@@ -70,6 +74,8 @@ def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, s
     rows = [fields_of(each) for each in sorted_by(sort, found)]
     if rows or out.as_json:
         out.rows(rows, COLUMNS)
+    else:
+        out.nothing("there is no such queue" if counts.queues else "there are no queues yet")
     if counts.left_out:
         click.echo(f"quinque: {counts.left_out:,} queues with less in them are left out", err=True)
     return DONE if rows else NOTHING
@@ -96,7 +102,10 @@ def info(broker: Broker, out: Output, name: str) -> int:
 @click.option("--out", "is_out", is_flag=True, help="Hand out no messages.")
 @asks
 def pause(broker: Broker, out: Output, name: str, is_in: bool, is_out: bool) -> int:
-    """Pause QUEUE: it takes no messages and hands out none, or only one of the two."""
+    """Pause QUEUE (jobs): it takes no messages, or hands out none.
+
+    Without --in and --out it is both.
+    """
     from quinque.cli.verbs_of import verbs_of
 
     both = is_in == is_out
@@ -111,7 +120,7 @@ def pause(broker: Broker, out: Output, name: str, is_in: bool, is_out: bool) -> 
 @queue_argument()
 @asks
 def resume(broker: Broker, out: Output, name: str) -> int:
-    """Resume QUEUE, which was paused."""
+    """Resume QUEUE (jobs), which was paused."""
     from quinque.cli.verbs_of import verbs_of
 
     verbs_of(broker, as_bytes(name)).pause(is_in=False, is_out=False)
@@ -135,7 +144,7 @@ def flush(broker: Broker, out: Output, name: str, is_sure: bool) -> int:
     left = sum(found.kept for found in read_counts(broker, verbs.queue).queues)
     out.done(
         f"removed {many(removed, 'message')} of {name}"
-        + (f"; {left:,} are left, which others have or have added" if left else ""),
+        + (f", {many(left, 'message')} left that others have or have added" if left else ""),
         {"name": name, "removed": removed, "left": left},
     )
     return DONE

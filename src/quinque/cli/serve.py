@@ -30,7 +30,7 @@ from quinque.cli.http_port import HttpPort
 from quinque.cli.logs import start_logging
 from quinque.cli.notify import Notifier
 from quinque.drivers import Drivers
-from quinque.errors import BadDriver, BadSetting
+from quinque.errors import BadDriver, BadSetting, QuinqueError
 from quinque.model.work_ops import Announce
 from quinque.server.broker import Broker
 from quinque.server.commands.subcommands import with_subcommands
@@ -46,20 +46,28 @@ from quinque.version import __version__
 
 log = logging.getLogger("quinque")
 
+_FAILED, _ASKED_WRONGLY, _MAY_START_LATER = 1, 2, 4  # exit codes: docs/operating.md
+
 _FILES_OF_OUR_OWN = 32  # listeners, segments, the event loop
 _FILES_OF_HTTP = 72  # as many connections as console/port.py lets in, and its listeners
 
 
 def run(config: Config) -> int:
-    """Serve until told to stop; the exit code. Raises QuinqueError when it cannot start."""
+    """Serve until told to stop; the exit code. Why it cannot start is in the log."""
     start_logging(config)
-    users = Users.from_config(config)
-    unknown = users.unknown_commands({row.name for row in with_subcommands(all_commands())})
-    if unknown:
-        raise BadSetting("\n".join(unknown))
     try:
+        users = Users.from_config(config)
+        unknown = users.unknown_commands({row.name for row in with_subcommands(all_commands())})
+        if unknown:
+            raise BadSetting("\n".join(unknown))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_serve(config, users))
+    except QuinqueError as exc:
+        for line in str(exc).splitlines():
+            log.error("%s", line)
+        if isinstance(exc, BadSetting):
+            return _ASKED_WRONGLY
+        return _MAY_START_LATER if exc.retry else _FAILED
     finally:
         log.info("stopped")
 
@@ -81,12 +89,8 @@ async def close_store(store: Store) -> None:
 
 
 async def _open_redis(config: Config) -> Store:
-    try:
-        from quinque.stores.redis.served import ServedRedisStore
-    except ModuleNotFoundError as missing:
-        raise BadSetting(
-            f"store: the package {missing.name} is missing: pip install 'quinque[redis]'"
-        ) from missing
+    from quinque.stores.redis.served import ServedRedisStore
+
     # The broker's id is kept under this name. No two brokers of a machine listen on one address;
     # but the same port of it may be any.
     first = [*config.listen, *config.tls_listen][0]

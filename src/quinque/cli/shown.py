@@ -6,7 +6,8 @@ Calls       nothing.
 With --json, a command prints one JSON document and nothing else: an array if it lists something,
 else an object. Bodies and names that are not UTF-8 are told in base64, under a name that says so.
 
-Whatever people see is text of others: it has no control characters, which a terminal would obey.
+Whatever people see is text of others: it has no control characters, which a terminal would obey,
+and none that turn the order of the others around.
 
 Not here: what is found (cli/verbs.py).
 """
@@ -18,7 +19,8 @@ import shutil
 import sys
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import IO, Any, Final
+from unicodedata import combining, east_asian_width
 
 import click
 
@@ -26,9 +28,16 @@ Row = Mapping[str, Any]
 
 _NUMBERS: Final = (int, float, type(None))
 _NOTHING: Final = "–"  # where nothing is known
+_TURNING: Final = (0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS: Final = {
-    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (9, 10, 13)
-} | {9: "\\t", 10: "\\n", 13: "\\r"}
+    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
+    **{code: f"\\u{code:04x}" for code in _TURNING},
+    # As which Python has bytes that are not UTF-8, in words that were typed.
+    **{code: f"\\x{code - 0xDC00:02x}" for code in range(0xDC80, 0xDD00)},
+    9: "\\t",
+    10: "\\n",
+    13: "\\r",
+}
 _LEAST_CUT: Final = 20  # characters that are left of a cell when a row is too long
 
 
@@ -69,30 +78,38 @@ class Output:
 
     def done(self, sentence: str, fields: Row) -> None:
         """What was done, as a sentence or as an object."""
-        click.echo(json.dumps(_plain(fields)) if self.as_json else sentence)
+        click.echo(json.dumps(_plain(fields)) if self.as_json else text_of(sentence))
+
+    def nothing(self, sentence: str) -> None:
+        """There was nothing to list, which programs see from the exit code."""
+        if not self.as_json and is_terminal(sys.stderr):
+            click.echo(f"quinque: {text_of(sentence)}", err=True)
 
     def failed(self, why: str, code: int) -> None:
         """Why it was not done. People read it on stderr; with --json it is an object too."""
+        lines = why.splitlines()
         if self.as_json:
-            click.echo(json.dumps({"error": why, "exit_code": code}))
-        for line in why.splitlines():
+            click.echo(json.dumps({"error": "\n".join(map(text_of, lines)), "exit_code": code}))
+        for line in lines:
             click.secho(f"quinque: {text_of(line)}", fg="red", err=True)
 
 
 def table(head: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
     """Lines of columns; at a terminal, the last column is cut where the line would not fit."""
     rows = [list(head), *(list(row) for row in cells)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
-    if sys.stdout.isatty():
+    widths = [max(width_of(row[at]) for row in rows) for at in range(len(head))]
+    if is_terminal(sys.stdout):
         others = sum(widths[:-1]) + 2 * (len(widths) - 1)
         most = max(_LEAST_CUT, shutil.get_terminal_size().columns - others)
         widths[-1] = min(widths[-1], most)
         for row in rows:
-            row[-1] = row[-1] if len(row[-1]) <= most else row[-1][: most - 1] + "…"
+            row[-1] = cut(row[-1], most)
     lines = []
     for at, row in enumerate(rows):
         line = "  ".join(
-            cell.rjust(width) if is_right else cell.ljust(width)
+            " " * (width - width_of(cell)) + cell
+            if is_right
+            else cell + " " * (width - width_of(cell))
             for cell, width, is_right in zip(row, widths, right, strict=True)
         ).rstrip()
         lines.append(click.style(line, bold=True) if at == 0 else line)
@@ -104,6 +121,31 @@ def text_of(value: bytes | str) -> str:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
     return value.translate(_CONTROLS)
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Whether a person is at the other end; one that was closed before we began is None."""
+    return stream is not None and stream.isatty()
+
+
+def width_of(text: str) -> int:
+    """How many columns of a terminal it takes."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def cut(text: str, most: int) -> str:
+    """So much of it as goes into so many columns of a terminal."""
+    if width_of(text) <= most:
+        return text
+    kept, room = "", most - 1
+    for character in text:
+        room -= _columns(character)
+        if room < 0:
+            break
+        kept += character
+    return f"{kept}…"
 
 
 def span_text(span_s: float) -> str:
@@ -122,6 +164,12 @@ def span_text(span_s: float) -> str:
 def many(number: int, word: str) -> str:
     """Such as 1 message, 2,000 messages."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _columns(character: str) -> int:
+    if combining(character):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def _head(name: str) -> str:
@@ -148,13 +196,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         plain: dict[str, Any] = {}
         for name, each in value.items():
-            if isinstance(each, bytes):
-                try:
-                    plain[name] = each.decode()
-                except UnicodeDecodeError:
-                    plain[f"{name}_base64"] = b64encode(each).decode()
-            else:
+            if not isinstance(each, bytes | str):
                 plain[name] = _plain(each)
+                continue
+            # A text that was typed has the bytes that are not UTF-8 in it, one by one.
+            data = each if isinstance(each, bytes) else each.encode("utf-8", "surrogateescape")
+            try:
+                plain[name] = data.decode()
+            except UnicodeDecodeError:
+                plain[f"{name}_base64"] = b64encode(data).decode()
         return plain
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]

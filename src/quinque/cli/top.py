@@ -15,24 +15,26 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from quinque.cli.asking import asks
-from quinque.cli.exit_codes import DONE, NOT_REACHED
-from quinque.cli.options import span_s
+from quinque.cli.exit_codes import DONE
 from quinque.cli.queue import COLUMNS, SORTS, fields_of, sorted_by
 from quinque.cli.queue_counts import Counts, QueueCounts, read_counts
-from quinque.cli.shown import Output, span_text, text_of
+from quinque.cli.shown import Output, cut, is_terminal, many, span_text, text_of, width_of
+from quinque.cli.spans import span_s
 from quinque.errors import NotDone, StoreUnavailable
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import ConsoleDimensions, RenderableType
 
     from quinque.client.sync.broker import Broker
 
@@ -40,6 +42,20 @@ _RATES: Final = {"in_rate": "added", "out_rate": "delivered", "done_rate": "acke
 _COLUMNS: Final = COLUMNS | {"in_rate": "in/s", "out_rate": "out/s", "done_rate": "done/s"}
 _SUMMED: Final = ("ready", "leased", "delayed", "dead")
 _OTHER_LINES: Final = 5  # of the screen, which are not queues
+_BLINK_S: Final = 0.05  # how late a key or an answer may be noticed
+_SILENT_S: Final = 3.0  # a broker that takes longer is said to
+_LEAST_NAME: Final = 16  # columns of a terminal
+# What goes, one after the other, where a terminal is too narrow for all.
+_SPARED: Final = (
+    "delayed",
+    "family",
+    "out_rate",
+    "in_rate",
+    "oldest_s",
+    "dead",
+    "done_rate",
+    "leased",
+)
 
 
 @dataclass(frozen=True)
@@ -92,17 +108,21 @@ class Watch:
 
 
 @click.command()
-@click.option("--every", callback=span_s, default="2s", show_default=True, metavar="TIME")
-@click.option("--sort", type=click.Choice(SORTS), default="ready", show_default=True)
+@click.option("--every", callback=span_s, default="2s", show_default=True, metavar="TIME",
+              help="How often to look.")  # fmt: skip
+@click.option("--sort", type=click.Choice(SORTS), default="ready", show_default=True,
+              help="By name, or the largest first.")  # fmt: skip
 @click.option("--once", "is_once", is_flag=True, help="Look for --every, print, and end.")
 @asks
 def top(broker: Broker, out: Output, every: float, sort: str, is_once: bool) -> int:
     """Watch all queues: how much is in them, the age of the oldest, leases, dead, rates.
 
     At a terminal, q ends it and s sorts by the next column. With --json, a line for each look.
+    Where neither is so, it is as with --once.
     """
     watch = Watch(lambda: read_counts(broker))
-    if is_once or not (out.as_json or sys.stdout.isatty()):
+    can_draw = is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
+    if is_once or not (out.as_json or can_draw):
         watch.look(sort)
         time.sleep(every)
         look = watch.look(sort)
@@ -126,25 +146,49 @@ def _show(watch: Watch, of: str, every: float, sort: str) -> int:
     from rich.live import Live
 
     look: Look | None = None
+    answer: SimpleQueue[Look | BaseException] | None = None
+    next_s = time.monotonic()
     with (
         _keys() as key_within,
         Live(console=Console(), screen=True, auto_refresh=False) as live,
     ):
         while True:
-            try:
-                look, trouble = watch.look(sort), ""
-            except (NotDone, StoreUnavailable) as error:
-                if look is None:
-                    live.stop()
-                    click.secho(f"quinque: {error}", fg="red", err=True)
-                    return NOT_REACHED
-                trouble = str(error)
-            live.update(_drawn(look, of, sort, trouble, live.console.height), refresh=True)
-            match key_within(every):
+            now_s = time.monotonic()
+            trouble = None
+            if answer is None and now_s >= next_s:
+                answer, asked_s, next_s = _asked(watch, sort), now_s, now_s + every
+            elif answer is not None and not answer.empty():
+                seen, answer = answer.get(), None
+                trouble = "" if isinstance(seen, Look) else text_of(str(seen))
+                if isinstance(seen, Look):
+                    look = seen
+                elif look is None or not isinstance(seen, NotDone | StoreUnavailable):
+                    raise seen
+            elif answer is not None and now_s - asked_s > _SILENT_S:
+                trouble = f"no answer for {now_s - asked_s:.0f} s"
+            if look is not None and trouble is not None:
+                live.update(_drawn(look, of, sort, trouble, live.console.size), refresh=True)
+            match key_within(_BLINK_S if answer is not None else next_s - time.monotonic()):
                 case "q":
                     return DONE
                 case "s":
                     sort = SORTS[(SORTS.index(sort) + 1) % len(SORTS)]
+                    next_s = now_s
+
+
+def _asked(watch: Watch, sort: str) -> SimpleQueue[Look | BaseException]:
+    """Where a look will be, or why there is none. Keys are heard meanwhile, however long a broker
+    takes."""
+    answer: SimpleQueue[Look | BaseException] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answer.put(watch.look(sort))
+        except BaseException as error:  # raised where it is seen
+            answer.put(error)
+
+    Thread(target=ask, name="look", daemon=True).start()
+    return answer
 
 
 def _shown_url() -> str:
@@ -154,46 +198,72 @@ def _shown_url() -> str:
     return parse_broker_url(click.get_current_context().params["url"]).shown
 
 
-def _drawn(look: Look, of: str, sort: str, trouble: str, height: int) -> RenderableType:
+def _drawn(look: Look, of: str, sort: str, trouble: str, size: ConsoleDimensions) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     sums = ", ".join(f"{number:,} {name}" for name, number in look.sums().items())
-    title = Text(f"{of}  {look.at:%H:%M:%S}  {len(look.rows):,} queues: {sums}", style="bold")
+    title = f"{of}  {look.at:%H:%M:%S}  {many(len(look.rows), 'queue')}: {sums}"
+    shown = look.rows[: max(1, size.height - _OTHER_LINES)]
+    cells = {
+        name: [head, *(_cell(name, row[name]) for row in shown)] for name, head in _COLUMNS.items()
+    }
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, head in _COLUMNS.items():
-        style = "bold underline" if head == sort or name == sort else ""
+    widths = fitted(cells, size.width, "oldest_s" if sort == "oldest" else sort)
+    for name, width in widths.items():
+        head, *_ = cells[name]
+        style = "underline" if sort in (head, name) else ""
         is_text = name in ("name", "family")
-        table.add_column(
-            Text(head, style=style), justify="left" if is_text else "right", no_wrap=True
-        )
-    shown = look.rows[: max(1, height - _OTHER_LINES)]
-    for row in shown:
-        table.add_row(*(_cell(name, row[name]) for name in _COLUMNS))
+        table.add_column(Text(head, style), justify="left" if is_text else "right", width=width)
+    for at, row in enumerate(shown, 1):
+        table.add_row(
+            *(Text(cut(cells[name][at], width), _style(name, row[name]))
+              for name, width in widths.items())
+        )  # fmt: skip
     hidden = len(look.rows) - len(shown) + look.left_out
-    below = f"{hidden:,} more queues; " if hidden else ""
-    last = Text(trouble, style="red") if trouble else Text(f"{below}q ends, s sorts", style="dim")
-    return Group(title, "", table, "", last)
+    below = f"{many(hidden, 'more queue')}; " if hidden else ""
+    last = Text(trouble, "red") if trouble else Text(f"{below}q ends, s sorts", "dim")
+    lines = Text(title, "bold"), last
+    for line in lines:
+        line.truncate(size.width, overflow="ellipsis")
+    return Group(lines[0], "", table, "", lines[1])
 
 
-def _cell(name: str, value: Any) -> Any:
-    from rich.text import Text
+def fitted(cells: Mapping[str, Sequence[str]], width: int, sort: str) -> dict[str, int]:
+    """The columns for which there is room, and their widths. A name may be cut, a number never:
+    rather there are fewer columns. The one that is sorted by stays."""
+    widths = {name: max(map(width_of, column)) for name, column in cells.items()}
+    wanted = min(widths["name"], _LEAST_NAME)
+    spared = [name for name in _SPARED if name != sort]
+    while (room := width - sum(own + 2 for own in widths.values()) + widths["name"] + 2) < wanted:
+        if not spared:
+            break
+        widths.pop(spared.pop(0), None)
+    widths["name"] = max(1, min(widths["name"], room))
+    return widths
 
+
+def _cell(name: str, value: Any) -> str:
     if value is None:
-        return Text("–", style="dim")
+        return "–"
     if isinstance(value, bytes | str):
-        return Text(text_of(value))
+        return text_of(value)
     if name == "oldest_s":
-        return Text(span_text(value))
-    text = f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
-    return Text(text, style="red" if name == "dead" and value else "" if value else "dim")
+        return span_text(value)
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _style(name: str, value: Any) -> str:
+    if name == "dead" and value:
+        return "red"
+    return "" if value or isinstance(value, bytes) else "dim"
 
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
     """What tells of a key within so many seconds, without Enter; none where nobody types."""
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         yield _no_key
         return
     import termios
@@ -206,7 +276,7 @@ def _keys() -> Iterator[Callable[[float], str]]:
         yield (
             lambda span_s: (
                 os.read(keyboard, 1).decode("latin-1")
-                if select.select([keyboard], [], [], span_s)[0]
+                if select.select([keyboard], [], [], max(0, span_s))[0]
                 else ""
             )
         )
@@ -215,5 +285,5 @@ def _keys() -> Iterator[Callable[[float], str]]:
 
 
 def _no_key(span_s: float) -> str:
-    time.sleep(span_s)
+    time.sleep(max(0, span_s))
     return ""

@@ -1,7 +1,8 @@
 """What the command line does to a tube.
 
 Called by   verbs_of.py.
-Calls       the commands TUBE.*, on one connection: who takes a task is the connection.
+Calls       the commands TUBE.*, on one connection: who takes a task is a session, which is this
+            connection unless another name is said.
 
 Not here: what a verb means (verbs.py).
 """
@@ -11,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from quinque.cli.verbs import Shown, Tell, Verbs
+from quinque.cli.verbs import Shown, Tell, Verbs, as_ids
 from quinque.client.calls import as_map
-from quinque.errors import NoTask, TubeFull
+from quinque.errors import NoPermission, NoTask, NotDone, NotTaken, TubeFull
 from quinque.model.families import TUBES
 from quinque.model.states import State
 
@@ -24,7 +25,9 @@ _WAIT_MOST_S: Final = 10.0
 
 class TubeVerbs(Verbs):
     family = TUBES
+    has_dead = True
     adding = frozenset({"delay", "ttl", "pri", "lane"})
+    taking = frozenset({"session"})
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
         words: list[Any] = []
@@ -45,10 +48,14 @@ class TubeVerbs(Verbs):
         return ids
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
-        if not is_acked:
+        joined = None
+        if "session" in how:
+            joined = self._join(how["session"], is_kept=not is_acked)
+        elif not is_acked:
             self.refuse(
-                "has tasks of sessions: what this command takes goes back when it ends. With --ack"
-                " it is done"
+                "message take without --ack or --session",
+                "a task goes back when the connection that took it ends. With --session NAME it"
+                " waits for message ack; at the prompt of quinque cli, there is one connection",
             )
         left_s = wait_s
         while True:
@@ -58,18 +65,28 @@ class TubeVerbs(Verbs):
             if found or left_s <= 0:
                 break
         tasks = [_shown(task, has_state=False) for task in found or ()]
-        if tasks:
-            self.broker.call("TUBE.ACK", self.queue, *(task.id for task in tasks))
+        if tasks and is_acked:
+            self._acked([task.id for task in tasks])
+        elif tasks and self.broker.call("TUBE.IDENTIFY") != joined:
+            raise NotDone("the connection was lost meanwhile, and what was taken has gone back")
         return tasks
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
-        self.refuse("has tasks of sessions: only the connection that took one can ack it")
+        if "session" not in how:
+            self.refuse("message ack without --session", "who took a task acks it, and nobody else")
+        self._join(how["session"], is_kept=False)
+        return self._acked(ids)
 
     def delete(self, ids: Sequence[str]) -> int:
         return sum(self._has_deleted(id) for id in ids)
 
     def peek(self, state: State, count: int) -> list[Shown]:
-        self.refuse("cannot be looked through: message show tells of one task, by its id")
+        is_dead = state is State.DEAD
+        self.refuse(
+            "dead ls" if is_dead else "message peek",
+            f"{'dead' if is_dead else 'message'} show tells of one task by its id, queue info how"
+            " many there are",
+        )
 
     def show(self, id: str) -> Shown | None:
         try:
@@ -93,19 +110,45 @@ class TubeVerbs(Verbs):
 
     def redrive(self, ids: Sequence[str], count: int) -> int:
         if ids:
-            self.refuse("kicks the first of its buried tasks: say --count and not which")
+            self.refuse(
+                "dead redrive by ids", "with --count, the first that were buried are kicked"
+            )
         kicked: int = self.broker.call("TUBE.KICK", self.queue, count or self._buried())
         return kicked
 
     def drop(self, ids: Sequence[str]) -> int:
         if not ids:
-            self.refuse("cannot be looked through: say which tasks")
+            self.refuse("dead drop without ids", "say which")
         dead = [id for id in ids if (task := self.show(id)) and task.facts["state"] == "dead"]
         return self.delete(dead)
 
     def _buried(self) -> int:
         tasks = as_map(as_map(self.broker.call("TUBE.STATS", self.queue))[b"tasks"])
         return int(tasks[b"buried"])
+
+    def _join(self, session: str, *, is_kept: bool) -> bytes:
+        """This connection is of the session; what the broker calls it. Raises BadSetting when the
+        broker would take back what is to be kept."""
+        if is_kept:
+            try:
+                _, span_s = self.broker.call("CONFIG", "GET", "session-ttr")
+            except NoPermission:
+                span_s = None
+            if span_s == b"0":
+                self.refuse(
+                    "message take --session at a broker whose session-ttr is 0",
+                    "a task goes back as soon as this command ends. To let it wait a minute:"
+                    " quinque cli CONFIG SET session-ttr 60",
+                )
+        joined: bytes = self.broker.call("TUBE.IDENTIFY", *as_ids([session]))
+        return joined
+
+    def _acked(self, ids: Sequence[str]) -> int:
+        try:
+            acked = self.broker.call("TUBE.ACK", self.queue, *as_ids(ids))
+        except NotTaken:
+            return 0
+        return 1 if len(ids) == 1 else sum(task is not None for task in acked)
 
     def _has_deleted(self, id: str) -> bool:
         try:

@@ -4,7 +4,7 @@ Called by   cli/queue.py, message.py, dead.py, bench.py, through verbs_of.py.
 Calls       a Broker.
 
 Each family says how a verb is done in its words (job_verbs.py and its neighbours). What a family
-does not have is refused here, and nothing is asked.
+does not have is refused, with what there is instead, and nothing is asked.
 
 Not here: options and printing (cli/message.py and its neighbours).
 """
@@ -46,6 +46,7 @@ class Verbs:
     """A queue and what can be done to it. `adding` and `taking` are the options of its family."""
 
     family: ClassVar[Family]
+    has_dead: ClassVar[bool] = False
     adding: ClassVar[frozenset[str]] = frozenset()
     taking: ClassVar[frozenset[str]] = frozenset()
 
@@ -70,7 +71,9 @@ class Verbs:
 
     def delete(self, ids: Sequence[str]) -> int:
         """Messages are gone, undone; how many there were."""
-        self.refuse("has no word for deleting a message")
+        self.refuse(
+            "message delete", "a message goes when it is taken and acked, and all with queue flush"
+        )
 
     def peek(self, state: State, count: int) -> list[Shown]:
         """The first messages in that state. Nothing changes."""
@@ -89,7 +92,7 @@ class Verbs:
 
     def pause(self, is_in: bool, is_out: bool) -> None:
         """The queue takes no messages, or hands out none; with neither it does both again."""
-        self.refuse("cannot be paused: only jobs can")
+        self.refuse("queue pause", "only queues of jobs can be paused")
 
     def details(self) -> dict[str, Any]:
         """What only this family has to tell of the queue."""
@@ -99,11 +102,11 @@ class Verbs:
 
     def redrive(self, ids: Sequence[str], count: int) -> int:
         """Dead messages are ready again: these, or the first `count` (0 = all); how many."""
-        self.refuse("has no dead messages")
+        raise NotImplementedError
 
     def drop(self, ids: Sequence[str]) -> int:
         """Dead messages are gone: these, or all; how many."""
-        self.refuse("has no dead messages")
+        raise NotImplementedError
 
     # -- for the families ------------------------------------------------------------------------
 
@@ -122,10 +125,12 @@ class Verbs:
                     break
                 after = page.place
 
-    def refuse(self, why: str) -> NoReturn:
-        """Raises BadSetting: what was asked makes no sense in this family."""
+    def refuse(self, what: str, instead: str) -> NoReturn:
+        """Raises BadSetting: the family does not have what was asked for."""
         name = self.queue.decode("utf-8", "backslashreplace")
-        raise BadSetting(f"{name} is a queue of the family {self.family.name}, which {why}")
+        raise BadSetting(
+            f"{name} is of the family {self.family.name}, which has no {what}: {instead}"
+        )
 
 
 def shown_row(row: Row) -> Shown:

@@ -44,9 +44,15 @@ def given(verbs: Verbs, known: frozenset[str], options: Mapping[str, Any]) -> di
     found = {name: value for name, value in options.items() if value is not None}
     for name in found:
         if name not in known:
-            option = "unique" if name == "key" else name.replace("_", "-")
-            verbs.refuse(f"has no --{option} here")
+            others = ", ".join(sorted(map(_option, known & options.keys())))
+            verbs.refuse(f"{_option(name)} here", f"it has {others}" if others else "leave it out")
     return found
+
+
+def refuse_without_dead(verbs: Verbs) -> None:
+    """Raises BadSetting when no message of the queue can be dead."""
+    if not verbs.has_dead:
+        verbs.refuse("dead messages", "only jobs die, and tasks of tubes are buried")
 
 
 def refuse_other_family(verbs: Verbs, wished: str | None) -> None:
@@ -56,3 +62,7 @@ def refuse_other_family(verbs: Verbs, wished: str | None) -> None:
             f"{verbs.queue.decode('utf-8', 'backslashreplace')} is a queue of the family"
             f" {verbs.family.name}, not {wished}"
         )
+
+
+def _option(name: str) -> str:
+    return "--unique" if name == "key" else f"--{name.replace('_', '-')}"

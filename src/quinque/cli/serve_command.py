@@ -1,0 +1,61 @@
+"""The command `quinque serve`: its flags, and what only looks at them.
+
+Called by   cli/main.py.
+Calls       cli/options.py (flags and settings); cli/serve.py (the broker), which is imported when
+            one runs: help and errors are there at once.
+
+Not here: the settings (server/config.py).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from quinque.cli.broker_options import VARIABLES
+from quinque.cli.failures import code_of_work
+from quinque.cli.options import config_of, setting_options
+from quinque.server.config_text import example, listing
+
+
+@click.command()
+@setting_options
+@click.option("--example", "shows_example", is_flag=True, help="Print a config file and exit.")
+@click.option("--check-config", "only_checks", is_flag=True, help="Check the settings and exit.")
+@click.option("--print-config", "only_prints", is_flag=True, help="Print the settings and exit.")
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    /,
+    shows_example: bool,
+    only_checks: bool,
+    only_prints: bool,
+    **options: Any,
+) -> None:
+    """Run a broker in the foreground, until SIGTERM or SIGINT.
+
+    The command line wins over the environment, which wins over the config file. Sizes are
+    bytes, or a number with kb, mb, gb or tb. Times are in the setting's own unit, or a number
+    with us, ms, s, m, h or d.
+    """
+    if shows_example:
+        click.echo(example(), nl=False)
+        return
+
+    def run_broker() -> int:
+        # Who asks brokers from the same shell has these, which are no settings of one.
+        environ = {name: text for name, text in os.environ.items() if name not in VARIABLES}
+        config = config_of(options, environ)
+        if only_prints:
+            click.echo(listing(config), nl=False)
+        elif only_checks:
+            click.echo("the settings are good")
+        else:
+            from quinque.cli.serve import run
+
+            return run(config)
+        return 0
+
+    ctx.exit(code_of_work(run_broker))
