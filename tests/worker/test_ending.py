@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
+import sys
 import urllib.error
 import urllib.request
+from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from quinque.cli.main import main
+from quinque.errors import BadSetting
 from quinque.model.work_ops import QueueView
+from quinque.worker.process import find_app
 from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
 from tests.worker.stage import RunningWorker
@@ -35,6 +41,7 @@ def test_on_sigterm_what_runs_is_finished_and_the_rest_is_left(
 
         worker.process.send_signal(signal.SIGTERM)
         worker.heard("ending: ")
+        os.kill(worker.pids()[0], signal.SIGTERM)  # as who ends all processes of a service
         worker.queues.jobs(f"{prefix}gate").add(b"go on")
 
         assert worker.wait() == 0
@@ -72,6 +79,25 @@ def test_on_a_second_signal_it_ends_at_once(broker: RunningBroker, prefix: str) 
         assert _view(worker).leased == 1
 
 
+def test_what_kills_processes_is_put_aside_where_the_worker_counts(
+    broker: RunningBroker, prefix: str
+) -> None:
+    die = {"do": "die"}
+    id = "long" * 100  # it has no room on the board, and is counted all the same
+    with RunningWorker(broker, prefix, *ONE, "--processes", "2") as worker:
+        tube = worker.queues.tube(f"{prefix}tube", codec="json")
+        tube.make("fifottl")
+        tube.put(die)
+        wait_until(lambda: (it := tube.info()) is not None and it.buried, "it is buried")
+        worker.queues.items(f"{prefix}items", codec="json").add(id, die)
+        item = worker.dead_letter("items", id)
+        pushed = worker.queues.reliable(f"{prefix}reliable", codec="json").push(die)
+        element = worker.dead_letter("reliable", pushed)
+
+    assert item["traceback"] == "NeverFinished: delivered 2 times: its processes died, or lost it"
+    assert element["traceback"].startswith("NeverFinished: ")
+
+
 def test_who_has_work_and_finishes_none_is_unhealthy(
     broker: RunningBroker, prefix: str, tmp_path: Path
 ) -> None:
@@ -88,20 +114,57 @@ def test_who_has_work_and_finishes_none_is_unhealthy(
         for _ in ids:
             worker.queues.jobs(f"{prefix}gate").add(b"go on")
 
-        assert told["processes"][0]["trouble"] == "1 handlers have work and finish none"
+        assert told["processes"][0]["trouble"] == "1 of its handlers get nothing done"
         assert [worker.result(id)["result"] for id in ids] == [{"deliveries": 1}] * 2
         wait_until(lambda: _health(url)[0] == 200, "it is healthy again")
         assert worker.stop() == 0
         assert not file.exists()
 
 
+def test_its_processes_end_when_the_supervisor_is_killed(
+    broker: RunningBroker, prefix: str
+) -> None:
+    with RunningWorker(broker, prefix) as worker:
+        worker.result(worker.add({"do": "double", "of": 1}))
+        [pid] = worker.pids()
+
+        worker.stop(signal.SIGKILL)
+
+        wait_until(lambda: not _runs(pid), "the process has ended")
+
+
 def test_an_app_that_is_not_there_is_said_at_once(broker: RunningBroker, prefix: str) -> None:
     with RunningWorker(broker, prefix, app="tests.worker.no_such_module:app") as worker:
         assert worker.wait() == 2
         worker.heard("quinque: there is no module tests.worker.no_such_module")
-    with RunningWorker(broker, prefix, app="tests.worker.stage:app") as worker:
-        assert worker.wait() == 2
-        worker.heard("quinque: tests.worker.stage has no app 'app'")
+
+
+@pytest.mark.parametrize(
+    ("text", "spec", "said"),
+    [
+        ("", "apps:other", "the module apps has no App that is called 'other'"),
+        ("", "apps.py", "there is no module apps.py here"),
+        ("", "./apps.py:app", "'./apps.py:app' does not name an app"),
+        ("1 +", "apps:app", "the module apps cannot be imported: SyntaxError: "),
+        ("import no_such", "apps:app", "cannot be imported: ModuleNotFoundError: No module named"),
+        (
+            "raise SystemExit('no')",
+            "apps:app",
+            "cannot be imported: SystemExit: no",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_app_is_named(
+    text: str, spec: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apps.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.delitem(sys.modules, "apps", raising=False)
+    invalidate_caches()
+
+    with pytest.raises(BadSetting, match=re.escape(said)):
+        find_app(spec)
 
 
 @pytest.mark.parametrize("address", ["nowhere", "unix:/tmp/x", "256.0.0.1:1"])
@@ -132,3 +195,13 @@ def _health(url: str) -> tuple[int, dict[str, list[dict[str, object]]]]:
     except urllib.error.HTTPError as refusal:
         with refusal:
             return refusal.code, json.load(refusal)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # Nobody waits for an orphan in a container: it has ended though it is listed.
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"

@@ -17,7 +17,7 @@ from quinque.client.traced import Traced
 from quinque.worker import App
 from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
-from tests.worker.test_runtime import working
+from tests.worker.inside import working
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import urllib.request
 from collections.abc import Iterator
 
@@ -15,6 +13,8 @@ from tests.server.broker import RunningBroker
 from tests.servers import stores
 from tests.servers.patience import wait_until
 from tests.worker.stage import RunningWorker
+
+DIED = "NeverFinished: delivered 2 times: its processes died, or lost it"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -73,6 +73,14 @@ def test_a_job_that_kills_every_process_is_dead(worker: RunningWorker) -> None:
     jobs.purge()
 
 
+def test_an_event_that_kills_every_process_is_put_aside(worker: RunningWorker) -> None:
+    id = worker.queues.events("w.events", codec="json").add({"do": "die"})
+
+    told = worker.dead_letter("events", id)
+
+    assert (told["deliveries"], told["traceback"]) == (2, DIED)
+
+
 def test_items_are_completed_or_put_aside_with_their_traceback(worker: RunningWorker) -> None:
     items = worker.queues.items("w.items", codec="json")
 
@@ -87,7 +95,7 @@ def test_items_are_completed_or_put_aside_with_their_traceback(worker: RunningWo
     wait_until(lambda: (view := items.info()) is None or not view.leased, "nothing is left")
 
 
-def test_events_are_acked_or_put_aside_when_they_have_come_back(worker: RunningWorker) -> None:
+def test_events_are_acked_or_put_aside(worker: RunningWorker) -> None:
     events = worker.queues.events("w.events", codec="json")
 
     good = events.add({"do": "double", "of": 2})
@@ -122,17 +130,6 @@ def test_tasks_are_acked_or_buried(worker: RunningWorker) -> None:
     assert (view.ready, view.taken) == (0, 0)
 
 
-def test_a_task_that_kills_every_process_is_buried(worker: RunningWorker) -> None:
-    tube = worker.queues.tube("w.tube", codec="json")
-    tube.make("fifottl")
-    view = tube.info()
-    before = 0 if view is None else view.buried
-
-    tube.put({"do": "die"})
-
-    wait_until(lambda: (it := tube.info()) is not None and it.buried > before, "it is buried")
-
-
 def test_a_body_that_cannot_be_read_is_a_failure(worker: RunningWorker) -> None:
     jobs = worker.queues.jobs("w.jobs")
     id = jobs.add(b"{no json")
@@ -152,23 +149,3 @@ def test_the_health_check_tells_of_each_process(worker: RunningWorker) -> None:
     assert told["healthy"] is True
     assert told["processes"][0]["pid"] == worker.pids()[-1]
     assert told["processes"][0]["trouble"] == ""
-
-
-def test_its_processes_end_when_the_supervisor_is_killed(broker: RunningBroker) -> None:
-    with RunningWorker(broker, "orphans.") as worker:
-        worker.result(worker.add({"do": "double", "of": 1}))
-        [pid] = worker.pids()
-
-        worker.stop(signal.SIGKILL)
-
-        wait_until(lambda: not _runs(pid), "the process has ended")
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # Nobody waits for an orphan in a container: it has ended though it is listed.
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] != "Z"

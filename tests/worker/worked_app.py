@@ -56,7 +56,7 @@ SETTINGS: dict[str, Any] = {
 
 app.add(f"{PREFIX}jobs", obey, **SETTINGS)
 app.add(f"{PREFIX}soon", obey_soon, **SETTINGS)
-app.add(f"{PREFIX}events", obey, family="events", group="g", lease=0.2, **SETTINGS)
+app.add(f"{PREFIX}events", obey, family="events", group="g", lease=300, **SETTINGS)
 app.add(f"{PREFIX}items", obey_soon, family="items", lease=1, **SETTINGS)
-app.add(f"{PREFIX}reliable", obey, family="reliable", lease=30, **SETTINGS)
+app.add(f"{PREFIX}reliable", obey, family="reliable", lease=1, **SETTINGS)
 app.add(f"{PREFIX}tube", obey, family="tubes", **SETTINGS)

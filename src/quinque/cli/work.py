@@ -17,16 +17,9 @@ from typing import Any
 
 import click
 
+from quinque.cli.spans import span_s
 from quinque.errors import BadSetting
 from quinque.server.address import parse_address
-from quinque.server.setting_kinds import Seconds
-
-
-def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
-    try:
-        return float(Seconds().value(text))
-    except BadSetting as exc:
-        raise click.BadParameter(str(exc)) from exc
 
 
 @click.command()
@@ -48,7 +41,7 @@ def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
 @click.option(
     "--deadline",
     "deadline_s",
-    callback=_seconds,
+    callback=span_s,
     default="30s",
     show_default=True,
     metavar="TIME",
@@ -57,7 +50,7 @@ def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
 @click.option(
     "--stalled-after",
     "stalled_s",
-    callback=_seconds,
+    callback=span_s,
     default="5m",
     show_default=True,
     metavar="TIME",

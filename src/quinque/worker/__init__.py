@@ -17,10 +17,13 @@ sources.py      each family: how its messages are taken, finished, kept, given b
 tube_source.py  the same for tubes
 executors.py    where handlers run: tasks of the event loop, or threads
 desk.py         the messages of one handler, from the queue to their end
+ahead.py        how many of them are taken before they can be begun
 asking.py       asking a broker that may be away for a while
 leases.py       leases of what is held are extended, as long as it is worked
 runtime.py      all handlers of one process, from the start to the last message
 board.py        what a process tells its supervisor, and leaves behind when it dies
+failures.py     how often messages have failed, as all processes know it
+memory.py       memory that processes share
 process.py      such a process
 supervisor.py   starts the processes, and starts them again
 health.py       whether work gets done, for a probe: a file and an HTTP port

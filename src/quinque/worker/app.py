@@ -18,6 +18,7 @@ Not here: how it is run (runtime.py), what the settings mean in each family (sou
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, Unpack
 
@@ -35,6 +36,8 @@ Before = Callable[[Message], object]
 After = Callable[[Message, Any], object]
 Failed = Callable[[Message, BaseException], object]
 
+H = TypeVar("H", bound=Callable[..., object])
+
 _LEASE_S = 30.0
 
 
@@ -46,6 +49,8 @@ class App:
     """
 
     def __init__(self, url: str, *, tracing: bool = True, **broker: Any) -> None:
+        """Raises BadSetting."""
+        Broker(url, **broker)  # what is wrong is said here, where it was written
         self.url = url
         self.tracing = tracing
         self.handlers: list[Handler] = []
@@ -90,8 +95,13 @@ class App:
             raise BadSetting(f"there is no family '{family}': there are {', '.join(BY_NAME)}")
         if family == "events" and not group:
             raise BadSetting(f"the handler of the events '{queue}' needs a group")
+        rest = backoff if isinstance(backoff, Backoff) else Backoff(*backoff)
         if lease <= 0 or batch < 1 or concurrency < 0:
             raise BadSetting("a lease is longer than 0 s, and of a batch there is one at least")
+        if (max_deliveries or 0) < 0 or (timeout is not None and timeout <= 0):
+            raise BadSetting("max_deliveries is 0 or more, and a timeout is longer than 0 s")
+        if not 0 <= rest.first <= rest.most:
+            raise BadSetting("a backoff is the first rest and the longest, in seconds: 0 or more")
         wants_message(function)
         handler = Handler(
             function,
@@ -101,7 +111,7 @@ class App:
             group.encode(),
             lease,
             max_deliveries,
-            backoff if isinstance(backoff, Backoff) else Backoff(*backoff),
+            rest,
             timeout,
             concurrency,
             batch,
@@ -117,35 +127,42 @@ class App:
 
     def before(self, hook: Before) -> Before:
         """Called with each message before its handler; an error is one of the handler."""
-        self.before_hooks.append(hook)
+        self.before_hooks.append(_plain(hook))
         return hook
 
     def after(self, hook: After) -> After:
         """Called with each message whose handler ended well, and with what that returned."""
-        self.after_hooks.append(hook)
+        self.after_hooks.append(_plain(hook))
         return hook
 
     def failed(self, hook: Failed) -> Failed:
         """Called with each message whose handler raised, and with the error."""
-        self.failed_hooks.append(hook)
+        self.failed_hooks.append(_plain(hook))
         return hook
 
     def progress(self, hook: After) -> After:
         """Called with a message and what its handler said of how far it is."""
-        self.progress_hooks.append(hook)
+        self.progress_hooks.append(_plain(hook))
         return hook
 
     def connect(self) -> Broker:
-        """What its operations run on. Raises BadSetting."""
+        """What its operations run on."""
         return Broker(self.url, **self._broker)
 
     def run(self, *, threads: int = 8, deadline: float = 30.0) -> None:
-        """Work in this process until SIGTERM or SIGINT; what is in hand then is finished, or given
-        back when `deadline` seconds have passed. Nobody watches this process: that is what
-        `quinque work` does.
+        """Work in this process until SIGTERM or SIGINT, or until too many handlers hang; what is in
+        hand then is finished, or given back when `deadline` seconds have passed. Nobody watches
+        this process: that is what `quinque work` does.
 
         Raises BadSetting.
         """
         from quinque.worker.runtime import run_app
 
         run_app(self, threads, deadline)
+
+
+def _plain(hook: H) -> H:
+    """Raises BadSetting for one that would have to be awaited."""
+    if inspect.iscoroutinefunction(hook):
+        raise BadSetting(f"the hook {hook.__name__} is a coroutine: hooks are plain functions")
+    return hook

@@ -1,15 +1,15 @@
 """What a process tells its supervisor, and what it leaves behind when it dies: memory both share.
 
 Called by   process.py and runtime.py (write), supervisor.py and health.py (read).
-Calls       nothing.
+Calls       memory.py, failures.py for the keys of messages.
 
     header    beat s, finished, failed, held, stalled            40 bytes
-    slots     state, handler, failures, length of the id, id     128 bytes each
+    slots     state, length of the id, handler, id               128 bytes each
 
 A slot is a message in hand. When a process is killed its slots are as they were, so that the next
 process on the same board knows what was being worked, what was only held, and what was done but not
-yet said to be. What does not fit (an id of more than 124 bytes, the 1,025th message) is not
-written: it comes back when its lease ends.
+yet said to be. Of an id that has no room there is the key: its failure is counted, and it comes
+back when its lease ends. So does what has no slot, the 8,193rd message.
 
 Not here: what is done about those (runtime.py).
 """
@@ -19,17 +19,19 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import tempfile
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from quinque.worker.failures import key_of
+from quinque.worker.memory import shared_memory
 from quinque.worker.message import Message
 
 _HEADER: Final = struct.Struct("<dQQQQ")
-_SLOT: Final = struct.Struct("<BBBB124s")
-_SLOTS: Final = 1024
-_HANDLERS_MOST: Final = 255
+_SLOT: Final = struct.Struct("<BBH124s")
+_ID_MOST_BYTES: Final = 124
+_KEY_ONLY: Final = 255  # the length of an id that has no room
+_SLOTS: Final = 8192
 _SIZE: Final = _HEADER.size + _SLOTS * _SLOT.size
 
 
@@ -38,6 +40,7 @@ class Hand(IntEnum):
     HELD = 1
     RUNNING = 2
     DONE = 3
+    CRASHED = 4  # it was being worked when the process died, and that is counted
 
 
 class Told(NamedTuple):
@@ -50,24 +53,21 @@ class Told(NamedTuple):
     stalled: int  # handlers that have work and do none
 
 
+NOTHING: Final = Told(0.0, 0, 0, 0, 0)  # of a process that has not begun
+
+
 class Left(NamedTuple):
-    """A message that a process had in hand when it ended."""
+    """A message that a process had in hand when it ended; `id` is empty if it had no room."""
 
     state: Hand
     handler: int
-    failures: int
     id: bytes
 
 
 class Board:
     def __init__(self, fd: int | None = None) -> None:
         """One that another process made, by its descriptor; or a new one."""
-        if fd is None:
-            with tempfile.TemporaryFile() as file:
-                file.truncate(_SIZE)
-                self.fd = os.dup(file.fileno())
-        else:
-            self.fd = fd
+        self.fd = shared_memory(_SIZE) if fd is None else fd
         self._memory = mmap.mmap(self.fd, _SIZE)
         self._free = list(range(_HEADER.size, _SIZE, _SLOT.size))[::-1]
 
@@ -77,17 +77,17 @@ class Board:
     def write(self, told: Told) -> None:
         _HEADER.pack_into(self._memory, 0, *told)
 
-    def hold(self, messages: Sequence[Message], handler: int, failures: Sequence[int]) -> None:
+    def hold(self, messages: Sequence[Message], handler: int) -> None:
         """They are in hand."""
         free, memory = self._free, self._memory
-        if handler > _HANDLERS_MOST:
-            return
-        for message, failed in zip(messages, failures, strict=True):
-            id = message.raw_id
-            if not free or len(id) > 124:
-                continue
+        for message in messages:
+            if not free:
+                return
+            id, length = message.raw_id, len(message.raw_id)
+            if length > _ID_MOST_BYTES:
+                id, length = key_of(handler, id), _KEY_ONLY
             message.slot = free.pop()
-            _SLOT.pack_into(memory, message.slot, Hand.HELD, handler, min(failed, 255), len(id), id)
+            _SLOT.pack_into(memory, message.slot, Hand.HELD, length, handler, id)
 
     def mark(self, message: Message, state: Hand) -> None:
         if message.slot >= 0:
@@ -100,15 +100,27 @@ class Board:
             self._free.append(message.slot)
             message.slot = -1
 
+    def crash(self) -> list[bytes]:
+        """Its process died: the keys of those that were being worked, each told once."""
+        keys = []
+        for at in self._used():
+            state, length, handler, id = _SLOT.unpack_from(self._memory, at)
+            if state == Hand.RUNNING:
+                self._memory[at] = Hand.CRASHED
+                keys.append(id[:8] if length == _KEY_ONLY else key_of(handler, id[:length]))
+        return keys
+
     def take_left(self) -> Iterator[Left]:
         """What the process before this one had in hand; the board is empty then."""
-        for at in range(_HEADER.size, _SIZE, _SLOT.size):
-            state, handler, failures, length, id = _SLOT.unpack_from(self._memory, at)
-            if state:
-                self._memory[at] = Hand.FREE
-                yield Left(Hand(state), handler, failures, id[:length])
-        self.write(Told(0.0, 0, 0, 0, 0))
+        for at in self._used():
+            state, length, handler, id = _SLOT.unpack_from(self._memory, at)
+            self._memory[at] = Hand.FREE
+            yield Left(Hand(state), handler, b"" if length == _KEY_ONLY else id[:length])
 
     def close(self) -> None:
         self._memory.close()
         os.close(self.fd)
+
+    def _used(self) -> Iterator[int]:
+        memory = self._memory
+        return (at for at in range(_HEADER.size, _SIZE, _SLOT.size) if memory[at])

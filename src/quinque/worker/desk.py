@@ -9,10 +9,8 @@ Two things go on at a time, each on a connection of its own: while a batch is be
 is taken, and what ends meanwhile is settled together. No timer gathers: under load there is always
 something on its way, and without load nothing waits.
 
-How many are taken ahead is as many as were worked lately in AHEAD_S, so that slow work leaves to
-others what it cannot begin.
-
-Not here: leases (leases.py), the end of the process (runtime.py).
+Not here: how many are taken ahead (ahead.py), leases (leases.py), the end of the process
+(runtime.py).
 """
 
 from __future__ import annotations
@@ -26,32 +24,33 @@ from typing import Final
 from quinque.client.aio.runner import Runner
 from quinque.errors import NotDone, QuinqueError, StoreUnavailable
 from quinque.model.ops import Op
+from quinque.worker.ahead import Ahead
 from quinque.worker.app import App
 from quinque.worker.asking import AGAIN, Asking
 from quinque.worker.backoff import Retry
-from quinque.worker.board import Board
-from quinque.worker.executors import Executor, Stopped, Tasks, Threads
+from quinque.worker.board import Board, Hand, Left
+from quinque.worker.executors import STOPPING_S, Executor, Stopped, Tasks, Threads
+from quinque.worker.failures import Failures, key_of
 from quinque.worker.handlers import TASKS, Handler
-from quinque.worker.message import Message
+from quinque.worker.message import Message, text_of
 from quinque.worker.sources import Source, result_ops
 from quinque.worker.tracing import Tracing
 
 LOG = logging.getLogger("quinque.worker")
 
-AHEAD_S: Final = 0.1
 # An end of the process waits for this long at most for a request that waits for messages: one that
 # was cut off could have been given some already.
 WAIT_MS: Final = 1_000
-_MEASURED_S: Final = 0.01  # a rate of less time than this says little
 DIED: Final = "the process that worked on this died"
-_FAILURES_MOST: Final = 10_000  # messages whose failures are remembered
+_LOOK_S: Final = 0.1
+_CAREFUL_S: Final = 60.0  # after a process died, nothing is taken ahead for this long
 
 
-class ProcessDied(Exception):
-    """Whoever worked on the message before died, maybe of it."""
+class NeverFinished(Exception):
+    """Whoever worked on the message before died, maybe of it, or did not say what came of it."""
 
-    def __init__(self) -> None:
-        super().__init__(DIED)
+    def __init__(self, deliveries: int) -> None:
+        super().__init__(f"delivered {deliveries} times: its processes died, or lost it")
 
 
 class Desk:
@@ -62,6 +61,7 @@ class Desk:
         source: Source,
         runner: Runner,
         board: Board,
+        failures: Failures,
         tracing: Tracing | None,
         threads: int,
     ) -> None:
@@ -69,21 +69,20 @@ class Desk:
         self.handler, self.source = handler, source
         self.held: set[Message] = set()
         self.finished = self.failed = 0
-        self.moved_s = monotonic()  # when something ended, or the broker said that nothing is there
+        # When something ended or told of progress, or the broker said that nothing is there.
+        self.moved_s = monotonic()
         self.is_stalled = False
         self.order = asyncio.Lock()  # of requests about what is held
         self._app, self._number, self._board = app, number, board
         self._asking = Asking(runner, handler.name)
-        self._failures: dict[bytes, int] = {}
+        self._failures = failures
         self._open = 0  # not yet done
         self._done: list[Message] = []
         self._unbegun: list[Message] = []
         self._some_done = asyncio.Event()
         self._changed = asyncio.Event()
         self._is_stopping = False
-        self._ahead = 0
-        self._ahead_most = handler.batch
-        self._rate, self._rated_s, self._rated = 0.0, monotonic(), 0
+        self._ahead = Ahead(handler.batch, monotonic())
         self._most = handler.concurrency or (TASKS if handler.is_async else threads)
         kind = Tasks if handler.is_async else Threads
         self._executor: Executor = kind(app, handler, board, tracing, self._ended, self._most)
@@ -94,8 +93,8 @@ class Desk:
         """Messages are taken as there is room, until the desk is told to stop."""
         tries = 0
         while not self._is_stopping:
-            room = self._most + self._ahead - self._open
-            if room <= 0 or self._executor.waiting > self._ahead // 2:
+            room = self._most + self._ahead.count - self._open
+            if room <= 0 or self._executor.waiting > self._ahead.count // 2:
                 self._changed.clear()
                 await self._changed.wait()
                 continue
@@ -119,38 +118,43 @@ class Desk:
         if self.source.retries_here:  # what this process holds, it may have recovered from itself
             known = {message.raw_id for message in self.held}
             messages = [message for message in messages if message.raw_id not in known]
-        failures = [self._failures.get(message.raw_id, 0) for message in messages]
+        self._hold(messages, now_s)
+        self._ahead.rate(self.finished + self.failed, now_s)
+
+    def _hold(self, messages: Sequence[Message], now_s: float) -> None:
+        """They are in hand, and are worked."""
         extend_s = now_s + self.source.first_extend_s
-        told = self._tell_progress if self._app.progress_hooks else None
-        for message, failed in zip(messages, failures, strict=True):
-            message.extend_s, message.on_progress = extend_s, told
-            message.deliveries = max(message.deliveries, failed + 1)
-        self._board.hold(messages, self._number, failures)
+        for message in messages:
+            message.taken_s, message.extend_s = now_s, extend_s
+            message.on_progress = self._tell_progress
+        if not self.source.is_counted and self._failures.are_any:
+            for message in messages:
+                failures = self._failures.of(self._key(message))
+                message.deliveries = max(message.deliveries, failures + 1)
+        self._board.hold(messages, self._number)
         self.held.update(messages)
         self._open += len(messages)
-        self._rate_work(now_s)
         self._executor.submit([message for message in messages if not self._is_over(message)])
 
     def _is_over(self, message: Message) -> bool:
-        """Whether its processes have died too often: then it has failed, and is not tried again."""
-        if self.source.counts or not 0 < self.handler.limit < message.deliveries:
+        """Whether it was delivered too often already: then it has failed, and is not tried."""
+        if self.source.is_limited or not 0 < self.handler.limit < message.deliveries:
             return False
-        message.error = ProcessDied()
+        message.deliveries -= 1  # this is none
+        message.error = NeverFinished(message.deliveries)
         self._ended(message)
         return True
 
-    def _rate_work(self, now_s: float) -> None:
-        passed_s = now_s - self._rated_s
-        if passed_s < _MEASURED_S:
-            return
-        ended = self.finished + self.failed
-        self._rate = (self._rate + (ended - self._rated) / passed_s) / 2
-        self._rated_s, self._rated = now_s, ended
-        self._ahead = min(self._ahead_most, int(self._rate * AHEAD_S))
+    def _key(self, message: Message) -> bytes:
+        return key_of(self._number, message.raw_id)
 
     def _tell_progress(self, message: Message, value: object) -> None:
+        self.moved_s = monotonic()
         for hook in self._app.progress_hooks:
-            hook(message, value)
+            try:
+                hook(message, value)
+            except Exception:
+                LOG.exception("the hook of the progress of %r failed", message)
 
     # -- settling --------------------------------------------------------------------------------
 
@@ -168,6 +172,24 @@ class Desk:
     def is_done(self, message: Message) -> bool:
         """Whether its handler has ended, with or without an error, and it rests or is settled."""
         return message.error is not None or message in self._done
+
+    async def abandon(self) -> None:
+        """A handler that is over its time has failed, whether it ends or not. Coroutines were
+        cancelled by then, and had time to end. When as many hang as may run at a time this returns,
+        since nothing but the end of the process ends them."""
+        timeout_s, abandoned = self.handler.timeout_s, 0
+        assert timeout_s is not None
+        most_s = timeout_s + (STOPPING_S if self.handler.is_async else 0)
+        while abandoned < self._most:
+            await asyncio.sleep(_LOOK_S)
+            before_s = monotonic() - most_s
+            for message in list(self.held):
+                if 0 < message.started_s < before_s and not self.is_done(message):
+                    LOG.error("the handler of %r does not end, and is abandoned", message)
+                    abandoned += 1
+                    self._executor.abandon(message)
+                    self._ended(message)
+        LOG.error("%d handlers of %s hang: the process ends", abandoned, self.handler.name)
 
     async def settle(self) -> None:
         """What is done is settled, for ever."""
@@ -188,9 +210,11 @@ class Desk:
         over: list[Message] = []
         for message in batch:
             if message.error is None:
+                if message.deliveries > 1 and not self.source.is_counted:
+                    self._failures.forget(self._key(message))
                 self._forget(message)
             elif isinstance(message.error, Stopped):
-                ops += self.source.give_back([message])
+                ops += [] if message.is_lost else self.source.give_back([message])
                 self._forget(message)
             else:
                 ops += self._after_failure(message, over)
@@ -212,22 +236,25 @@ class Desk:
 
     def _after_failure(self, message: Message, over: list[Message]) -> list[Op]:
         """What is asked for a message whose handler raised; or it is among those that are over."""
-        error = message.error
+        error, source = message.error, self.source
         assert error is not None
-        count = max(self._failures.get(message.raw_id, 0) + 1, message.deliveries)
-        LOG.warning("%r failed, at delivery %d: %s", message, count, error, exc_info=error)
-        source = self.source
-        if not source.counts and 0 < self.handler.limit <= count:
+        count = message.deliveries
+        if not source.is_counted and not isinstance(error, NeverFinished):
+            count = self._failures.add(self._key(message), least=count)
+        why = text_of(error)
+        LOG.warning("%r failed, at delivery %d: %s", message, count, why, exc_info=error)
+        if not source.is_limited and 0 < self.handler.limit <= count:
             over.append(message)
             return []
-        if not source.counts:
-            self._remember(message.raw_id, count)
         delay_s = error.delay if isinstance(error, Retry) else self.handler.backoff.delay_s(count)
-        if source.retries_here and not self._is_stopping:
+        # Longer than its lease it does not rest here: somebody else would recover it meanwhile.
+        rests_until_s = message.taken_s + self.handler.lease_s
+        if source.retries_here and monotonic() + delay_s < rests_until_s and not self._is_stopping:
             asyncio.get_running_loop().call_later(delay_s, self._again, message)
             return []
         self._forget(message)
-        return source.retry(message, delay_s)
+        # What somebody else may have by now is not taken from them.
+        return [] if message.is_lost else source.retry(message, delay_s)
 
     async def _put_aside(self, over: list[Message]) -> None:
         """What failed too often is kept elsewhere, and only then gone from its queue; if it cannot
@@ -237,27 +264,21 @@ class Desk:
         refusal = await self._asking.surely(self.source.bury(over))
         if refusal is None:
             LOG.error("%s failed too often, and are put aside", over)
-            for message in over:
-                self._failures.pop(message.raw_id, None)
             await self._asking.surely(self.source.forget(over))
+            if not self.source.is_counted:
+                for message in over:
+                    self._failures.forget(self._key(message))
         for message in over:
             self._forget(message)
 
     def _again(self, message: Message) -> None:
-        """It rested, and is tried once more."""
-        if self._is_stopping:
-            self._forget(message)
-            return
-        message.error, message.started_s = None, 0.0
-        message.deliveries += 1
-        self._open += 1
-        self._executor.submit([message])
-
-    def _remember(self, id: bytes, failures: int) -> None:
-        self._failures.pop(id, None)
-        self._failures[id] = failures
-        if len(self._failures) > _FAILURES_MOST:
-            del self._failures[next(iter(self._failures))]
+        """It rested, and is tried once more: as another message, since the handler that failed may
+        still run."""
+        self._forget(message)
+        if not self._is_stopping:
+            again = Message(message.queue, message.raw_id, message.raw, message.deliveries + 1)
+            self._hold([again], monotonic())
+            again.taken_s = message.taken_s
 
     def _forget(self, message: Message) -> None:
         self.held.discard(message)
@@ -280,29 +301,31 @@ class Desk:
                 LOG.warning("%s is left as it is: %s", self.handler.name, error)
                 return
 
-    async def take_over(
-        self, crashed: dict[bytes, int], held: Sequence[bytes], done: Sequence[bytes]
-    ) -> None:
+    async def take_over(self, left: Sequence[Left]) -> None:
         """What a process that died had in hand is settled, as far as the family can: one of those
         that were worked may be why it died, and that is a failure. From here on only what can be
         begun at once is taken, so that few come to harm if it dies again."""
-        self._ahead_most = 0
+        self._ahead.most = 0
+        asyncio.get_running_loop().call_later(_CAREFUL_S, self._take_ahead_again)
         name, source = self.handler.name, self.source
-        for id, failures in crashed.items():
-            LOG.error("%r was being worked when its process died", Message(name, id, b"", 0))
-            self._remember(id, failures + 1)
-        if done:
-            await self._asking.surely(source.ack([Message(name, id, b"", 0) for id in done]))
+        by_state: dict[Hand, list[Message]] = {}
+        for it in left:
+            by_state.setdefault(it.state, []).append(Message(name, it.id, b"", 0))
+        crashed = by_state.get(Hand.CRASHED, [])
+        for message in crashed:
+            LOG.error("%r was being worked when its process died", message)
+        if Hand.DONE in by_state:
+            await self._asking.surely(source.ack(by_state[Hand.DONE]))
         ops: list[Op] = []
-        if held:
-            ops += source.give_back([Message(name, id, b"", 0) for id in held])
+        if Hand.HELD in by_state:
+            ops += source.give_back(by_state[Hand.HELD])
         if crashed:
-            ops += source.crashed(list(crashed), DIED)
+            ops += source.crashed([message.raw_id for message in crashed], DIED)
         await self._asking.once(ops)
 
-    def take_ahead_again(self) -> None:
+    def _take_ahead_again(self) -> None:
         """As before the process died."""
-        self._ahead_most = self.handler.batch
+        self._ahead.most = self.handler.batch
 
     # -- ending ----------------------------------------------------------------------------------
 
@@ -337,9 +360,10 @@ class Desk:
             batch, self._done = self._done, []
             await self._settle([message for message in batch if message in self.held])
             left = [message for message in self.held if message.error is None]
-            if left:
-                LOG.warning("%d messages of %s are given back", len(left), self.handler.name)
-                await self._asking.once(self.source.give_back(left))
+            ours = [message for message in left if not message.is_lost]
+            if ours:
+                LOG.warning("%d messages of %s are given back", len(ours), self.handler.name)
+                await self._asking.once(self.source.give_back(ours))
             for message in left:
                 self._forget(message)
 

@@ -4,7 +4,9 @@ Called by   desk.py.
 Calls       the handler and the hooks.
 
 A coroutine is a task in the loop that takes its messages. A plain function runs in threads of its
-handler, which take what is next by themselves; the loop hears of many that are done at once.
+handler, which take what is next by themselves; the loop hears of many that are done at once. No
+thread can be stopped, and a coroutine need not end when it is cancelled: one that takes too long is
+abandoned, and what it does from then on is nobody's business.
 
 Not here: what becomes of a message then (desk.py).
 """
@@ -12,13 +14,17 @@ Not here: what becomes of a message then (desk.py).
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+import sys
 import threading
+import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from time import monotonic
+from types import FrameType, TracebackType
 from typing import Any, Final
 
 from quinque.worker.app import App
@@ -31,7 +37,7 @@ LOG = logging.getLogger("quinque.worker")
 
 Done = Callable[[Message], None]
 
-_STOPPING_S: Final = 1.0  # for a coroutine that was cancelled, to put its things in order
+STOPPING_S: Final = 1.0  # for a coroutine that was cancelled, to put its things in order
 
 
 class Stopped(Exception):
@@ -71,9 +77,14 @@ class Executor(ABC):
     async def stop(self) -> None:
         """Handlers that can be stopped are: their messages are done, with Stopped as the error."""
 
+    @abstractmethod
+    def abandon(self, message: Message) -> None:
+        """Its handler is not waited for: it failed, where it is now, and there is room for
+        another."""
+
     def _begin(self, message: Message) -> tuple[Any, ...]:
         """The arguments of the handler."""
-        message.started_s = monotonic()
+        message.started_s, message.thread = monotonic(), threading.get_ident()
         self._board.mark(message, Hand.RUNNING)
         message.body = self._decode(message.raw)
         for hook in self._app.before_hooks:
@@ -81,6 +92,12 @@ class Executor(ABC):
         return (message.body, message) if self._wants_message else (message.body,)
 
     def _succeeded(self, message: Message, result: Any) -> None:
+        if message.is_abandoned:
+            return
+        if result is not None and inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
+                result.close()
+            raise TypeError("the handler returned an awaitable and awaited none: make it async def")
         message.result = result
         if self._handler.results is None or result is None:
             self._board.mark(message, Hand.DONE)
@@ -93,9 +110,23 @@ class Executor(ABC):
                 LOG.exception("the hook after %r failed", message)
 
     def _failed(self, message: Message, error: BaseException) -> None:
+        if message.is_abandoned:
+            return
         message.error = error
         if isinstance(error, Stopped):
             return
+        self._tell_failed(message, error)
+
+    def _give_up(self, message: Message, frames: Sequence[FrameType]) -> BaseException:
+        """It failed: with the error that is returned, whose traceback is these frames."""
+        trace = None
+        for frame in reversed(frames):
+            trace = TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
+        error = TimeoutError(self._handler.overtime).with_traceback(trace)
+        message.is_abandoned, message.error = True, error
+        return error
+
+    def _tell_failed(self, message: Message, error: BaseException) -> None:
         _leave_out_ours(error)
         for hook in self._app.failed_hooks:
             try:
@@ -119,7 +150,8 @@ class Tasks(Executor):
         super().__init__(app, handler, board, tracing, done)
         self._most = most
         self._waiting: deque[Message] = deque()
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], Message] = {}
+        self._abandoned: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
     @property
@@ -140,16 +172,25 @@ class Tasks(Executor):
         for task in self._running:
             task.cancel()
         if self._running:
-            await asyncio.wait(self._running, timeout=_STOPPING_S)
+            await asyncio.wait(self._running, timeout=STOPPING_S)
 
     def _start(self) -> None:
         while self._waiting and len(self._running) < self._most:
-            task = asyncio.create_task(self._work(self._waiting.popleft()))
-            self._running.add(task)
+            message = self._waiting.popleft()
+            task = asyncio.create_task(self._work(message))
+            self._running[task] = message
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        if self._running.pop(task, None) is None:
+            self._abandoned.discard(task)
+        self._start()
+
+    def abandon(self, message: Message) -> None:
+        task = next(task for task, of in self._running.items() if of is message)
+        del self._running[task]
+        self._abandoned.add(task)  # or it might be collected while it runs
+        self._tell_failed(message, self._give_up(message, task.get_stack()))
         self._start()
 
     async def _work(self, message: Message) -> None:
@@ -163,19 +204,25 @@ class Tasks(Executor):
             self._failed(message, Stopped() if self._is_stopped else error)
         except (Exception, SystemExit) as error:  # a handler may end, and not its process
             self._failed(message, error)
-        self._done(message)
+        if not message.is_abandoned:
+            self._done(message)
 
     async def _call(self, message: Message) -> Any:
         told = self._begin(message)
         if self._handler.timeout_s is None:
             return await self._function(*told)
-        async with asyncio.timeout(self._handler.timeout_s):
-            return await self._function(*told)
+        try:
+            async with asyncio.timeout(self._handler.timeout_s) as limit:
+                return await self._function(*told)
+        except TimeoutError as error:
+            if limit.expired():
+                raise TimeoutError(self._handler.overtime) from error
+            raise
 
 
 class Threads(Executor):
-    """Plain functions, in `most` threads. A thread cannot be stopped: what runs on when the process
-    ends, ends with it."""
+    """Plain functions, in up to `most` threads, which are started when there is work for them. What
+    runs on when the process ends, ends with it."""
 
     def __init__(
         self,
@@ -192,17 +239,20 @@ class Threads(Executor):
         self._ended: deque[Message] = deque()
         self._is_told = False  # the loop knows that some have ended
         self._most = most
-        for number in range(most):
-            name = f"{handler.name}-{number}"
-            threading.Thread(target=self._work, name=name, daemon=True).start()
+        self._started = 0
+        self._given = 0  # messages that have not ended, as far as the loop knows
 
     @property
     def waiting(self) -> int:
         return self._waiting.qsize()
 
     def submit(self, messages: Sequence[Message]) -> None:
+        self._given += len(messages)
         for message in messages:
             self._waiting.put(message)
+        while self._started < min(self._most, self._given):
+            self._started += 1
+            self._start(self._work)
 
     def take_back(self) -> list[Message]:
         back: list[Message] = []
@@ -211,16 +261,36 @@ class Threads(Executor):
                 back.append(message)
         except Empty:
             pass
-        for _ in range(self._most):
+        self._given -= len(back)
+        for _ in range(self._started):
             self._waiting.put(None)
         return back
 
     async def stop(self) -> None:
         """Nothing: their messages are given back while they run."""
 
+    def abandon(self, message: Message) -> None:
+        """Another thread is in the place of the one that hangs, and tells of it first: a hook may
+        take its time."""
+        inmost = sys._current_frames().get(message.thread)
+        frames = [frame for frame, _ in traceback.walk_stack(inmost)] if inmost else []
+        error = self._give_up(message, frames[::-1])
+        self._given -= 1
+
+        def work() -> None:
+            self._tell_failed(message, error)
+            self._work()
+
+        self._start(work)
+
+    def _start(self, work: Callable[[], None]) -> None:
+        threading.Thread(target=work, name=f"worker of {self._handler.name}", daemon=True).start()
+
     def _work(self) -> None:
         while (message := self._waiting.get()) is not None:
             self._work_on(message)
+            if message.is_abandoned:
+                return
             self._ended.append(message)
             if not self._is_told:
                 self._is_told = True
@@ -236,7 +306,10 @@ class Threads(Executor):
         # Said first: what ends from here on tells again.
         self._is_told = False
         while self._ended:
-            self._done(self._ended.popleft())
+            message = self._ended.popleft()
+            if not message.is_abandoned:  # in the moment that it ended
+                self._given -= 1
+                self._done(message)
 
     def _work_on(self, message: Message) -> None:
         try:
@@ -251,8 +324,9 @@ class Threads(Executor):
 
 def _leave_out_ours(error: BaseException) -> None:
     """Its traceback begins in the program, if it comes from there."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    trace = found = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == __file__:
+            found = trace.tb_next or found
         trace = trace.tb_next
-    if trace is not None:
-        error.__traceback__ = trace
+    error.__traceback__ = found

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypedDict
 
 from quinque.client.codecs import Codec
@@ -69,7 +70,11 @@ class Handler:
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
+        return _is(inspect.iscoroutinefunction, self.function)
+
+    @property
+    def overtime(self) -> str:
+        return f"it took longer than {self.timeout_s:g} s"
 
     @property
     def limit(self) -> int:
@@ -78,7 +83,11 @@ class Handler:
 
 
 def wants_message(function: Function) -> bool:
-    """Whether it takes the message beside the body. Raises BadSetting when it takes neither."""
+    """Whether it takes the message beside the body. Raises BadSetting when it takes neither, or
+    when to call it does nothing yet."""
+    name = getattr(function, "__name__", repr(function))
+    if _is(inspect.isgeneratorfunction, function) or _is(inspect.isasyncgenfunction, function):
+        raise BadSetting(f"the handler {name} yields: nobody would iterate over it")
     try:
         told = list(inspect.signature(function).parameters.values())
     except ValueError:  # of some that are written in C nothing is known
@@ -87,6 +96,12 @@ def wants_message(function: Function) -> bool:
     needed = [it for it in named if it.default is inspect.Parameter.empty]
     takes_any = any(it.kind is inspect.Parameter.VAR_POSITIONAL for it in told)
     if not (named or takes_any) or len(needed) > _WITH_MESSAGE:
-        name = getattr(function, "__name__", repr(function))
         raise BadSetting(f"the handler {name} takes a body, or a body and a message")
     return len(needed) == _WITH_MESSAGE
+
+
+def _is(kind: Callable[[Function], bool], function: Function) -> bool:
+    """Whether it is of that kind of functions, or an object that is called as one."""
+    while isinstance(function, partial):
+        function = function.func
+    return any(kind(it) for it in (function, getattr(function, "__call__", function)))  # noqa: B004

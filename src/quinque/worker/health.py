@@ -16,6 +16,8 @@ Not here: what a process knows of itself (runtime.py).
 from __future__ import annotations
 
 import json
+import logging
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,18 +29,26 @@ from quinque.worker.board import Told
 
 Tell = Callable[[], Sequence[tuple[int, float, Told]]]
 
+LOG = logging.getLogger("quinque.worker")
+
 _TOUCH_S: Final = 1.0
 _STARTING_S: Final = 30.0  # to import an app and to turn for the first time
 # A loop beats four times a second; this is what a handler that blocks it may take.
 _SILENT_S: Final = 10.0
+_ASKING_S: Final = 10.0
 
 
 class Health:
     def __init__(self, tell: Tell, stalled_s: float, file: str | None) -> None:
+        """One that a worker before this one left is gone. Raises OSError when there can be no such
+        file."""
         self._tell = tell
         self._silent_s = max(_SILENT_S, stalled_s)
         self._file = None if file is None else Path(file)
         self._touched_s = 0.0
+        if self._file is not None:
+            self._file.touch()
+            self._file.unlink()
 
     def look(self) -> dict[str, Any]:
         """How each process is."""
@@ -65,8 +75,11 @@ class Health:
         now_s = monotonic()
         if self._file is not None and now_s - self._touched_s >= _TOUCH_S:
             self._touched_s = now_s
-            if self.look()["healthy"]:
-                self._file.touch()
+            try:
+                if self.look()["healthy"]:
+                    self._file.touch()
+            except OSError as error:  # a probe will see it; handlers go on
+                LOG.error("%s cannot be touched: %s", self._file, error)
 
     def close(self) -> None:
         """Nobody takes the file for a sign of life any more."""
@@ -80,7 +93,7 @@ class Health:
             return "it does not start" if now_s - started_s > _STARTING_S else ""
         if now_s - told.beat_s > self._silent_s:
             return "its event loop does not turn"
-        return f"{told.stalled} handlers have work and finish none" if told.stalled else ""
+        return f"{told.stalled} of its handlers get nothing done" if told.stalled else ""
 
 
 class HealthPort:
@@ -90,11 +103,13 @@ class HealthPort:
         """Raises OSError."""
 
         class Request(BaseHTTPRequestHandler):
+            timeout = _ASKING_S  # for a request to come, or nobody waits for it any more
+
             def do_GET(self) -> None:  # http.server calls it so
-                told = {"alive": True} if self.path == "/livez" else health.look()
                 if self.path not in ("/livez", "/healthz"):
                     self.send_error(404)
                     return
+                told = {"alive": True} if self.path == "/livez" else health.look()
                 body = json.dumps(told).encode() + b"\n"
                 self.send_response(200 if told.get("healthy", True) else 503)
                 self.send_header("Content-Type", "application/json")
@@ -105,10 +120,13 @@ class HealthPort:
             def log_message(self, format: str, *args: Any) -> None:
                 """Probes come every few seconds, and are no news."""
 
-        self._server = ThreadingHTTPServer(address, Request)
-        self._server.daemon_threads = True
-        host, port = self._server.server_address[:2]
-        self.url = f"http://{host!s}:{port}"
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+        self._server = Server(address, Request)
+        host, port = str(self._server.server_address[0]), self._server.server_address[1]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
 
     def close(self) -> None:

@@ -7,9 +7,7 @@ A third of a lease is left to pass before it is extended: so two requests may be
 extend and one that gives the message back are never under way at the same time: the first, if it
 came last, would take from the queue what nobody works on.
 
-A handler that runs for longer than its timeout is not waited for: its lease runs out.
-
-Not here: families without (sources.py says which).
+Not here: families without (sources.py says which), handlers that take too long (desk.py).
 """
 
 from __future__ import annotations
@@ -35,7 +33,8 @@ async def keep_leases(desk: Desk, runner: Runner) -> None:
     """They are extended, for ever."""
     while True:
         await asyncio.sleep(_LOOK_S)
-        if not any(message.extend_s <= monotonic() for message in desk.held):
+        now_s = monotonic()
+        if not any(message.extend_s <= now_s for message in desk.held):
             continue
         async with desk.order:
             now_s = monotonic()
@@ -45,10 +44,7 @@ async def keep_leases(desk: Desk, runner: Runner) -> None:
 
 
 def _is_due(desk: Desk, message: Message, now_s: float) -> bool:
-    if message.extend_s > now_s or not message.is_held or desk.is_done(message):
-        return False
-    timeout_s = desk.handler.timeout_s
-    return timeout_s is None or not message.started_s or now_s < message.started_s + timeout_s
+    return message.extend_s <= now_s and not message.is_lost and not desk.is_done(message)
 
 
 async def _extend(desk: Desk, runner: Runner, due: Sequence[Message], now_s: float) -> None:
@@ -72,5 +68,5 @@ async def _extend(desk: Desk, runner: Runner, due: Sequence[Message], now_s: flo
 
 
 def _lost(message: Message) -> None:
-    message.is_held = False
+    message.is_lost = True
     LOG.warning("the lease of %r cannot be extended: somebody else may get it", message)

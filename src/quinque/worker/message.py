@@ -17,8 +17,8 @@ _NO_SLOT: Final = -1
 
 
 class Message:
-    """What was delivered. Handlers read `id`, `queue`, `body`, `deliveries` (this one included, as
-    far as the family counts them) and `is_held`, and may say how far they are."""
+    """What was delivered. Handlers read `id`, `queue`, `body`, `deliveries` (this one included) and
+    `is_held`, and may say how far they are."""
 
     __slots__ = (
         "raw_id",
@@ -26,11 +26,14 @@ class Message:
         "raw",
         "body",
         "deliveries",
-        "is_held",
+        "is_lost",
+        "is_abandoned",
         "error",
         "result",
         "told",
+        "taken_s",
         "started_s",
+        "thread",
         "extend_s",
         "slot",
         "on_progress",
@@ -42,11 +45,14 @@ class Message:
         self.raw = raw  # the body as it is in the queue
         self.body: Any = None
         self.deliveries = deliveries
-        self.is_held = True  # until the lease is known to be lost
+        self.is_lost = False  # its lease is known to be
+        self.is_abandoned = False  # its handler is, which took too long
         self.error: BaseException | None = None
         self.result: Any = None
         self.told: bytes | None = None  # the result, as it is told
+        self.taken_s = 0.0
         self.started_s = 0.0  # 0 = not yet
+        self.thread = 0  # where its handler runs
         self.extend_s = 0.0  # when its lease is to be extended
         self.slot = _NO_SLOT
         self.on_progress: Callable[[Message, Any], None] | None = None
@@ -55,8 +61,14 @@ class Message:
     def id(self) -> str:
         return self.raw_id.decode("utf-8", "surrogateescape")
 
+    @property
+    def is_held(self) -> bool:
+        """False when somebody else may be working on it: the lease is known to be lost, or the
+        handler is over its time."""
+        return not (self.is_lost or self.is_abandoned)
+
     def progress(self, value: Any) -> None:
-        """Whoever follows the progress of handlers is told this: see App.progress."""
+        """The handler is so far: whoever follows is told (App.progress), and it is not stalled."""
         if self.on_progress is not None:
             self.on_progress(self, value)
 
@@ -66,15 +78,35 @@ class Message:
 
 def reason_of(error: BaseException, most_bytes: int) -> bytes:
     """The error and its traceback in so many bytes: the error first, then where it was raised, then
-    who called that, as far as there is room."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [f"{type(error).__name__}: {error}"]
-    lines += [
-        f"  {frame.filename}:{frame.lineno} in {frame.name}: {frame.line or ''}"
-        for frame in reversed(frames)
-    ]
+    who called that; then the same of what it was raised from; as far as there is room."""
+    lines: list[str] = []
+    chain: list[BaseException] = [error]
+    seen: set[int] = set()
+    while chain and len(lines) < most_bytes:
+        one = chain.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        lines.append(f"{'from ' if lines else ''}{type(one).__name__}: {text_of(one)}")
+        lines += [
+            f"  {frame.filename}:{frame.lineno} in {frame.name}: {frame.line or ''}"
+            for frame in reversed(traceback.extract_tb(one.__traceback__))
+        ]
+        if isinstance(one, BaseExceptionGroup):
+            chain += one.exceptions
+        before = one.__cause__ if one.__suppress_context__ else one.__context__
+        if before is not None:
+            chain.append(before)
     text = "\n".join(lines).encode("utf-8", "replace")
     return text[:most_bytes].decode("utf-8", "ignore").encode()
+
+
+def text_of(error: BaseException) -> str:
+    """What it says of itself."""
+    try:
+        return str(error)
+    except Exception as worse:  # it is of the program, and may do anything
+        return f"its text cannot be had: {type(worse).__name__}"
 
 
 def result_body(message: Message) -> bytes:

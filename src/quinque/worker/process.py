@@ -3,7 +3,7 @@
 Called by   supervisor.py, as `python -m quinque.worker.process`.
 Calls       runtime.py.
 
-    0  ended as it was told     1  it failed     2  it was asked wrongly: there is no such app
+    0  ended as it was told     1  it failed     2  it was asked wrongly: it has no such app
 
 Not here: starting it again (supervisor.py).
 """
@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sys
+import traceback
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Final
@@ -21,6 +22,7 @@ from typing import Final
 from quinque.errors import BadSetting
 from quinque.worker.app import App
 from quinque.worker.board import Board
+from quinque.worker.failures import Failures
 from quinque.worker.runtime import run_until_signal
 
 ENDED, FAILED, ASKED_WRONGLY = 0, 1, 2
@@ -34,6 +36,7 @@ class Orders:
 
     spec: str
     board_fd: int
+    failures_fd: int
     parent_fd: int
     threads: int
     deadline_s: float
@@ -46,20 +49,23 @@ class Orders:
 def find_app(spec: str) -> App:
     """The app of that name, as `module:name`; modules are looked for here as well.
 
-    Raises BadSetting.
+    Raises BadSetting; from what the module raised, if it did.
     """
     module, _, name = spec.partition(":")
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise BadSetting(f"'{spec}' does not name an app: a module and its app do, as emails:app")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
         found = import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise BadSetting(f"there is no module {module} here: {os.getcwd()}") from error
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            raise BadSetting(f"there is no module {module} here: {os.getcwd()}") from None
+        why = f"{type(error).__name__}: {error}"
+        raise BadSetting(f"the module {module} cannot be imported: {why}") from error
     app = getattr(found, name or "app", None)
     if not isinstance(app, App):
-        raise BadSetting(f"{module} has no app '{name or 'app'}': name it, as in {module}:app")
+        raise BadSetting(f"the module {module} has no App that is called '{name or 'app'}'")
     return app
 
 
@@ -70,15 +76,28 @@ def main(orders: Orders) -> int:
         run_until_signal(
             app,
             Board(orders.board_fd),
+            Failures(orders.failures_fd),
             threads=orders.threads,
             deadline_s=orders.deadline_s,
             stalled_s=orders.stalled_s,
             parent_fd=orders.parent_fd,
         )
     except BadSetting as error:
+        if error.__cause__ is not None:
+            _print_trace(error.__cause__)
         sys.stderr.write(f"quinque: {error}\n")
         return ASKED_WRONGLY
     return ENDED
+
+
+def _print_trace(error: BaseException) -> None:
+    """As Python would, without what is not the program's."""
+    trace = error.__traceback__
+    while trace is not None and (
+        trace.tb_frame.f_code.co_filename == __file__ or "importlib" in str(trace.tb_frame.f_code)
+    ):
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ Called by   process.py, and App.run for a program that runs by itself.
 Calls       desk.py and leases.py for each handler, board.py to say how it goes.
 
 Told to end, it takes no more, gives back what it has not begun, and waits for the rest; when the
-deadline is over it gives that back too. Told once more, it ends at once: leases run out.
+deadline is over it gives that back too. Told once more, it ends at once, by itself or by its
+supervisor: leases run out.
 
 Not here: other processes (supervisor.py).
 """
@@ -24,8 +25,9 @@ import uvloop
 from quinque.errors import BadSetting, QuinqueError
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, TUBES
 from quinque.worker.app import App
-from quinque.worker.board import Board, Hand, Told
+from quinque.worker.board import Board, Left, Told
 from quinque.worker.desk import WAIT_MS, Desk
+from quinque.worker.failures import Failures
 from quinque.worker.handlers import Handler
 from quinque.worker.leases import keep_leases
 from quinque.worker.sources import EventSource, ItemSource, JobSource, ReliableSource, Source
@@ -36,9 +38,9 @@ LOG = logging.getLogger("quinque.worker")
 
 STALLED_S: Final = 300.0
 _BEAT_S: Final = 0.25
-_CAREFUL_S: Final = 60.0  # after a process died, nothing is taken ahead for this long
 _SETTLING_S: Final = 5.0  # beyond the deadline, for what was given back or has just ended
 _TAKING_S: Final = 2 * WAIT_MS / 1000  # for requests that wait for messages, to be answered
+_ANSWER_S: Final = 5.0  # a broker that does not say within this time what waits, cannot
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _SOURCES: Final[dict[object, type[Source]]] = {
     JOBS: JobSource,
@@ -54,6 +56,7 @@ class Runtime:
         self,
         app: App,
         board: Board,
+        failures: Failures,
         *,
         threads: int,
         deadline_s: float,
@@ -62,7 +65,7 @@ class Runtime:
         """Raises BadSetting when there is nothing to do, or a URL is none."""
         if not app.handlers:
             raise BadSetting("the app has no handlers")
-        self._app, self._board = app, board
+        self._app, self._board, self._failures = app, board, failures
         self._deadline_s, self._stalled_s = deadline_s, stalled_s
         self._threads = threads
         self._runner = app.connect()
@@ -70,13 +73,12 @@ class Runtime:
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
-        """It ends in order; told a second time, the process ends at once."""
-        if self._stop.is_set():
-            os._exit(1)
+        """It ends in order."""
         self._stop.set()
 
     async def run(self) -> None:
-        """Handlers are called until it is told to stop, and all they were given is settled."""
+        """Handlers are called until it is told to stop, or too many of them hang, and all they were
+        given is settled."""
         tracing = tracing_if_wanted() if self._app.tracing else None
         self._desks = [
             Desk(
@@ -85,13 +87,17 @@ class Runtime:
                 _source(handler, self._runner),
                 self._runner,
                 self._board,
+                self._failures,
                 tracing,
                 self._threads,
             )
             for number, handler in enumerate(self._app.handlers)
         ]
-        await self._take_over()
-        taking = [asyncio.create_task(self._take(desk)) for desk in self._desks]
+        left = list(self._board.take_left())
+        taking = [
+            asyncio.create_task(self._take(desk, [it for it in left if it.id and it.handler == at]))
+            for at, desk in enumerate(self._desks)
+        ]
         others = [asyncio.create_task(it) for it in self._others()]
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait([stop, *taking, *others], return_when=asyncio.FIRST_COMPLETED)
@@ -105,7 +111,9 @@ class Runtime:
             await asyncio.gather(stop, *taking, *others, return_exceptions=True)
             await self._runner.close()
 
-    async def _take(self, desk: Desk) -> None:
+    async def _take(self, desk: Desk, left: list[Left]) -> None:
+        if left:
+            await desk.take_over(left)
         await desk.prepare()
         await desk.take()
 
@@ -115,20 +123,9 @@ class Runtime:
             found.append(desk.settle())
             if desk.source.extends:
                 found.append(keep_leases(desk, self._runner))
+            if desk.handler.timeout_s is not None:
+                found.append(desk.abandon())
         return found
-
-    async def _take_over(self) -> None:
-        """What the process before this one left is settled, as far as it can be."""
-        left = [it for it in self._board.take_left() if it.handler < len(self._desks)]
-        if not left:
-            return
-        for number, desk in enumerate(self._desks):
-            of_desk = [it for it in left if it.handler == number]
-            crashed = {it.id: it.failures for it in of_desk if it.state == Hand.RUNNING}
-            held = [it.id for it in of_desk if it.state == Hand.HELD]
-            done = [it.id for it in of_desk if it.state == Hand.DONE]
-            await desk.take_over(crashed, held, done)
-            asyncio.get_running_loop().call_later(_CAREFUL_S, desk.take_ahead_again)
 
     async def _drain(self, taking: list[asyncio.Task[None]]) -> None:
         LOG.info("ending: %d messages are in hand", sum(len(desk.held) for desk in self._desks))
@@ -179,8 +176,9 @@ class Runtime:
                     desk.is_stalled = False
                     continue
                 try:
-                    desk.is_stalled = await desk.source.ready() > 0
-                except QuinqueError:
+                    async with asyncio.timeout(_ANSWER_S):
+                        desk.is_stalled = await desk.source.ready() > 0
+                except (QuinqueError, TimeoutError):
                     desk.is_stalled = True
                 if not desk.is_stalled:
                     desk.moved_s = monotonic()
@@ -188,29 +186,44 @@ class Runtime:
 
 def run_app(app: App, threads: int, deadline_s: float) -> None:
     """The app works in this process until a signal comes. Raises BadSetting."""
-    board = Board()
+    board, failures = Board(), Failures()
     try:
-        run_until_signal(app, board, threads=threads, deadline_s=deadline_s)
+        run_until_signal(app, board, failures, threads=threads, deadline_s=deadline_s)
     finally:
         board.close()
+        failures.close()
 
 
 def run_until_signal(
     app: App,
     board: Board,
+    failures: Failures,
     *,
     threads: int,
     deadline_s: float,
     stalled_s: float = STALLED_S,
     parent_fd: int | None = None,
 ) -> None:
-    """The app works until a signal comes, or until nobody has the other end of `parent_fd`."""
+    """The app works until a signal comes, too many handlers hang, or nobody has the other end of
+    `parent_fd`."""
+    signals = 0
 
     async def work() -> None:
-        loop = asyncio.get_running_loop()
-        runtime = Runtime(app, board, threads=threads, deadline_s=deadline_s, stalled_s=stalled_s)
+        runtime = Runtime(
+            app, board, failures, threads=threads, deadline_s=deadline_s, stalled_s=stalled_s
+        )
+
+        def signalled() -> None:
+            nonlocal signals
+            signals += 1
+            # Under a supervisor, that one kills if it is told twice. A second signal here is the
+            # first once more: who ends a service tells all its processes.
+            if signals > 1 and parent_fd is None:
+                os._exit(1)
+            runtime.stop()
+
         for number in _SIGNALS:
-            loop.add_signal_handler(number, runtime.stop)
+            loop.add_signal_handler(number, signalled)
         if parent_fd is not None:
 
             def orphaned() -> None:
@@ -220,8 +233,16 @@ def run_until_signal(
             loop.add_reader(parent_fd, orphaned)
         await runtime.run()
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(work())
+    # Not asyncio.run, which would wait for coroutines that do not end when they are cancelled.
+    loop = uvloop.new_event_loop()
+    try:
+        loop.run_until_complete(work())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+        if not asyncio.all_tasks(loop):
+            loop.close()
 
 
 def _source(handler: Handler, runner: Any) -> Source:

@@ -3,12 +3,12 @@
 Called by   desk.py, leases.py and runtime.py.
 Calls       the client's Runner, for what has to be waited for.
 
-             a lease is             after a failure                    failed too often
-    jobs     the job's own          given back, delayed                dead, in the queue
-    events   the handler's          its lease runs out                 to the queue of the dead
-    reliable until it is recovered  tried again by the same process    to the queue of the dead
-    items    the handler's          its lease is as long as the rest   to the queue of the dead
-    tubes    the session's          released, delayed if the kind can  buried
+             a lease is             after a failure                    failed too often  counts
+    jobs     the job's own          given back, delayed                dead, in its queue  broker
+    events   the handler's          its lease is as long as the rest   to the dead         broker
+    items    the handler's          its lease is as long as the rest   to the dead         worker
+    reliable until it is recovered  tried again by the same process    to the dead         both
+    tubes    the session's          released, delayed if the kind can  buried              worker
 
 What a method gives is operations, which the caller sends together with others.
 
@@ -25,7 +25,7 @@ from typing import Any, Final
 from quinque.client.aio.runner import Runner
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
 from quinque.model.limits import NAME_MOST_BYTES, RETRY_DEFAULT_MOST_MS
-from quinque.model.ops import Ack, Count, Delivery, FindReady, Op, Reserve
+from quinque.model.ops import Ack, Count, Delivery, FindReady, Op, Release, Reserve
 from quinque.model.own_ops import Complete, ExtendLeases, Inspect, Recover
 from quinque.model.work_ops import (
     Add,
@@ -52,11 +52,13 @@ _FIRST_EXTEND_S: Final = 0.4
 
 
 class Source:
-    """The queue of a handler. `counts` says whether the broker counts deliveries and knows when
-    there were too many; `extends` whether leases can be extended; `retries_here` whether what
-    failed stays in hand, and is tried again by this process."""
+    """The queue of a handler. `is_counted` says whether the broker counts deliveries, and
+    `is_limited` whether it knows when there were too many; `extends` whether leases can be
+    extended; `retries_here` whether what failed stays in hand, and is tried again by this
+    process."""
 
-    counts = False
+    is_counted = False
+    is_limited = False
     extends = False
     retries_here = False
     first_extend_s = 0.0
@@ -110,16 +112,17 @@ class Source:
         return self.give_back([Message(self._name, id, b"", 0) for id in ids])
 
     async def ready(self) -> int:
-        """How many messages wait."""
+        """How many messages could be taken."""
         view: QueueView | None = await self._run(LookAt(self.handler.family, self._queue))
-        return 0 if view is None else view.ready
+        return 0 if view is None or view.is_paused_out else view.ready
 
     def _taken(self, id: bytes, body: bytes, deliveries: int) -> Message:
         return Message(self._name, id, body, deliveries)
 
 
 class JobSource(Source):
-    counts = True
+    is_counted = True
+    is_limited = True
     extends = True
     first_extend_s = _FIRST_EXTEND_S
 
@@ -163,9 +166,31 @@ class JobSource(Source):
         return [Requeue(JOBS, list(ids), is_nack=True, reason=why.encode()[:NAME_MOST_BYTES])]
 
 
-class EventSource(Source):
-    """Nothing extends the lease of an event, and nobody gives one back: its lease runs out."""
+class LeasedSource(Source):
+    """A family whose leases run for as long as is said, and end in a moment when that is said."""
 
+    extends = True
+
+    def __init__(self, handler: Handler, runner: Runner) -> None:
+        super().__init__(handler, runner)
+        self.first_extend_s = handler.lease_s / 3
+
+    def retry(self, message: Message, delay_s: float) -> list[Op]:
+        return [self._lease([message], max(1, round(delay_s * 1000)))]
+
+    def extend(self, messages: Sequence[Message]) -> list[Op]:
+        return [self._lease([message], self._lease_ms) for message in messages]
+
+    def lease_s(self, result: Any) -> float:
+        return self.handler.lease_s if result[0] else 0.0
+
+    def _lease(self, messages: Sequence[Message], lease_ms: int) -> Op:
+        handler, ids = self.handler, [message.raw_id for message in messages]
+        return ExtendLeases(handler.family, self._queue, ids, lease_ms, handler.group)
+
+
+class EventSource(LeasedSource):
+    is_counted = True
     _asked = _ASKED_LEAST
 
     async def take(self, count: int, wait_ms: int) -> list[Message]:
@@ -174,7 +199,7 @@ class EventSource(Source):
             ready = FindReady(EVENTS, self.handler.group, [self._queue])
             if await self._run(ready, wait_ms):
                 found = await self._reserve(count)
-        return [self._taken(it.message_id, it.body, it.deliveries or 1) for it in found]
+        return [self._taken(it.message_id, it.body, it.deliveries) for it in found]
 
     async def _reserve(self, most: int) -> list[Delivery]:
         """Twice as many as were there the last time: each that is asked for is a request."""
@@ -187,6 +212,10 @@ class EventSource(Source):
     def ack(self, messages: Sequence[Message]) -> list[Op]:
         ids = [message.raw_id for message in messages]
         return [Ack(EVENTS, self._queue, self.handler.group, ids)]
+
+    def give_back(self, messages: Sequence[Message]) -> list[Op]:
+        ids = [message.raw_id for message in messages]
+        return [Release(EVENTS, self._queue, self.handler.group, ids)]
 
     async def ready(self) -> int:
         counted = await self._run(Count(EVENTS, [self._queue], [self.handler.group]))
@@ -219,13 +248,7 @@ class ReliableSource(Source):
         return {it.message_id: it.deliveries for it in found or ()}
 
 
-class ItemSource(Source):
-    extends = True
-
-    def __init__(self, handler: Handler, runner: Runner) -> None:
-        super().__init__(handler, runner)
-        self.first_extend_s = handler.lease_s / 3
-
+class ItemSource(LeasedSource):
     async def take(self, count: int, wait_ms: int) -> list[Message]:
         op = Take(ITEMS, [self._queue], count, lease_ms=self._lease_ms)
         found = await self._run(op, wait_ms)
@@ -236,20 +259,7 @@ class ItemSource(Source):
         return [Complete(ITEMS, self._queue, ids, is_leased=False)]
 
     def give_back(self, messages: Sequence[Message]) -> list[Op]:
-        return [ExtendLeases(ITEMS, self._queue, [message.raw_id for message in messages], 1)]
-
-    def retry(self, message: Message, delay_s: float) -> list[Op]:
-        rest_ms = max(1, round(delay_s * 1000))
-        return [ExtendLeases(ITEMS, self._queue, [message.raw_id], rest_ms)]
-
-    def extend(self, messages: Sequence[Message]) -> list[Op]:
-        return [
-            ExtendLeases(ITEMS, self._queue, [message.raw_id], self._lease_ms)
-            for message in messages
-        ]
-
-    def lease_s(self, result: Any) -> float:
-        return self.handler.lease_s if result[0] else 0.0
+        return [self._lease(messages, 1)]
 
 
 def result_ops(messages: Sequence[Message], queue: bytes) -> list[Op]:

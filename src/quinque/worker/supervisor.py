@@ -4,8 +4,9 @@ Called by   cli/work.py.
 Calls       process.py, as processes; health.py.
 
 Each process has a seat with a board (board.py). One that dies, by a signal or an error, is replaced
-in its seat: at once at first, later and later if it dies again and again. What it had in hand, its
-successor finds on the board.
+in its seat: at once at first, later and later if it dies again and again, above all of no message.
+What it had in hand, its successor finds on the board; what it was working on has failed once more,
+which all processes know from here on (failures.py).
 
 It does not import the app itself: nothing that handlers do can end it. When it is killed, the
 processes see that, and end in order.
@@ -26,7 +27,8 @@ from time import monotonic, sleep
 from typing import Final
 
 from quinque.worker.backoff import Backoff
-from quinque.worker.board import Board, Told
+from quinque.worker.board import NOTHING, Board, Told
+from quinque.worker.failures import Failures
 from quinque.worker.health import Health, HealthPort
 from quinque.worker.process import ASKED_WRONGLY, ENDED, FAILED, MODULE, Orders
 
@@ -35,6 +37,7 @@ LOG = logging.getLogger("quinque.worker")
 _LOOK_S: Final = 0.05  # how often it is looked whether a process has ended
 _AGAIN: Final = Backoff(first=0.1, most=30.0)
 _WELL_S: Final = 60.0  # who lived for so long died of something else than the one before
+_KILLED_S: Final = 0.5  # before the next begins, if a message may be what the last one died of
 # Beyond the deadline, before a process that was told to end is killed: what it gives back takes it
 # up to 5 s, and the end of a request that waits for messages up to 1 s.
 _PATIENCE_S: Final = 8.0
@@ -70,6 +73,7 @@ class Supervisor:
         """Raises OSError when the address of the health check cannot be had."""
         self._asked = asked
         self._seats = [Seat(number) for number in range(asked.processes)]
+        self._failures = Failures()
         self._signals = 0
         # Nothing is written: whoever reads it sees the end when this process is no more.
         self._their_end, self._our_end = os.pipe()
@@ -113,31 +117,41 @@ class Supervisor:
         for seat in self._seats:
             code = None if seat.process is None else seat.process.poll()
             if code is not None:
-                if code == ASKED_WRONGLY:
+                is_first = not seat.crashes and not seat.board.read().beat_s
+                if is_first and code in (ASKED_WRONGLY, FAILED):
                     return code
-                if code == FAILED and not seat.crashes and not seat.board.read().beat_s:
-                    return code
-                seat.crashes = 1 if now_s - seat.started_s > _WELL_S else seat.crashes + 1
-                seat.process = None
-                seat.due_s = now_s + (_AGAIN.delay_s(seat.crashes - 1) if seat.crashes > 1 else 0)
+                self._bury(seat, now_s)
                 LOG.error("process %d ended with %s", seat.number, _why(code))
             if seat.process is None and seat.due_s <= now_s:
                 self._start(seat)
         return ENDED
 
+    def _bury(self, seat: Seat, now_s: float) -> None:
+        """The process died: what it was working on has failed, and the next has its time."""
+        keys = seat.board.crash()
+        for key in keys:
+            self._failures.add(key)
+        seat.process = None
+        seat.crashes = 1 if now_s - seat.started_s > _WELL_S else seat.crashes + 1
+        pause_s = _AGAIN.delay_s(seat.crashes - 1) if seat.crashes > 1 else 0.0
+        # A message that kills is put aside soon; others need not wait for long until then.
+        seat.due_s = now_s + (min(pause_s, _KILLED_S) if keys else pause_s)
+
     def _start(self, seat: Seat) -> None:
         orders = Orders(
             self._asked.spec,
             seat.board.fd,
+            self._failures.fd,
             self._their_end,
             self._asked.threads,
             self._asked.deadline_s,
             self._asked.stalled_s,
         )
+        seat.board.write(NOTHING)
         seat.started_s = monotonic()
         seat.process = subprocess.Popen(
             [sys.executable, "-m", MODULE, orders.as_text()],
-            pass_fds=(seat.board.fd, self._their_end),
+            pass_fds=(seat.board.fd, self._failures.fd, self._their_end),
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, who tells them
         )
@@ -146,6 +160,8 @@ class Supervisor:
     def _end(self) -> int:
         """All processes have ended: in order, or killed when they take too long or another signal
         comes; whether all did so in order."""
+        # One that is not there yet has nothing in hand, and ends by the signal itself.
+        young = {seat.process for seat in self._seats if not seat.board.read().beat_s}
         running = [seat.process for seat in self._seats if seat.process is not None]
         for process in running:
             process.terminate()
@@ -157,8 +173,12 @@ class Supervisor:
         for process in running:
             if process.poll() is None:
                 process.kill()
-        codes = [process.wait() for process in running]
-        return FAILED if any(codes) else ENDED
+        codes = [
+            code
+            for process in running
+            if (code := process.wait()) and not (process in young and code == -signal.SIGTERM)
+        ]
+        return FAILED if codes else ENDED
 
     def _close(self) -> None:
         for seat in self._seats:
@@ -166,6 +186,7 @@ class Supervisor:
                 seat.process.kill()
                 seat.process.wait()
             seat.board.close()
+        self._failures.close()
         os.close(self._their_end)
         os.close(self._our_end)
         if self._port is not None:

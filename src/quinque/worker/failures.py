@@ -1,0 +1,109 @@
+"""How often messages have failed: memory that all processes of a worker share.
+
+Called by   desk.py, which counts what handlers raise; supervisor.py, which counts what was being
+            worked when a process died.
+Calls       memory.py.
+
+    header    the turn: how often anything was counted           8 bytes
+    buckets   of 8 entries: key, failures, turn                  16 bytes each
+
+A key is a digest of a message's id and its handler's number, and says in which bucket its entry is.
+Where a bucket is full, the entry whose turn is longest ago makes room. So some 16,000 messages that
+failed are remembered; what is forgotten is tried more often than it should be.
+
+Not here: families whose brokers count (sources.py says which).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from quinque.worker.memory import shared_memory
+
+_TURN: Final = struct.Struct("<Q")
+_ENTRY: Final = struct.Struct("<8sII")
+_IN_BUCKET: Final = 8
+_BUCKETS: Final = 2048
+_SIZE: Final = _TURN.size + _BUCKETS * _IN_BUCKET * _ENTRY.size
+_MOST: Final = 2**32 - 1
+_NOBODY: Final = bytes(8)
+
+
+class _Entry(NamedTuple):
+    key: bytes
+    failures: int
+    turn: int
+    at: int
+
+
+def key_of(handler: int, id: bytes) -> bytes:
+    """What the failures of a message are counted under."""
+    return blake2b(id, digest_size=8, salt=handler.to_bytes(2, "little")).digest()
+
+
+class Failures:
+    def __init__(self, fd: int | None = None) -> None:
+        """Those that another process counts in too, by its descriptor; or new ones."""
+        self.fd = shared_memory(_SIZE) if fd is None else fd
+        self._memory = mmap.mmap(self.fd, _SIZE)
+        # A lock of the file keeps out processes, and not the threads of one.
+        self._turn = threading.Lock()
+
+    @property
+    def are_any(self) -> bool:
+        """Whether anything ever failed: where nothing did, nothing need be looked up."""
+        return bool(_TURN.unpack_from(self._memory)[0])
+
+    def of(self, key: bytes) -> int:
+        """How often it failed."""
+        return next((it.failures for it in self._bucket(key) if it.key == key), 0)
+
+    def add(self, key: bytes, least: int = 0) -> int:
+        """It failed once more, and `least` times in all; how often that is."""
+        with self._locked():
+            [turn] = _TURN.unpack_from(self._memory)
+            bucket = list(self._bucket(key))
+            # An entry of nobody has the turn 0, which is before all others.
+            found = next(
+                (it for it in bucket if it.key == key), min(bucket, key=lambda it: it.turn)
+            )
+            failures = max((found.failures if found.key == key else 0) + 1, least)
+            _TURN.pack_into(self._memory, 0, turn + 1)
+            _ENTRY.pack_into(self._memory, found.at, key, failures, (turn + 1) & _MOST)
+        return failures
+
+    def forget(self, key: bytes) -> None:
+        """It did not fail: another message may have its id, later."""
+        with self._locked():
+            for entry in self._bucket(key):
+                if entry.key == key:
+                    _ENTRY.pack_into(self._memory, entry.at, _NOBODY, 0, 0)
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.fd)
+
+    def _bucket(self, key: bytes) -> Iterator[_Entry]:
+        number = int.from_bytes(key, "little") % _BUCKETS
+        first = _TURN.size + number * _IN_BUCKET * _ENTRY.size
+        for at in range(first, first + _IN_BUCKET * _ENTRY.size, _ENTRY.size):
+            entry_key, failures, turn = _ENTRY.unpack_from(self._memory, at)
+            yield _Entry(entry_key, failures, turn, at)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Nobody else counts meanwhile. Who dies here leaves no lock behind."""
+        with self._turn:
+            fcntl.lockf(self.fd, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.lockf(self.fd, fcntl.LOCK_UN)

@@ -1,0 +1,100 @@
+"""What a program may say of its handlers, how long a message rests, what is told of an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from quinque.errors import BadSetting
+from quinque.worker import App, Backoff, Message
+from quinque.worker.message import reason_of
+
+
+def test_what_an_app_cannot_do_is_said_when_it_is_asked() -> None:
+    app = App("redis://127.0.0.1:1")
+    app.add("q", print)
+    for asked in (
+        {"family": "stacks"},
+        {"family": "events"},  # without a group
+        {"lease": 0},
+        {"batch": 0},
+        {"timeout": 0},
+        {"max_deliveries": -1},
+        {"backoff": (2, 1)},
+        {},  # there is one for this queue
+    ):
+        with pytest.raises(BadSetting):
+            app.add("q", lambda body: None, **asked)
+    with pytest.raises(BadSetting, match="takes a body"):
+        app.add("other", lambda: None)
+    with pytest.raises(BadSetting, match="yields"):
+        app.add("other", _yields)
+    with pytest.raises(BadSetting, match="hooks are plain functions"):
+        app.before(_hook)
+    with pytest.raises(BadSetting, match="not the URL of a broker"):
+        App("a.folder")
+
+
+async def _hook(message: Message) -> None: ...
+
+
+def _yields(body: bytes) -> Iterator[bytes]:
+    yield body
+
+
+def test_an_object_that_is_called_is_a_coroutine_if_its_call_is() -> None:
+    class Count:
+        async def __call__(self, body: bytes, message: Message) -> None: ...
+
+    app = App("redis://127.0.0.1:1")
+    app.add("q", Count())
+    app.add("other", partial(Count(), message=Message("q", b"x", b"", 1)))
+
+    assert [handler.is_async for handler in app.handlers] == [True, True]
+
+
+def test_a_rest_is_twice_as_long_each_time_and_up_to_half_of_it_less() -> None:
+    backoff = Backoff(first=1, most=10)
+
+    assert [backoff.delay_s(failures, chance=0) for failures in range(1, 6)] == [1, 2, 4, 8, 10]
+    assert backoff.delay_s(2, chance=1) == 1
+    assert backoff.delay_s(10_000, chance=0) == 10
+
+
+def test_a_reason_is_the_error_and_what_it_was_raised_from() -> None:
+    try:
+        try:
+            raise KeyError("inner")
+        except KeyError as error:
+            raise ExceptionGroup("outer", [ValueError("one of them")]) from error
+    except ExceptionGroup as group:
+        lines = reason_of(group, 1_024).decode().splitlines()
+
+    assert lines[0] == "ExceptionGroup: outer (1 sub-exception)"
+    assert [line for line in lines if not line.startswith(" ")][1:] == [
+        "from ValueError: one of them",
+        "from KeyError: 'inner'",
+    ]
+
+
+def test_a_reason_is_had_of_any_error() -> None:
+    class Bad(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def descend(left: int) -> None:
+        if not left:
+            raise ValueError("ü" * 10_000)
+        descend(left - 1)
+
+    with pytest.raises(ValueError) as deep:  # noqa: PT011  # its text is what it is about
+        descend(500)
+    round_about = ValueError("a")
+    round_about.__context__ = KeyError("b")
+    round_about.__context__.__context__ = round_about
+
+    assert reason_of(Bad(), 100) == b"Bad: its text cannot be had: RuntimeError"
+    assert reason_of(deep.value, 100) == b"ValueError: " + "ü".encode() * 44
+    assert reason_of(round_about, 100) == b"ValueError: a\nfrom KeyError: 'b'"
