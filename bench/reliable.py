@@ -13,11 +13,11 @@ The load is that of this folder's generator, over 50 connections.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from statistics import median
 
+from bench.beside_jobs import DEPTHS, ROUNDS, Beside, Rates, best_over
 from bench.harness import (
     BODY,
     Result,
@@ -28,66 +28,30 @@ from bench.harness import (
     per_second,
     scratch,
     start_quinque,
-    start_redis,
     times,
 )
 from bench.load import drive, encode, same
 
-DEPTHS = (1, 16)
-ROUNDS = 7
 MANY = (10, 100)
 DELIVERED = 1_000_000
 OF_EACH, PASSES = 12_000, 5
 
-Rates = dict[str, float]
-
 
 def run(quick: bool) -> Result:
     result = Result()
-    beside = Table(
-        "Reliable queues: requests a second, beside jobs",
-        ["", *(f"{verb}" for pair in _PAIRS for verb in pair), *(f"{a} / {b}" for a, b in _PAIRS)],
-    )
-    with scratch() as folder:
-        with start_quinque(folder / "ours", "--fsync", "always") as server:
-            for depth in DEPTHS:
-                ratios = _beside_jobs(beside, server, f"{depth} deep", depth, quick)
-                for (verb, _), ratio in zip(_PAIRS, ratios, strict=True):
-                    result.figures[f"{verb.lower()} depth {depth}"] = ratio
-            many = _many(server, result.figures, quick)
-        for (verb, _), ratio in zip(_PAIRS, _on_redis(beside, folder, quick), strict=True):
-            result.figures[f"redis {verb.lower()}"] = ratio
-    result.tables += [beside, many, _delivered(result.figures, quick)]
+    Beside("Reliable queues", _PAIRS, _one_by_one, _jobs).run(result, quick)
+    with scratch() as folder, start_quinque(folder / "ours", "--fsync", "always") as server:
+        result.tables.append(_many(server, result.figures, quick))
+    result.tables.append(_delivered(result.figures, quick))
     return result
 
 
-def _on_redis(table: Table, folder: Path, quick: bool) -> list[float]:
-    flags = ("--appendonly", "yes", "--appendfsync", "everysec")
-    with start_redis(folder / "redis", *flags) as store:
-        url = f"redis://127.0.0.1:{store.port}"
-        with start_quinque(folder / "served", "--store", url) as server:
-            return _beside_jobs(table, server, "on Redis, 16 deep", DEPTHS[-1], quick)
+def _count(depth: int, quick: bool) -> int:
+    return 500 if quick else 10_000 * (1 if depth == 1 else 4)
 
 
-def _beside_jobs(table: Table, server: Server, name: str, depth: int, quick: bool) -> list[float]:
-    """The speeds of RedisRQ's commands over those of the jobs', of which a row is noted."""
-    count = 500 if quick else 10_000 * (1 if depth == 1 else 4)
-    found: dict[str, list[float]] = {verb: [] for pair in _PAIRS for verb in pair}
-
-    def live(work: Callable[[Server, int, int], Rates]) -> float:
-        for verb, rate in work(server, depth, count).items():
-            found[verb].append(rate)
-        return 0.0
-
-    in_turns(
-        {"reliable": partial(live, _elements), "jobs": partial(live, _jobs)},
-        1 if quick else ROUNDS,
-        both_ways=True,
-    )
-    ratios = [median_ratio(found[ours], found[theirs]) for ours, theirs in _PAIRS]
-    speeds = [per_second(median(rates)) for rates in found.values()]
-    table.rows.append([name, *speeds, *map(times, ratios)])
-    return ratios
+def _one_by_one(server: Server, depth: int, quick: bool) -> Rates:
+    return _elements(server, depth, _count(depth, quick))
 
 
 def _many(server: Server, figures: dict[str, float], quick: bool) -> Table:
@@ -131,8 +95,9 @@ def _elements(server: Server, depth: int, count: int, size: int = 1) -> Rates:
     return {verb: size * load.rate for (verb, _), load in zip(_PAIRS, loads, strict=True)}
 
 
-def _jobs(server: Server, depth: int, count: int) -> Rates:
-    """So many jobs are added, got and acked; each a second."""
+def _jobs(server: Server, depth: int, quick: bool) -> Rates:
+    """As many jobs are added, got and acked; each a second."""
+    count = _count(depth, quick)
     added = drive(server.port, same(encode("ADDJOB", "jobs", BODY, "0"), count), depth)
     got = drive(server.port, same(encode("GETJOB", "FROM", "jobs"), count), depth, keep=True)
     acks = [encode("ACKJOB", jobs[0][1]) for jobs in got.replies]
@@ -159,11 +124,7 @@ def _delivered(figures: dict[str, float], quick: bool) -> Table:
         for _ in range(passes):
             having.append(_pass(full, of_each))
             without.append(_pass(empty, of_each))
-    # Other programs only ever slow one down, so the best pass is the truest.
-    ratios = {
-        verb: max(rates[verb] for rates in having) / max(rates[verb] for rates in without)
-        for verb in without[0]
-    }
+    ratios = best_over(having, without)
     table.rows += [[verb, times(ratio)] for verb, ratio in ratios.items()]
     figures["rq delivered"] = min(ratios.values())
     return table

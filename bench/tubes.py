@@ -14,86 +14,40 @@ The load is that of this folder's generator, over 50 connections.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from statistics import median
-
+from bench.beside_jobs import Beside, Rates, best_over
 from bench.harness import (
     BODY,
     CONNECTIONS,
     Result,
     Server,
     Table,
-    in_turns,
-    median_ratio,
-    per_second,
     scratch,
     start_quinque,
-    start_redis,
     times,
 )
-from bench.load import Clients, Load, drive, encode, same
+from bench.load import Clients, Load, encode, same
 
-DEPTHS = (1, 16)
-ROUNDS = 7
 BLOCKED = 100_000
 OF_EACH, PASSES = 12_000, 5
-
-Rates = dict[str, float]
 
 
 def run(quick: bool) -> Result:
     result = Result()
-    beside = Table(
-        "Tubes: requests a second, beside jobs",
-        ["", *(f"{verb}" for pair in _PAIRS for verb in pair), *(f"{a} / {b}" for a, b in _PAIRS)],
-    )
-    with scratch() as folder:
-        with start_quinque(folder / "ours", "--fsync", "always") as server:
-            for depth in DEPTHS:
-                ratios = _beside_jobs(beside, server, f"{depth} deep", depth, quick)
-                for (verb, _), ratio in zip(_PAIRS, ratios, strict=True):
-                    result.figures[f"{verb.lower()} depth {depth}"] = ratio
-        for (verb, _), ratio in zip(_PAIRS, _on_redis(beside, folder, quick), strict=True):
-            result.figures[f"redis {verb.lower()}"] = ratio
-    result.tables += [beside, _lanes(result.figures, quick)]
+    Beside("Tubes", _PAIRS, _tasks, _jobs).run(result, quick)
+    result.tables.append(_lanes(result.figures, quick))
     return result
 
 
-def _on_redis(table: Table, folder: Path, quick: bool) -> list[float]:
-    flags = ("--appendonly", "yes", "--appendfsync", "everysec")
-    with start_redis(folder / "redis", *flags) as store:
-        url = f"redis://127.0.0.1:{store.port}"
-        with start_quinque(folder / "served", "--store", url) as server:
-            return _beside_jobs(table, server, "on Redis, 16 deep", DEPTHS[-1], quick)
+def _count(depth: int, quick: bool) -> int:
+    """Of each client."""
+    return 10 if quick else 200 * (1 if depth == 1 else 4)
 
 
-def _beside_jobs(table: Table, server: Server, name: str, depth: int, quick: bool) -> list[float]:
-    """The speeds of the tubes' commands over those of the jobs', of which a row is noted."""
-    of_each = 10 if quick else 200 * (1 if depth == 1 else 4)
-    found: dict[str, list[float]] = {verb: [] for pair in _PAIRS for verb in pair}
-    drive(server.port, [encode("TUBE.CREATE", "tasks", "fifo", "IFNOTEXISTS")], 1)
-
-    def live(work: Callable[[Server, int, int], Rates]) -> float:
-        for verb, rate in work(server, depth, of_each).items():
-            found[verb].append(rate)
-        return 0.0
-
-    in_turns(
-        {"tubes": partial(live, _tasks), "jobs": partial(live, _jobs)},
-        1 if quick else ROUNDS,
-        both_ways=True,
-    )
-    ratios = [median_ratio(found[ours], found[theirs]) for ours, theirs in _PAIRS]
-    speeds = [per_second(median(rates)) for rates in found.values()]
-    table.rows.append([name, *speeds, *map(times, ratios)])
-    return ratios
-
-
-def _tasks(server: Server, depth: int, of_each: int) -> Rates:
+def _tasks(server: Server, depth: int, quick: bool) -> Rates:
     """Every client puts, takes and acks so many tasks; each a second."""
+    of_each = _count(depth, quick)
     with Clients(server.port) as clients:
+        clients.drive([encode("TUBE.CREATE", "tasks", "fifo", "IFNOTEXISTS")], 1)
         put = _each(clients, encode("TUBE.PUT", "tasks", BODY), depth, of_each)
         taken = _each(clients, encode("TUBE.TAKE", "tasks"), depth, of_each)
         ids = [[task[0] for task in own] for own in taken.replies]
@@ -107,8 +61,9 @@ def _tasks(server: Server, depth: int, of_each: int) -> Rates:
     return {verb: load.rate for (verb, _), load in zip(_PAIRS, loads, strict=True)}
 
 
-def _jobs(server: Server, depth: int, of_each: int) -> Rates:
+def _jobs(server: Server, depth: int, quick: bool) -> Rates:
     """Every client adds, gets and acks so many jobs; each a second."""
+    of_each = _count(depth, quick)
     with Clients(server.port) as clients:
         added = _each(clients, encode("ADDJOB", "jobs", BODY, "0"), depth, of_each)
         got = _each(clients, encode("GETJOB", "FROM", "jobs"), depth, of_each)
@@ -143,11 +98,7 @@ def _lanes(figures: dict[str, float], quick: bool) -> Table:
         for _ in range(passes):
             having.append(_pass(server, one, "full", of_each))
             without.append(_pass(server, one, "empty", of_each))
-    # Other programs only ever slow one down, so the best pass is the truest.
-    ratios = {
-        what: max(rates[what] for rates in having) / max(rates[what] for rates in without)
-        for what in without[0]
-    }
+    ratios = best_over(having, without)
     table.rows += [[what, times(ratio)] for what, ratio in ratios.items()]
     figures["lane held up, take"] = ratios.pop(_NOTHING)
     figures["lane held up, others"] = min(ratios.values())
