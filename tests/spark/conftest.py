@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark import quick
+from tests.spark import fork_server, quick
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,19 +34,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from quinque.spark.session import build_session
 
     folder = tmp_path_factory.mktemp("spark")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        session = build_session(
-            "quinque tests",
-            master="local[2,2]",
-            settings=quick.SETTINGS
-            | {
-                "spark.sql.warehouse.dir": str(folder / "warehouse"),
-                "spark.local.dir": str(folder / "local"),
-                "spark.driver.memory": "1g",
-                "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder} {quick.JAVA_WORDS}",
-            },
-            log_level="ERROR",
-        )
-    yield session
-    session.stop()
+    with fork_server.started() as python, pytest.MonkeyPatch.context() as patch:
+        pythons = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), str(python))
+        for name, value in (quick.VARIABLES | pythons).items():
+            patch.setenv(name, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            session = build_session(
+                "quinque tests",
+                master="local[2,2]",
+                settings=quick.SETTINGS
+                | {
+                    "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                    "spark.local.dir": str(folder / "local"),
+                    "spark.driver.memory": "1g",
+                    "spark.driver.extraJavaOptions": (
+                        f"-Dderby.system.home={folder} {quick.JAVA_WORDS}"
+                    ),
+                },
+                log_level="ERROR",
+            )
+        yield session
+        session.stop()

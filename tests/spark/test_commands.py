@@ -37,7 +37,8 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
                 link.symlink_to(program)
     given = {"PATH": str(programs), "XDG_CACHE_HOME": str(folder / "cache")}
     left_out = ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-    return {k: v for k, v in os.environ.items() if k not in left_out} | given
+    kept = {k: v for k, v in os.environ.items() if k not in left_out}
+    return kept | quick.VARIABLES | given
 
 
 @contextmanager

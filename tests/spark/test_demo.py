@@ -10,9 +10,20 @@ from demo.pipeline import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MESSAGES = 600
+
 
 def test_every_check_of_the_demo_holds(spark: SparkSession, tmp_path: Path) -> None:
-    rows, page = run(spark, tmp_path, messages=600)
+    rows, page = run(spark, tmp_path, MESSAGES)
 
     assert [row for row in rows if not row.held] == []
+    told = {row.what: row.count.replace(",", "") for row in rows}
+    acked = int(told["acked by workers"])
+    nacked = int(told["failed, and given back with a reason"])
+    dead = int(told["failed twice, and kept among the dead"])
+    drained = int(told["left, and drained to Parquet"])
+    # Each is added once; whatever is delivered is acked or given back.
+    assert int(told["changes of state on record"]) == MESSAGES + 2 * (acked + nacked + drained)
+    assert told["added = acked + dead + open"] == f"{MESSAGES} = {acked + drained} + {dead} + 0"
+    assert "the broker has the same" in told
     assert "<svg" in page.read_text() or "data:image/png" in page.read_text()

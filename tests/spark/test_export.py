@@ -26,9 +26,10 @@ from quinque.stores.embedded.record_files import FILE_MS
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
 from quinque.stores.redis.store import RedisStore
-from tests.server.broker import RunningBroker, start_broker, wait_until
+from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import TIMEOUT_S
 from tests.servers import stores
+from tests.servers.patience import wait_until
 
 HOUR_MS = 3_600_000
 ONE_OF_EACH = 3  # rows of a message that is added, taken and acked

@@ -10,7 +10,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.server.broker import RunningBroker, wait_until
+from tests.server.broker import RunningBroker
+from tests.servers.patience import wait_until
 from tests.spark.queries import Broke, Kept, Queue, Sink, on_redis_too, run, start, wait_for
 from tests.spark.queries import on_its_stores as pytest_generate_tests
 

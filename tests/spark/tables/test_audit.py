@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from quinque.model.lifecycle import Kind
 from tests.spark.tables.history import SCHEMA, History
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from quinque.spark.jobs.audit import Verdict
 
@@ -124,11 +125,17 @@ def test_a_record_that_begins_late_is_good_and_says_so(spark: SparkSession) -> N
 
 
 def test_unknown_messages_are_allowed_when_recording_was_off(spark: SparkSession) -> None:
+    from quinque.spark.jobs.audit import verdict_of
+
     rows = History(7).run(200).rows
     ack_what_never_came(rows)
 
-    assert not _verdict(spark, rows).is_good
-    assert _verdict(spark, rows, allows_unknown=True).is_good
+    with _tables(spark, rows) as (found, gaps):
+        strict = verdict_of(found, gaps)
+        lenient = verdict_of(found, gaps, allows_unknown=True)
+
+    assert not strict.is_good
+    assert lenient.is_good
 
 
 def test_an_empty_lake_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -140,20 +147,28 @@ def test_an_empty_lake_is_refused(spark: SparkSession, tmp_path: Path) -> None:
         audit(spark, Lake(str(tmp_path)))
 
 
-def _verdict(spark: SparkSession, rows: Rows, *, allows_unknown: bool = False) -> Verdict:
+def _verdict(spark: SparkSession, rows: Rows) -> Verdict:
     """That of the tables made of these rows, without a lake."""
     from quinque.spark.jobs.audit import verdict_of
+
+    with _tables(spark, rows) as (found, gaps):
+        return verdict_of(found, gaps)
+
+
+@contextmanager
+def _tables(spark: SparkSession, rows: Rows) -> Iterator[tuple[DataFrame, DataFrame]]:
+    """What the audit says of these rows and the gaps between them, worked out once."""
     from quinque.spark.tables.audit import audit, verdict
     from quinque.spark.tables.events import events, ranges, seq_gaps
     from quinque.spark.tables.lifecycle import lifecycle
     from quinque.spark.tables.partials import lifecycle_partials
 
     once = events(spark.createDataFrame(pa.Table.from_pylist(rows, SCHEMA))).cache()
-    gaps = seq_gaps(ranges(once))
-    found = verdict(audit(lifecycle(lifecycle_partials(once)), gaps))
-    made = verdict_of(found, gaps, allows_unknown=allows_unknown)
-    once.unpersist()
-    return made
+    gaps = seq_gaps(ranges(once)).cache()
+    found = verdict(audit(lifecycle(lifecycle_partials(once)), gaps)).cache()
+    yield found, gaps
+    for frame in (found, gaps, once):
+        frame.unpersist()
 
 
 def _first(rows: Rows, kind: Kind, queue: str) -> dict[str, Any]:

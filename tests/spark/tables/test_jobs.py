@@ -39,17 +39,13 @@ def broker(url: str) -> Iterator[Broker]:
         yield broker
 
 
-def test_files_go_through_a_queue_into_files_and_the_audit_is_good(
+def test_files_go_through_a_queue_into_files(
     spark: SparkSession, url: str, broker: Broker, tmp_path: Path
 ) -> None:
-    from quinque.spark.jobs.archive import archive
-    from quinque.spark.jobs.audit import audit
     from quinque.spark.jobs.drain import Drain, drain
     from quinque.spark.jobs.ingest import Ingest, ingest
-    from quinque.spark.jobs.lake import Lake
 
     source = _write_orders(tmp_path / "orders.json")
-    lake = Lake(str(tmp_path / "lake"))
 
     put = ingest(
         spark,
@@ -64,18 +60,12 @@ def test_files_go_through_a_queue_into_files_and_the_audit_is_good(
     drained = drain(spark, asked)
     again = drain(spark, asked)
     written = spark.read.parquet(str(tmp_path / "out")).collect()
-    told = archive(spark, broker, lake)
-    verdict, summary = audit(spark, lake, broker)
 
     assert (drained["messages"], again["messages"]) == (len(ORDERS), 0)
     assert sorted(json.loads(row["body"])["name"] for row in written) == sorted(
         str(order["name"]) for order in ORDERS
     )
     assert broker.call("QLEN", "orders") == 0
-    assert told["rows"] == 3 * len(ORDERS)  # added, delivered, acked
-    assert verdict.is_good
-    assert summary["broker"] == "the same"
-    assert (summary["added"], summary["acked"], summary["open"]) == (90, 90, 0)
 
 
 def test_a_queue_becomes_a_delta_table_each_batch_once(
