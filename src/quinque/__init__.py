@@ -6,12 +6,14 @@
     with quinque.open("emails.quinque") as queues:                 no server: a folder
         queues.jobs("emails").add(b"hello")
 
-`quinque.aio` has the same for programs on an event loop.
+`quinque.aio` has the same for programs on an event loop; errors are in `quinque.errors`. What the
+two give is of the classes that are named here, so that programs can name them too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,19 +21,83 @@ from quinque.errors import QuinqueError
 from quinque.version import __version__
 
 if TYPE_CHECKING:
+    from quinque.client.codecs import Codec
+    from quinque.client.sync.events import Event, Events, Group
+    from quinque.client.sync.items import Item, Items
+    from quinque.client.sync.jobs import Job, Jobs
     from quinque.client.sync.queues import Queues
+    from quinque.client.sync.reliable import Element, Reliable
+    from quinque.client.sync.tubes import Task, Tube
+    from quinque.model.states import State
 
-__all__ = ["QuinqueError", "__version__", "connect", "open"]
+__all__ = [
+    "Codec",
+    "Element",
+    "Event",
+    "Events",
+    "Group",
+    "Item",
+    "Items",
+    "Job",
+    "Jobs",
+    "Queues",
+    "QuinqueError",
+    "Reliable",
+    "State",
+    "Task",
+    "Tube",
+    "__version__",
+    "connect",
+    "open",
+]
+
+# Where the classes are. They are imported when they are needed: a broker needs none of them.
+_HOMES = {
+    "Codec": "client.codecs",
+    **dict.fromkeys(("Event", "Events", "Group"), "client.sync.events"),
+    **dict.fromkeys(("Item", "Items"), "client.sync.items"),
+    **dict.fromkeys(("Job", "Jobs"), "client.sync.jobs"),
+    "Queues": "client.sync.queues",
+    **dict.fromkeys(("Element", "Reliable"), "client.sync.reliable"),
+    **dict.fromkeys(("Task", "Tube"), "client.sync.tubes"),
+    "State": "model.states",
+}
 
 
-def connect(url: str, **settings: Any) -> Queues:
-    """The queues of a running broker, or of several that share a store. `settings` are those of
-    client/sync/broker.py:Broker: username, password, ca, certificate, key, timeout_s, retries,
-    connections."""
+def connect(
+    url: str,
+    *,
+    username: str | None = None,
+    password: str | None = None,
+    ca: str | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+    timeout_s: float = 30.0,
+    retries: int = 5,
+) -> Queues:
+    """The queues of a running broker, or of several that share a store: redis://one:4777,two:4777,
+    rediss:// over TLS, or unix:///path/to/socket. Nothing is connected before it is needed.
+
+    `username` and `password` go before those of the URL. `ca`, `certificate` and `key` are files
+    (PEM), for TLS. A broker that says nothing for `timeout_s` seconds is not waited for. Brokers
+    that do not answer are asked again in so many further rounds as `retries` says.
+
+    Raises BadSetting.
+    """
     from quinque.client.sync.broker import Broker
     from quinque.client.sync.queues import Queues
 
-    return Queues(Broker(url, **settings))
+    broker = Broker(
+        url,
+        username=username,
+        password=password,
+        ca=ca,
+        certificate=certificate,
+        key=key,
+        timeout_s=timeout_s,
+        retries=retries,
+    )
+    return Queues(broker)
 
 
 def open(
@@ -52,3 +118,10 @@ def open(
     from quinque.stores.opened import OpenedStore
 
     return Queues(Local(OpenedStore(folder, fsync=fsync, maxmemory=maxmemory, drivers=drivers)))
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'quinque' has no attribute '{name}'")
+    return getattr(import_module(f"quinque.{home}"), name)

@@ -15,16 +15,61 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from quinque.client.aio.events import Event, Events, Group
+from quinque.client.aio.items import Item, Items
+from quinque.client.aio.jobs import Job, Jobs
 from quinque.client.aio.local import Local
 from quinque.client.aio.queues import Queues
+from quinque.client.aio.reliable import Element, Reliable
+from quinque.client.aio.tubes import Task, Tube
 from quinque.stores.opened import OpenedStore
 
+__all__ = [
+    "Element",
+    "Event",
+    "Events",
+    "Group",
+    "Item",
+    "Items",
+    "Job",
+    "Jobs",
+    "Queues",
+    "Reliable",
+    "Task",
+    "Tube",
+    "connect",
+    "open",
+]
 
-def connect(url: str, **settings: Any) -> Queues:
-    """As quinque.connect."""
+
+def connect(
+    url: str,
+    *,
+    username: str | None = None,
+    password: str | None = None,
+    ca: str | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+    timeout_s: float = 30.0,
+    retries: int = 5,
+    connections: int = 4,
+) -> Queues:
+    """As quinque.connect. Tasks share up to so many `connections`, and what they ask at the same
+    time is sent together; whoever waits for a message has a connection of its own."""
     from quinque.client.aio.broker import Broker
 
-    return Queues(Broker(url, **settings))
+    broker = Broker(
+        url,
+        username=username,
+        password=password,
+        ca=ca,
+        certificate=certificate,
+        key=key,
+        timeout_s=timeout_s,
+        retries=retries,
+        connections=connections,
+    )
+    return Queues(broker)
 
 
 def open(

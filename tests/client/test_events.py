@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.server.broker import RunningBroker
+
 
 @pytest.fixture
 def clicks(queues: Any, queue: str) -> Any:
@@ -34,6 +36,50 @@ def test_an_event_is_acked_at_the_end_of_its_context(clicks: Any) -> None:
     with group.take() as event:
         assert event.body == "one"
     assert event.ack() is False
+
+
+def test_an_event_whose_context_raises_is_given_back_and_its_deliveries_are_counted(
+    clicks: Any,
+) -> None:
+    clicks.add("one")
+    group = clicks.group("g")
+    event = group.take()
+    assert event.deliveries == 1
+    with pytest.raises(KeyError), event:
+        raise KeyError
+
+    assert event.release() is False
+    assert group.take().deliveries == 2
+    assert clicks.group("h").take().deliveries == 1
+
+
+def test_leases_are_extended_shortened_and_given_back(clicks: Any) -> None:
+    clicks.add_many([1, 2, 3])
+    group = clicks.group("g", lease=30)
+    first, second, third = group.take_many(3)
+
+    assert first.extend(60) is True
+    assert group.extend([first, third.id, "7"], 60) == 2
+    assert group.release([third, third.id]) == 1
+    assert third.extend(60) is False
+    assert third.id == group.take().id
+    assert second.extend(0.001) is True
+    assert second.id == group.take(timeout=10).id
+    assert (group.extend([], 60), group.release([])) == (0, 0)
+
+
+def test_an_event_of_okq_s_words_may_have_any_id(
+    opener: Any, embedded_broker: RunningBroker, queue: str
+) -> None:
+    with embedded_broker.connect() as client:
+        client.call("QLPUSH", queue, b"\xff 1", "body")
+    queues = opener.connect(f"redis://127.0.0.1:{embedded_broker.port}")
+    group = queues.events(queue).group("g")
+
+    event = group.take()
+
+    assert (event.body, event.extend(60)) == (b"body", True)
+    assert event.ack() is True
 
 
 def test_a_consumer_waits_and_goes_through_what_comes(clicks: Any) -> None:

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from quinque.errors import BadArgument
+from quinque.model.states import State
+
 
 @pytest.fixture
 def pages(queues: Any, queue: str) -> Any:
@@ -37,3 +40,17 @@ def test_an_item_is_completed_at_the_end_of_its_context_and_comes_back_by_an_err
         assert again.extend(120) is True
     assert pages.lease(60) is None
     assert pages.extend(["one"], 60) == 0
+
+
+def test_items_are_looked_at_and_stay_where_they_are(pages: Any) -> None:
+    pages.add_many({"one": 1, "two": 2, "three": 3})
+    pages.lease(60)
+
+    assert [it.message_id for it in pages.peek()] == [b"two", b"three"]
+    [leased] = pages.peek(1, State.LEASED)
+    assert (leased.message_id, 0 < leased.due_within_ms <= 60_000) == (b"one", True)
+    assert (pages.show("one").state, pages.show("two").body) == (State.LEASED, b"\x02")
+    assert pages.show("four") is None
+    with pytest.raises(BadArgument):
+        pages.peek(state=State.DEAD)
+    assert (pages.info().ready, pages.info().leased) == (2, 1)

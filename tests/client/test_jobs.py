@@ -48,16 +48,30 @@ def test_a_job_is_acked_at_the_end_of_its_context_and_given_back_by_an_error(job
     assert jobs.take() is None
 
 
-def test_whoever_goes_through_gives_back_what_was_taken_ahead(jobs: Any) -> None:
-    jobs.add_many(range(5))
-    going = iter(jobs)
+def test_whoever_goes_through_holds_one_at_a_time(jobs: Any) -> None:
+    jobs.add_many(range(3))
+    for job in jobs:
+        with job:
+            if job.body == 1:
+                break
 
-    first = next(going)
-    going.close()
+    assert [job.body for job in jobs.take_many(10)] == [2]
 
-    assert first.body == 0
-    assert first.ack()
-    assert sorted(job.body for job in jobs.take_many(10)) == [1, 2, 3, 4]
+
+def test_a_body_that_cannot_be_read_is_in_hand_and_keeps_no_other_back(
+    queues: Any, queue: str
+) -> None:
+    jobs = queues.jobs(queue, codec="json", max_deliveries=1)
+    queues.jobs(queue, max_deliveries=1).add("no JSON")
+    jobs.add("good")
+
+    bad, good = jobs.take_many(2)
+    with pytest.raises(BadArgument, match="the body is not JSON"), bad:
+        assert bad.body
+
+    assert good.body == "good"
+    [dead] = jobs.peek(state=State.DEAD)
+    assert (dead.body, dead.reason[:33]) == (b"no JSON", b"BadArgument: the body is not JSON")
 
 
 def test_a_reader_waits_for_what_is_added(jobs: Any) -> None:

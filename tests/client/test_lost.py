@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import quinque.aio
+from quinque.client.addresses import Address
 from quinque.client.aio.broker import Broker
+from quinque.client.aio.edge import connect
+from quinque.client.link import NotSent
 from quinque.errors import NotDone, OutcomeUnknown
 from tests.client.conftest import Opener
 from tests.server.broker import RunningBroker, start_broker
@@ -22,6 +25,9 @@ from tests.unit.test_client_broker import Silent
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     with start_broker(tmp_path_factory.mktemp("mortal"), "--fsync", "no") as running:
         yield running
+
+
+ID = "D-dcb833cf-rEh6ASt9I3oyJ301XFS1XOa+-05a1"
 
 
 def url_of(port: int) -> str:
@@ -80,11 +86,66 @@ def test_what_has_no_answer_is_said_to_be_unknown_unless_it_may_be_repeated(
             with pytest.raises(OutcomeUnknown, match="what was asked may be done"):
                 unknown()
             assert silent.requests == asked + 1
-        for safe in (lambda: jobs.add(b"x", key="k"), jobs.info, lambda: jobs.ack(["x"])):
+        for safe in (lambda: jobs.add(b"x", key="k"), jobs.info, lambda: jobs.ack([ID])):
             asked = silent.requests
             with pytest.raises(OutcomeUnknown):
                 safe()
             assert silent.requests == asked + 2
+
+
+def test_what_was_unknown_once_stays_so_when_nobody_answers_any_more(opener: Opener) -> None:
+    with Silent() as silent:
+        jobs = opener.connect(url_of(silent.port), retries=1).jobs("q")
+        silent.is_last = True
+
+        with pytest.raises(OutcomeUnknown, match="what was asked may be done"):
+            jobs.add(b"x", key="k")
+    assert silent.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "times", "kind"),
+    [
+        (b"-NOTDONE not reached\r\n" * 2, 2, NotDone),
+        (b"+D-1\r\n-NOTDONE not reached\r\n", 1, OutcomeUnknown),
+    ],
+)
+def test_of_several_all_are_asked_again_or_none(
+    opener: Opener, answers: bytes, times: int, kind: type[Exception]
+) -> None:
+    with Silent(answers) as busy:
+        jobs = opener.connect(url_of(busy.port), retries=1).jobs("q")
+
+        with pytest.raises(kind, match="not reached"):
+            jobs.add_many([b"a", b"b"])
+        assert busy.requests == times
+
+
+def test_a_broker_that_hangs_is_passed_over_with_all_its_connections(
+    opener: Opener, embedded_broker: RunningBroker, queue: str
+) -> None:
+    with Silent(b"*-1\r\n") as hanging:
+        url = f"{url_of(hanging.port)},127.0.0.1:{embedded_broker.port}"
+        jobs = opener.connect(url, timeout_s=0.2, retries=0).jobs(queue)
+        assert jobs.info() is None
+        hanging.is_deaf = True
+
+        for _ in range(3):
+            assert jobs.info() is None
+        assert jobs.add(b"x")
+        assert hanging.requests == 2
+
+
+def test_what_is_raised_over_a_message_is_not_hidden_by_a_broker_that_is_gone(
+    opener: Opener,
+) -> None:
+    job = b"*1\r\n*7\r\n$1\r\nq\r\n$40\r\n%b\r\n$1\r\nx\r\n+n\r\n:0\r\n+a\r\n:0\r\n" % (ID.encode())
+    with Silent(job) as silent:
+        taken = opener.connect(url_of(silent.port), retries=0, timeout_s=0.2).jobs("q").take()
+        silent.is_deaf = True
+
+        with pytest.raises(ZeroDivisionError), taken:
+            1 / 0  # noqa: B018
 
 
 def test_what_a_broker_calls_unknown_is_unknown(opener: Opener) -> None:
@@ -139,6 +200,65 @@ def test_tasks_share_a_few_connections_and_those_who_wait_keep_nobody_out(
 
     assert opened <= 2
     assert sorted(bodies) == [b"%d" % number for number in range(8)]
+
+
+def test_a_task_that_is_interrupted_disturbs_no_other(
+    embedded_broker: RunningBroker, queue: str
+) -> None:
+    async def work() -> tuple[int, list[bytes]]:
+        async with quinque.aio.connect(url_of(embedded_broker.port)) as queues:
+            jobs = queues.jobs(queue)
+            adding = [asyncio.create_task(jobs.add(b"%d" % number)) for number in range(50)]
+            await adding[0]
+            late = [asyncio.create_task(jobs.add(b"late")) for _ in range(5)]
+            await asyncio.sleep(0)
+            for task in late[1:]:  # the first is sent, the others are about to be
+                task.cancel()
+            ids = await asyncio.gather(*adding)
+            ended = await asyncio.gather(*late, return_exceptions=True)
+            taken = await jobs.take_many(100)
+            assert [job.id for job in taken if job.body != b"late"] == ids
+            interrupted = [it for it in ended if isinstance(it, asyncio.CancelledError)]
+            return len(interrupted), [job.body for job in taken]
+
+    interrupted, bodies = asyncio.run(work())
+
+    assert interrupted == 4
+    assert sorted(bodies)[:50] == sorted(b"%d" % number for number in range(50))
+    assert 1 <= bodies.count(b"late") <= 5
+
+
+def test_of_what_was_asked_on_a_lost_connection_what_was_not_sent_is_not_done() -> None:
+    async def work(port: int) -> list[type]:
+        link = await connect(Address("127.0.0.1", port), None, 5)
+        asked = [asyncio.create_task(link.ask([["PING"]], 5)) for _ in range(2)]
+        await asyncio.sleep(0)
+        link.close()  # the second would have been sent at the end of the turn
+        return [type(it) for it in await asyncio.gather(*asked, return_exceptions=True)]
+
+    with Silent() as silent:
+        assert asyncio.run(work(silent.port)) == [ConnectionResetError, NotSent]
+
+
+def test_another_event_loop_has_connections_of_its_own(
+    embedded_broker: RunningBroker, queue: str
+) -> None:
+    queues = quinque.aio.connect(url_of(embedded_broker.port))
+
+    async def add() -> str:
+        return await queues.jobs(queue).add(b"x")
+
+    async def take() -> list[str]:
+        async with queues:
+            return [job.id for job in await queues.jobs(queue).take_many(5)]
+
+    loop = asyncio.new_event_loop()
+    id = loop.run_until_complete(add())
+    taken = asyncio.run(take())
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+    assert taken == [id]
 
 
 def test_what_a_closed_program_had_taken_is_ready_for_another(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quinque.client.sync.broker import Broker
-from quinque.client.sync.events import Events, Group
-from quinque.client.sync.items import Items
-from quinque.client.sync.jobs import Jobs
-from quinque.client.sync.queues import Queues
-from quinque.client.sync.reliable import Reliable
-from quinque.client.sync.tubes import Tube
+import quinque
+import quinque.aio
+from quinque import errors
 from tests.facts.pages import text_of
 from tests.facts.repository import ROOT
 from tests.server.broker import RunningBroker
@@ -49,21 +46,53 @@ def test_the_code_gives_what_the_page_says(
                 seen += 1
     names["queues"].close()
 
-    assert seen == 30
+    assert seen == 33
 
 
-@pytest.mark.parametrize("kind", [Queues, Jobs, Events, Group, Tube, Reliable, Items])
-def test_every_method_is_named(kind: type) -> None:
-    public = {
+def public_methods(kind: type) -> list[str]:
+    return [
         name for name in vars(kind) if not name.startswith("_") and callable(getattr(kind, name))
-    }
+    ]
 
-    assert {name for name in public if f"`{name}(" not in PAGE.replace(f"queues.{name}", name)} == (
-        set()
-    )
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        quinque.Queues,
+        quinque.Jobs,
+        quinque.Events,
+        quinque.Group,
+        quinque.Tube,
+        quinque.Reliable,
+        quinque.Items,
+    ],
+)
+def test_every_method_is_named(kind: type) -> None:
+    page = PAGE.replace("queues.", "")
+
+    assert [name for name in public_methods(kind) if f"`{name}(" not in page] == []
+
+
+@pytest.mark.parametrize("module", [quinque, quinque.aio])
+def test_all_that_programs_see_says_what_it_does(module: Any) -> None:
+    for name in set(module.__all__) - {"__version__"}:
+        it = getattr(module, name)
+        assert it.__doc__, name
+        for method in public_methods(it) if isinstance(it, type) else ():
+            assert getattr(it, method).__doc__, f"{name}.{method}"
 
 
 def test_every_setting_of_a_connection_is_named() -> None:
-    settings = [name for name in Broker.__init__.__annotations__ if name not in ("url", "return")]
+    settings = set(inspect.signature(quinque.aio.connect).parameters) - {"url"}
+    settings |= set(inspect.signature(quinque.connect).parameters) - {"url"}
 
-    assert [name for name in settings if f"`{name}" not in PAGE] == []
+    assert [name for name in sorted(settings) if f"`{name}" not in PAGE] == []
+
+
+def test_codes_are_those_of_the_errors_beside_them() -> None:
+    table = PAGE[PAGE.index("| class | code |") :].split("\n\n")[0]
+    for row in table.splitlines()[2:]:
+        named, codes, _ = row.strip("| ").split(" |", 2)
+        kinds = [getattr(errors, name) for name in re.findall(r"`(\w+)`", named)]
+        said = re.findall(r"`(\w+)`", codes)
+        assert [kind.code for kind in kinds[len(kinds) - len(said) :]] == said or not said, row

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quinque.errors import NoTube, QuinqueError, TubeBusy, TubeExists, TubeFull
+from quinque.errors import NoTerm, NoTube, TouchRefused, TubeBusy, TubeExists, TubeFull
 from quinque.model.states import State
 
 
@@ -87,10 +87,14 @@ def test_of_a_lane_one_is_taken_at_a_time(queues: Any, queue: str) -> None:
     assert tube.take(lane="b").body == b"b1"
     assert tube.take().body == b"a1"
     assert tube.take() is None
-    with pytest.raises(QuinqueError, match="does not support touch"):
+    with pytest.raises(TouchRefused, match="does not support touch"):
         tube.touch([0], 1)
-    with pytest.raises(QuinqueError, match="have no delay"):
+    with pytest.raises(NoTerm, match="have no delay"):
         tube.put(b"x", delay=1)
+    with pytest.raises(NoTerm, match="have no capacity"):
+        tube.make("utube", capacity=5)
+    with pytest.raises(NoTerm, match="have no colour"):
+        tube.make("utube", options={"colour": 5})
 
 
 def test_a_consumer_waits_and_goes_through_what_comes(letters: Any) -> None:
@@ -148,3 +152,16 @@ def test_a_tube_is_made_described_and_dropped(queues: Any, queue: str) -> None:
     tube.release_all()
     tube.drop()
     assert tube.info() is None
+
+
+def test_tasks_are_looked_through_and_stay_where_they_are(letters: Any) -> None:
+    letters.put_many(["one", "two", "three"])
+    letters.put("late", delay=60)
+    letters.take()
+    letters.bury([2])
+
+    assert [(task.id, task.body) for task in letters.browse()] == [(1, "two")]
+    by_state = [letters.browse(1, state)[0].body for state in State]
+    assert by_state == ["two", "late", "one", "three"]
+    assert [task.state for task in letters.browse(state=State.DEAD)] == [State.DEAD]
+    assert (letters.info().ready, letters.info().taken) == (1, 1)

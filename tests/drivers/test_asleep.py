@@ -10,8 +10,10 @@ import pytest
 from quinque.drivers import Driver
 from quinque.errors import BadDriver, DriverMissing
 from quinque.model.ops import Op
+from quinque.model.states import State
 from quinque.model.tube_ops import (
     AckTasks,
+    BrowseTasks,
     BuryTasks,
     DeleteTasks,
     DropTube,
@@ -58,6 +60,7 @@ OPERATIONS: list[Op] = [
     ReleaseTasks(TUBE, ME, [b"0"]),
     TouchTasks(TUBE, ME, [b"0"], 5),
     PeekTasks(TUBE, [b"3"]),
+    BrowseTasks(TUBE, State.READY, 1),
     BuryTasks(TUBE, [b"3"]),
     DeleteTasks(TUBE, [b"3"]),
     KickTasks(TUBE),

@@ -86,6 +86,11 @@ def asks(request: Callable[[Any], Request], result: Callable[[Any], Any], *, is_
     return Call(lambda op: [request(op)], lambda op, replies: result(replies[0]), is_safe)
 
 
+def seconds(span_ms: int) -> str:
+    """A span as the families' older words have it."""
+    return f"{span_ms // 1000}.{span_ms % 1000:03}"
+
+
 def _fill_waiting(op: FillClaim, wait_ms: int) -> list[Request]:
     return [_fill(op, wait_ms)]
 

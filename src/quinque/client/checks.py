@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quinque.errors import BadArgument
+from quinque.errors import BadArgument, BadId
 from quinque.model.limits import NAME_MOST_BYTES
+from quinque.model.work_ids import is_id
 
 # What every store keeps exactly: Lua has integers in doubles.
 _EXACT_MOST: Final = (1 << 53) - 1
@@ -24,6 +25,14 @@ def as_name(what: str, name: str | bytes, *, may_be_empty: bool = False) -> byte
         raise BadArgument(f"{what} is empty")
     if len(text) > NAME_MOST_BYTES:
         raise BadArgument(f"{what} has {len(text)} bytes; at most {NAME_MOST_BYTES}")
+    return text
+
+
+def as_work_id(id: str) -> bytes:
+    """The id of a job. Raises BadId."""
+    text = id.encode("utf-8", "surrogateescape")
+    if not is_id(text):
+        raise BadId(text)
     return text
 
 

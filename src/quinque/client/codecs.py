@@ -23,6 +23,8 @@ from quinque.errors import BadArgument
 
 
 class Codec(Protocol):
+    """How values become bodies, and back. What it raises, the program sees."""
+
     def encode(self, value: Any) -> bytes:
         """The bytes of a message. Raises BadArgument when the value has none."""
 

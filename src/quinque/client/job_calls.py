@@ -1,7 +1,8 @@
 """Operations on jobs that are not those of every worklist, as requests in Disque's words.
 
 Called by   aio/broker.py, through CALLS.
-Calls       calls.py for the shape of a row.
+Calls       calls.py for the shape of a row, own_calls.py for looks at families whose ids are their
+            own.
 
 Not here: adding, taking and finishing (work_calls.py).
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from quinque.client import own_calls
 from quinque.client.calls import Call, Request, as_map, asks
 from quinque.errors import BadArgument
 from quinque.model.families import JOBS, Family
@@ -113,12 +115,16 @@ def queue_view(reply: Any) -> QueueView | None:
 
 
 def _browse(op: Browse) -> list[Request]:
+    if op.family.owns_ids:
+        return [own_calls.peek(op)]
     _is_of_jobs(op, op.family)
     return [["QPEEK", op.queue, op.count, "STATE", _WORDS[op.state]]]
 
 
 def _browsed(op: Browse, replies: list[Any]) -> list[WorkView]:
     """QPEEK does not tell all: 0 stands for the rest, which SHOW tells."""
+    if op.family.owns_ids:
+        return [own_calls.item_view(op.queue, each) for each in replies[0]]
     views = []
     for queue, id, body, *pairs in replies[0]:
         told = as_map(pairs)
@@ -143,14 +149,19 @@ def _browsed(op: Browse, replies: list[Any]) -> list[WorkView]:
     return views
 
 
-def _show(op: Show) -> Request:
+def _show(op: Show) -> list[Request]:
+    if op.family.owns_ids:
+        return [own_calls.show(op)]
     _is_of_jobs(op, op.family)
-    return ["SHOW", op.message_id, "DETAILS"]
+    return [["SHOW", op.message_id, "DETAILS"]]
 
 
-def _shown(reply: Any) -> WorkView | None:
+def _shown(op: Show, replies: list[Any]) -> WorkView | None:
+    [reply] = replies
     if reply is None:
         return None
+    if op.family.owns_ids:
+        return own_calls.item_view(op.queue, reply)
     told = as_map(reply)
     state = _STATES[told[b"status"]]
     has_due = state in (State.DELAYED, State.LEASED)
@@ -236,6 +247,6 @@ CALLS: Final[dict[type[Op], Call]] = {
     # These change nothing.
     AwaitEnd: Call(_await_end, _first, is_safe=True, waiting=_await_end_waiting),
     Browse: Call(_browse, _browsed, is_safe=True),
-    Show: asks(_show, _shown, is_safe=True),
+    Show: Call(_show, _shown, is_safe=True),
     FindKey: asks(_find_key, _as_it_is, is_safe=True),
 }

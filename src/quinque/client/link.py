@@ -21,6 +21,10 @@ CLOSED: Final = "the broker closed the connection"
 LATE: Final = "the broker did not answer in time"
 
 
+class NotSent(ConnectionError):
+    """The connection was lost before anything was sent on it."""
+
+
 def packed(requests: Sequence[Sequence[Word]]) -> bytes:
     """The requests as they are sent."""
     if len(requests) == 1:

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from quinque.client.calls import Call, Request, as_map, asks
+from quinque.client.calls import Call, Request, as_map, asks, seconds
 from quinque.client.tube_calls import CALLS as TUBE_CALLS
 from quinque.errors import BadArgument, EmptyKey
-from quinque.model.families import BY_NAME, ITEMS, RELIABLE, TUBES, Family
+from quinque.model.families import BY_NAME, EVENTS, ITEMS, RELIABLE, TUBES, Family
 from quinque.model.ops import Op
 from quinque.model.own_ops import (
+    ITEM_TERMS,
     RELIABLE_TERMS,
     AddItems,
     Complete,
@@ -27,12 +28,24 @@ from quinque.model.own_ops import (
     Recover,
 )
 from quinque.model.queue_ops import DeleteQueues, FindFamilies
-from quinque.model.work_ops import Add, LookAt, QueueView, ScanQueues, Take, WorkDelivery
+from quinque.model.states import State
+from quinque.model.work_ops import (
+    Add,
+    Browse,
+    LookAt,
+    QueueView,
+    ScanQueues,
+    Show,
+    Take,
+    WorkDelivery,
+    WorkView,
+)
 
 # Of one request: far from the most words that a broker takes, and enough to make few of them.
 _WORDS_MOST: Final = 1_000
 _TYPES: Final = {RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name, TUBES: TUBES.name}
 _FAMILIES: Final = {"RELIABLEQ": RELIABLE, **BY_NAME}
+_ITEM_STATES: Final = {State.READY: "queued", State.LEASED: "processing"}
 _NO_LIMIT: Final = 1 << 62  # what ScanQueues has for none
 
 
@@ -78,6 +91,25 @@ def looked_at(op: LookAt, reply: Any) -> QueueView | None:
         return None
     ready, leased = as_map(reply).values()
     return QueueView(op.queue, ready, 0, leased, 0, 0, 0, 0, 0, False, False, 0, 0, 0)
+
+
+def peek(op: Browse) -> Request:
+    _is_of(op, op.family, ITEMS)
+    if op.count < 1 or op.state not in _ITEM_STATES:
+        raise BadArgument("WQ.PEEK is for the first items, ready or leased")
+    return ["WQ.PEEK", op.queue, "STATE", _ITEM_STATES[op.state], "COUNT", op.count]
+
+
+def show(op: Show) -> Request:
+    _is_of(op, op.family, ITEMS)
+    return ["WQ.SHOW", op.queue, op.message_id]
+
+
+def item_view(queue: bytes, reply: Any) -> WorkView:
+    """As WQ.PEEK and WQ.SHOW have it; of all else nothing is told, and 0 stands for that."""
+    id, word, left_ms, data = reply
+    state = State.LEASED if word == b"processing" else State.READY
+    return WorkView(queue, id, data, state, 0, ITEM_TERMS, 0, left_ms, 0, 0, 0, 0, b"", None)
 
 
 def scan(op: ScanQueues) -> Request:
@@ -142,6 +174,9 @@ def _add_items(op: AddItems) -> list[Request]:
 
 
 def _extend(op: ExtendLeases) -> list[Request]:
+    if op.family is EVENTS:
+        words: Request = ["QEXTEND", op.queue, op.group, seconds(op.lease_ms)]
+        return [[*words, id] for id in op.message_ids]
     return [["WQ.EXTEND", op.queue, op.lease_ms, id] for id in op.message_ids]
 
 

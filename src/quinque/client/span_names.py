@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from quinque.model.ops import Ack, Op, Put, Reserve
+from quinque.model.ops import Ack, Op, Put, Release, Reserve
 from quinque.model.own_ops import AddItems, Complete, Recover
 from quinque.model.tube_ops import AckTasks, BuryTasks, PutTasks, ReleaseTasks, TakeTasks
 from quinque.model.work_ops import Add, Finish, Requeue, Take
@@ -25,7 +25,7 @@ _TYPES: Final[dict[type[Op], str]] = {
     **dict.fromkeys((Add, Put, AddItems, PutTasks), SEND),
     **dict.fromkeys((Take, Reserve, Recover, TakeTasks), RECEIVE),
     **dict.fromkeys((Finish, Ack, Complete, AckTasks), SETTLE),
-    **dict.fromkeys((Requeue, ReleaseTasks, BuryTasks), SETTLE),
+    **dict.fromkeys((Requeue, Release, ReleaseTasks, BuryTasks), SETTLE),
 }
 
 

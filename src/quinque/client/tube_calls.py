@@ -28,6 +28,7 @@ from quinque.model.tube_ops import (
     FOREVER_MS,
     NO_LANE,
     AckTasks,
+    BrowseTasks,
     BuryTasks,
     DeleteTasks,
     DropTube,
@@ -56,6 +57,12 @@ _STATES: Final[dict[bytes, State | None]] = {
     b"t": State.LEASED,
     b"!": State.DEAD,
     b"-": None,
+}
+_WORDS: Final = {
+    State.READY: "ready",
+    State.DELAYED: "delayed",
+    State.LEASED: "taken",
+    State.DEAD: "buried",
 }
 _AS_TUBE: Final = TaskTerms()
 _NAMED: Final = frozenset({"ttl", "ttr", "pri", "delay", "utube", "data", "capacity", "width"})
@@ -142,6 +149,14 @@ def _touch(op: TouchTasks) -> list[Request]:
 
 def _peek(op: PeekTasks) -> list[Request]:
     return [["TUBE.PEEK", op.queue, id] for id in op.message_ids]
+
+
+def _browse(op: BrowseTasks) -> list[Request]:
+    return [["TUBE.BROWSE", op.queue, "STATE", _WORDS[op.state], "COUNT", op.count]]
+
+
+def _browsed(op: BrowseTasks, replies: list[Any]) -> list[TaskView]:
+    return [_task(each) for each in replies[0]]
 
 
 def _bury(op: BuryTasks) -> list[Request]:
@@ -280,6 +295,7 @@ CALLS: Final[dict[type[Op], Call]] = {
     TruncateTube: asks(lambda op: ["TUBE.TRUNCATE", op.queue], int, is_safe=False),
     # These change nothing.
     PeekTasks: Call(_peek, _each, is_safe=True, absent=NoTask),
+    BrowseTasks: Call(_browse, _browsed, is_safe=True),
     LookAtTube: Call(_look_at, _looked_at, is_safe=True, absent=NoTube),
     FindTubes: Call(_find_tubes, _tubes, is_safe=True),
 }

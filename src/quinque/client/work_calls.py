@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quinque.client import own_calls
-from quinque.client.calls import Call, Request, as_map, asks
+from quinque.client.calls import Call, Request, as_map, asks, seconds
 from quinque.client.job_calls import queue_view
 from quinque.client.link import Word
 from quinque.errors import BadArgument, EmptyKey
 from quinque.model.families import EVENTS, JOBS, Family
-from quinque.model.limits import NEVER_MS
+from quinque.model.limits import NEVER_MS, RESERVE_MOST
 from quinque.model.ops import (
     Ack,
     Count,
@@ -30,6 +30,7 @@ from quinque.model.ops import (
     Op,
     Put,
     QueueCount,
+    Release,
     Reserve,
 )
 from quinque.model.work_ops import (
@@ -70,7 +71,7 @@ def _words(terms: Terms) -> list[Word]:
     words += ["RETRY", _whole_s("retry_ms", terms.retry_ms)]
     words += ["REPLICATE", terms.replicas]
     if terms.delay_ms:
-        words += ["DELAY", _seconds(terms.delay_ms)]
+        words += ["DELAY", seconds(terms.delay_ms)]
     if terms.max_deliveries:
         words += ["MAXDELIVERIES", terms.max_deliveries]
     return words
@@ -112,17 +113,21 @@ def _put(op: Put) -> list[Request]:
     _is_of(op, op.family, EVENTS)
     if op.message_id is not None or op.to_front or op.is_single or not op.ttl_ms:
         raise BadArgument("QADD chooses the id, puts at the back, and needs a time to live")
-    return [["QADD", op.queue, _seconds(op.ttl_ms), body] for body in op.bodies]
+    return [["QADD", op.queue, seconds(op.ttl_ms), body] for body in op.bodies]
 
 
 def _reserve(op: Reserve) -> list[Request]:
     _is_of(op, op.family, EVENTS)
-    return [["QGET", op.queue, op.group, "EX", _seconds(op.lease_ms)]] * op.count
+    words: list[Word] = ["QGET", op.queue, op.group, "EX", seconds(op.lease_ms)]
+    words += ["WITHDELIVERIES"] if op.tells_deliveries else []
+    return [words] * min(op.count, RESERVE_MOST)
 
 
 def _reserved(op: Reserve, replies: list[Any]) -> list[Delivery]:
-    """QGET does not tell how often an event was delivered: 0 stands for that."""
-    return [Delivery(op.queue, id, body, 0) for id, body in filter(None, replies)]
+    given = [reply for reply in replies if reply is not None]
+    if op.tells_deliveries:
+        return [Delivery(op.queue, id, body, deliveries) for id, body, deliveries in given]
+    return [Delivery(op.queue, id, body, 0) for id, body in given]
 
 
 def _find_ready(op: FindReady) -> list[Request]:
@@ -131,7 +136,7 @@ def _find_ready(op: FindReady) -> list[Request]:
 
 def _find_ready_waiting(op: FindReady, wait_ms: int) -> list[Request]:
     _is_of(op, op.family, EVENTS)
-    return [["QNOTIFY", op.group, _seconds(wait_ms), *op.queues]]
+    return [["QNOTIFY", op.group, seconds(wait_ms), *op.queues]]
 
 
 def _flush(op: Flush) -> Request:
@@ -144,6 +149,11 @@ def _ack(op: Ack) -> list[Request]:
     if not op.held_only:
         raise BadArgument("QACK finishes what the group holds")
     return [["QACK", op.queue, op.group, id] for id in op.message_ids]
+
+
+def _release(op: Release) -> list[Request]:
+    _is_of(op, op.family, EVENTS)
+    return [["QRELEASE", op.queue, op.group, id] for id in op.message_ids]
 
 
 def _look_at(op: LookAt) -> list[Request]:
@@ -239,10 +249,6 @@ def _whole_s(what: str, span_ms: int) -> int:
     return span_ms // 1000
 
 
-def _seconds(span_ms: int) -> str:
-    return f"{span_ms // 1000}.{span_ms % 1000:03}"
-
-
 CALLS: Final[dict[type[Op], Call]] = {
     # Where one lives under its key, no other is added; else there would be one more.
     Add: Call(_add, _added, is_safe=lambda op: op.key is not None),
@@ -253,6 +259,8 @@ CALLS: Final[dict[type[Op], Call]] = {
     # What is finished already is left alone, and said not to be there.
     Finish: Call(_finish, _each_whether, is_safe=True),
     Ack: Call(_ack, _each_whether, is_safe=True),
+    # By now somebody may have it again, and it would be taken from them.
+    Release: Call(_release, _each_whether, is_safe=False),
     # By now somebody may have it again, and it is dead again: that would not have been asked for.
     Redrive: asks(_redrive, _as_it_is, is_safe=False),
     # What came meanwhile would go too.

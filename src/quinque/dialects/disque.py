@@ -18,7 +18,6 @@ from typing import Any, Final
 from quinque.dialects.args import read_name
 from quinque.dialects.command import Command, Session, Wait, no_queues
 from quinque.dialects.disque_args import (
-    is_id,
     read_delay_ms,
     read_ids,
     read_integer,
@@ -33,6 +32,7 @@ from quinque.dialects.quick_replies import reply_job, reply_simple_id, reply_whe
 from quinque.errors import BadArgument, NoPermission
 from quinque.model.families import JOBS
 from quinque.model.limits import NEVER_MS, WORK_TTL_MS
+from quinque.model.work_ids import is_id
 from quinque.model.work_ops import (
     PLAIN_TERMS,
     Add,

@@ -23,6 +23,7 @@ from quinque.errors import BadArgument, BadId, printable
 from quinque.model.limits import NAME_MOST_BYTES, NEVER_MS, SPAN_MOST_MS, SPAN_MOST_S
 from quinque.model.ops import Op
 from quinque.model.states import State
+from quinque.model.work_ids import is_id
 from quinque.model.work_ops import ScanMessages, ScanQueues
 
 INTEGER_MOST: Final = (1 << 63) - 1
@@ -39,8 +40,6 @@ STATES: Final = {
     b"dead": State.DEAD,
 }
 
-_ID_BYTES: Final = 40
-_DASH: Final = ord("-")
 _CURSOR_MOST_DIGITS: Final = 20  # of 64 bits
 # As in Disque, digits beyond the 64 bits are refused for their value, not for their number.
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{1,40}")
@@ -52,11 +51,6 @@ def read_ids(texts: Sequence[bytes]) -> Sequence[bytes]:
         if not is_id(text):
             raise BadId(text)
     return texts
-
-
-def is_id(text: bytes) -> bool:
-    """Whether this may be the id of a job: what stands between the four bytes is not looked at."""
-    return len(text) == _ID_BYTES and text[:2] == b"D-" and text[10] == _DASH and text[35] == _DASH
 
 
 def read_queue(text: bytes) -> bytes:

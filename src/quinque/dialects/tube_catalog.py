@@ -1,5 +1,5 @@
-"""Tubes themselves, over RESP, and who takes from them: TUBE.CREATE TUBE.DROP TUBE.TRUNCATE
-TUBE.STATS TUBE.LIST TUBE.IDENTIFY.
+"""Tubes themselves, over RESP, what is in them and who takes from them: TUBE.CREATE TUBE.DROP
+TUBE.TRUNCATE TUBE.STATS TUBE.LIST TUBE.BROWSE TUBE.IDENTIFY.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       tube_options.py.
@@ -12,14 +12,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quinque.dialects.command import Command, Session, no_queues
+from quinque.dialects.options import PEEK_COUNT
 from quinque.dialects.tube_options import TubeOptions, read_session, read_tube
-from quinque.dialects.tubes import reply_number
+from quinque.dialects.tubes import reply_number, reply_tasks
 from quinque.errors import NoTube, TubeBusy, WrongArity, shown_session
 from quinque.model.families import TUBES
+from quinque.model.states import State
 from quinque.model.tube_ops import (
     CALLS,
     FOREVER_MS,
     KINDS,
+    BrowseTasks,
     DropTube,
     FindTubes,
     LookAtTube,
@@ -28,6 +31,7 @@ from quinque.model.tube_ops import (
     TubeSettings,
     TubeView,
 )
+from quinque.model.tube_terms import settings_unused
 from quinque.wire.resp import OK, Value
 
 
@@ -148,6 +152,25 @@ def reply_list(asked: FindTubes, found: list[TubeView], session: Session) -> Val
     return [_described(tube) for tube in found if session.sees(tube.queue)]
 
 
+def parse_browse(argv: list[bytes]) -> BrowseTasks:
+    """TUBE.BROWSE tube [STATE state] [COUNT n]
+
+    The first tasks that are ready, or in that STATE, up to COUNT (10), in the order in which they
+    would be taken. STATE is ready, taken, delayed or buried. Nothing changes.
+    """
+    browse = BrowseTasks(read_tube(argv[1]), State.READY, PEEK_COUNT)
+    options = TubeOptions("TUBE.BROWSE", argv, 2)
+    for word in options:
+        match word:
+            case b"STATE":
+                browse.state = options.state(_STATES)
+            case b"COUNT":
+                browse.count = options.whole(word, least=1)
+            case _:
+                raise options.refused()
+    return browse
+
+
 def run_identify(session: Session, argv: list[bytes]) -> Any:
     """TUBE.IDENTIFY [session]
 
@@ -191,20 +214,17 @@ def _seconds(span_ms: int) -> Value:
 
 
 def _refuse_unknown(kind_name: bytes, options: TubeOptions) -> None:
-    kind = KINDS.get(kind_name)
-    if kind is None:
-        return
-    words: list[bytes] = []
-    if not kind.has_times:
-        words += (b"TTL", b"TTR", b"PRI")
-    if not kind.is_bounded:
-        words.append(b"CAPACITY")
-    if not kind.has_lanes:
-        words.append(b"WIDTH")
-    options.refuse(kind_name, *words)
+    if kind_name in KINDS:
+        options.refuse(kind_name, *settings_unused(kind_name))
 
 
 _TUBES: Final = TUBES.name
+_STATES: Final = {
+    b"ready": State.READY,
+    b"taken": State.LEASED,
+    b"delayed": State.DELAYED,
+    b"buried": State.DEAD,
+}
 COMMANDS: Final = [
     Command("TUBE.CREATE", _TUBES, "write", -3, parse_create, reply_create),
     Command("TUBE.DROP", _TUBES, "write", 2, parse_drop, reply_drop, with_session=True),
@@ -213,5 +233,6 @@ COMMANDS: Final = [
     Command(
         "TUBE.LIST", _TUBES, "read", 1, parse_list, reply_list, queues=no_queues, with_session=True
     ),
+    Command("TUBE.BROWSE", _TUBES, "read", -2, parse_browse, reply_tasks),
     Command("TUBE.IDENTIFY", _TUBES, "write", -1, run=run_identify, queues=no_queues),
 ]

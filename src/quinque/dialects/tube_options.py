@@ -16,7 +16,7 @@ import msgpack
 
 from quinque.dialects.args import read_int, read_name, read_seconds
 from quinque.dialects.options import EXACT_MOST, Options
-from quinque.errors import BadArgument, printable
+from quinque.errors import BadArgument, NoTerm, printable
 from quinque.model.limits import NAME_MOST_BYTES, NEVER_MS, SPAN_MOST_MS
 from quinque.model.tube_ops import PRIORITY_MOST, SESSION_MOST_BYTES
 
@@ -71,15 +71,16 @@ class TubeOptions(Options):
         """All that was said, as one map of msgpack; nothing if nothing was."""
         return bytes(msgpack.packb(self._said)) if self._said else b""
 
-    def refuse(self, kind: bytes, *words: bytes) -> None:
+    def refuse(self, kind: bytes, *terms: str) -> None:
         """None of these was said, nor anything after OPTION, of a tube that is of a kind of ours.
 
-        Raises BadArgument.
+        Raises NoTerm.
         """
-        for word in (*words, *self.own_words):
-            term = printable(word[:64]) if word in self.own_words else word.decode().lower()
-            if word in self.own_words or term in self._said:
-                raise BadArgument(f"tubes of the kind '{printable(kind)}' have no {term}")
+        for term in terms:
+            if term in self._said:
+                raise NoTerm(kind, term)
+        for word in self.own_words:
+            raise NoTerm(kind, printable(word[:64]))
 
 
 def read_tube(text: bytes) -> bytes:

@@ -8,7 +8,8 @@ Calls       nothing.
     │   ├── UnknownCommand    ERR
     │   ├── WrongArity        ERR
     │   ├── BadArgument       ERR
-    │   │   └── BadTuple      ERR          Tarantool has a number for what is wrong with it
+    │   │   ├── BadTuple      ERR          Tarantool has a number for what is wrong with it
+    │   │   └── NoTerm        NOTERM       tubes of that kind have no such option
     │   ├── NotDefined        ERR          Tarantool's word for a function that there is not
     │   ├── WrongUsage        usage:       RedisRQ's word for the same; the usage follows
     │   └── NoSuchProtocol    NOPROTO      HELLO asked for neither 2 nor 3
@@ -24,7 +25,7 @@ Calls       nothing.
     ├── DriverFailed          DRIVER       the tube's driver raised an error of its own
     ├── TubeBusy              BUSYTUBE     tasks are taken, or somebody waits for one
     ├── TubeFull              FULL         the tube has no room; said by the Python client only
-    ├── TouchRefused          ERR          tasks of this tube have no times
+    ├── TouchRefused          NOTOUCH      tasks of this tube have no times
     ├── NotTaken              NOTTAKEN     the session has not taken that task
     ├── NoTask                NOTASK       there is no such task
     ├── NoSession             NOSESSION    nobody is of that session, and it is not kept
@@ -74,6 +75,7 @@ from typing import Final
 from quinque.errors.base import (
     QuinqueError,
     printable,
+    told_again,
 )
 from quinque.errors.queues import (
     BadClaim,
@@ -131,6 +133,7 @@ from quinque.errors.tubes import (
     NoKind,
     NoSession,
     NoTask,
+    NoTerm,
     NotTaken,
     NoTube,
     TouchRefused,
@@ -174,6 +177,7 @@ __all__ = [
     "NoSubscription",
     "NoSuchProtocol",
     "NoTask",
+    "NoTerm",
     "NoTube",
     "NotDefined",
     "NotDone",
@@ -210,9 +214,7 @@ def error_told(text: str) -> QuinqueError:
     kind = BY_CODE.get(code)
     if kind is None:
         return QuinqueError(rest if code == QuinqueError.code else text)
-    # Its own way to begin would ask for the parts that the text was made of.
-    error = kind.__new__(kind, rest)
-    Exception.__init__(error, rest)
+    error: QuinqueError = told_again(kind, (rest,), {})
     return error
 
 

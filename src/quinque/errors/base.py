@@ -8,7 +8,7 @@ Not here: the tree of all of them (__init__.py).
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class QuinqueError(Exception):
@@ -17,6 +17,18 @@ class QuinqueError(Exception):
     code: ClassVar[str] = "ERR"
     retry: ClassVar[bool] = False
     closes: ClassVar[bool] = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it keeps its text: its own way to begin would ask for what that was made of."""
+        return told_again, (type(self), self.args, self.__dict__)
+
+
+def told_again(kind: type[QuinqueError], args: tuple[Any, ...], more: dict[str, Any]) -> Any:
+    """An error of that class, with that text, and what else was known about it."""
+    error = kind.__new__(kind, *args)
+    Exception.__init__(error, *args)
+    error.__dict__.update(more)
+    return error
 
 
 def printable(text: bytes) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from quinque.errors.base import QuinqueError, printable
 from quinque.errors.queues import NoQueue
+from quinque.errors.requests import BadArgument
 
 
 class NoTube(NoQueue):
@@ -74,8 +75,19 @@ class TubeBusy(QuinqueError):
     retry = True
 
 
+class NoTerm(BadArgument):
+    """Tubes of that kind have no use for what was said."""
+
+    code = "NOTERM"
+
+    def __init__(self, kind: bytes, term: str) -> None:
+        super().__init__(f"tubes of the kind '{printable(kind[:128])}' have no {term}")
+
+
 class TouchRefused(QuinqueError):
     """The tasks of that kind of tube have no times."""
+
+    code = "NOTOUCH"
 
     def __init__(self, kind: bytes) -> None:
         super().__init__(f"{printable(kind[:128])} queue does not support touch")

@@ -13,23 +13,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quinque.errors import BadArgument, printable
+from quinque.errors import NoTerm
 from quinque.model.tube_ops import KINDS, NO_LANE, PutTasks, ReleaseTasks, TakeTasks
 
 
 def refuse_unknown_terms(op: PutTasks | TakeTasks | ReleaseTasks, kind_name: bytes) -> None:
     """The operation says nothing that tubes of the kind have no use for; a driver's may have any.
 
-    Raises BadArgument.
+    Raises NoTerm.
     """
     kind = KINDS.get(kind_name)
     if kind is None:
         return
     for term in _timed(op):
         if not kind.has_times:
-            raise BadArgument(f"tubes of the kind '{printable(kind_name)}' have no {term}")
+            raise NoTerm(kind_name, term)
     if not kind.has_lanes and _has_lane(op):
-        raise BadArgument(f"tubes of the kind '{printable(kind_name)}' have no lanes")
+        raise NoTerm(kind_name, "lanes")
+
+
+def settings_unused(kind_name: bytes) -> Iterator[str]:
+    """What tubes of the kind have no use for when they are made; a driver's may have any."""
+    kind = KINDS.get(kind_name)
+    if kind is None:
+        return
+    if not kind.has_times:
+        yield from ("ttl", "ttr", "pri")
+    if not kind.is_bounded:
+        yield "capacity"
+    if not kind.has_lanes:
+        yield "width"
 
 
 def _timed(op: PutTasks | TakeTasks | ReleaseTasks) -> Iterator[str]:

@@ -1,7 +1,11 @@
-"""Where a program waits: sockets, pauses and locks of one that runs on an event loop.
+"""Where a program waits: sockets, pauses and connections of one that runs on an event loop.
 
 Called by   everything in this folder.
 Calls       link.py.
+
+Tasks share connections. What one asks while another's answer is under way is sent with all else
+that is asked in the same turn of the loop, and answers come in the order of the questions. A
+question that waits in the broker has a connection alone, or it would keep the others waiting.
 
 client/sync/edge.py has the same names for programs that have threads. All else in this folder is
 written once, here, and client/sync/ is made from it (tools/make_sync).
@@ -14,15 +18,26 @@ from __future__ import annotations
 import asyncio
 import ssl
 from asyncio import sleep as sleep
-from collections.abc import Sequence
-from contextlib import nullcontext
-from typing import Any, cast
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, Final, NamedTuple, cast
 
 from quinque.client.addresses import Address
-from quinque.client.link import CLOSED, LATE, Replies, Word, packed
+from quinque.client.link import CLOSED, LATE, NotSent, Replies, Word, packed
 
-Lock = nullcontext[None]  # nobody else runs until the next wait
-Gate = asyncio.Semaphore  # tasks cost nothing, and would open a connection each
+# Connections that make somebody wait for longer are joined by one more, if there may be one.
+_SLOW_S: Final = 0.01
+
+
+class _Asked(NamedTuple):
+    """Questions of one task; `at_s` is when they were asked, on the loop's clock."""
+
+    requests: Sequence[Sequence[Word]]
+    replies: list[Any]
+    all_came: asyncio.Future[list[Any]]
+    at_s: float
 
 
 class Link(asyncio.Protocol):
@@ -31,47 +46,90 @@ class Link(asyncio.Protocol):
     def __init__(self, address: Address) -> None:
         self.address = address
         self.session = ""  # that takes tasks here
-        self.kept_at_s = 0.0  # since when nobody uses it
+        self.is_over = False
+        self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._replies = Replies()
-        self._came: list[Any] = []
-        self._wanted = 0
-        self._all_came: asyncio.Future[None] | None = None
-        self._is_over = False
+        self._unsent: list[_Asked] = []
+        self._sent: deque[_Asked] = deque()
+        self._timeout_s = 0.0
+        self._heard_s = 0.0  # when something came, on the loop's clock
+        self._late: asyncio.TimerHandle | None = None
+        self._is_retired = False
 
-    async def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
-        """The reply to each request. Raises OSError when they are not there in time."""
-        if self._transport is None or self._is_over:
-            raise ConnectionResetError(CLOSED)
-        self._came, self._wanted = [], len(requests)
-        loop = asyncio.get_running_loop()
-        self._all_came = loop.create_future()
-        # A timer, since asyncio.timeout costs as much as all else here.
-        late = loop.call_later(timeout_s, self._give_up)
-        try:
+    async def ask(
+        self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool = False
+    ) -> list[Any]:
+        """The reply to each request. Raises NotSent, and another OSError when nothing of them comes
+        for so long. Interrupted, whoever is alone closes the connection; else answers to nobody
+        are dropped."""
+        if self.is_over or self._transport is None:
+            raise NotSent(CLOSED)
+        asked = _Asked(requests, [], self.loop.create_future(), self.loop.time())
+        if self._late is None:  # one timer for all, since each costs as much as a request
+            self._timeout_s = timeout_s
+            self._late = self.loop.call_later(timeout_s, self._look_for_late)
+        if self._sent or self._unsent:
+            if not self._unsent:
+                self.loop.call_soon(self._send)
+            self._unsent.append(asked)
+        else:
+            self._sent.append(asked)
             self._transport.write(packed(requests))
-            await self._all_came
-        except OSError:
-            self.close()
+        try:
+            return await asked.all_came
+        except asyncio.CancelledError:
+            if is_alone:
+                self.close()
             raise
-        finally:
-            late.cancel()
-            self._all_came = None
-        return self._came
 
     @property
-    def is_fit(self) -> bool:
-        """Whether nothing came that nobody asked for: not even the end of the connection."""
-        return not self._is_over
+    def is_idle(self) -> bool:
+        return not (self._sent or self._unsent or self.is_over)
+
+    def waits_s(self) -> float:
+        """For how long somebody waits for an answer."""
+        return self.loop.time() - self._sent[0].at_s if self._sent else 0.0
+
+    def retire(self) -> None:
+        """Closed as soon as nobody waits for an answer."""
+        self._is_retired = True
+        if self.is_idle:
+            self.close()
 
     def close(self) -> None:
-        self._is_over = True
+        self._end(ConnectionResetError(CLOSED))
         if self._transport is not None:
-            self._transport.abort()
+            with suppress(RuntimeError):  # its loop is closed
+                self._transport.abort()
 
-    def _give_up(self) -> None:
-        if self._all_came is not None and not self._all_came.done():
-            self._all_came.set_exception(TimeoutError(LATE))
+    def _send(self) -> None:
+        """What was asked in this turn is sent, if somebody still waits for it."""
+        asked = [it for it in self._unsent if not it.all_came.done()]
+        self._unsent = []
+        if asked and self._transport is not None:
+            self._sent.extend(asked)
+            self._transport.write(packed([words for it in asked for words in it.requests]))
+
+    def _look_for_late(self) -> None:
+        left_s = self._timeout_s - min(self.waits_s(), self.loop.time() - self._heard_s)
+        if left_s <= 0:
+            self._end(TimeoutError(LATE))
+            self.close()
+        else:
+            self._late = self.loop.call_later(left_s, self._look_for_late) if self._sent else None
+
+    def _end(self, error: OSError) -> None:
+        """Whoever waits is told. Of what was not sent, nothing can have been done."""
+        self.is_over = True
+        for kind, some in ((type(error), self._sent), (NotSent, self._unsent)):
+            for asked in some:
+                if not asked.all_came.done():
+                    asked.all_came.set_exception(kind(*error.args))
+        self._sent, self._unsent = deque(), []
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
     # -- the event loop calls these -----------------------------------------------------------
 
@@ -80,22 +138,111 @@ class Link(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._all_came is None or self._all_came.done():
+        if not self._sent:  # nobody asked
             self.close()
             return
+        self._heard_s = self.loop.time()
         self._replies.feed(data)
         try:
-            self._replies.take_into(self._came, self._wanted)
+            while self._sent:
+                asked = self._sent[0]
+                wanted = len(asked.requests)
+                self._replies.take_into(asked.replies, wanted)
+                if len(asked.replies) < wanted:
+                    return
+                self._sent.popleft()
+                if not asked.all_came.done():
+                    asked.all_came.set_result(asked.replies)
         except OSError as error:
-            self._all_came.set_exception(error)
-        else:
-            if len(self._came) == self._wanted:
-                self._all_came.set_result(None)
+            self._end(error)
+            self.close()
+        if self._is_retired:
+            self.retire()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._is_over = True
-        if self._all_came is not None and not self._all_came.done():
-            self._all_came.set_exception(ConnectionResetError(CLOSED))
+        self._end(ConnectionResetError(CLOSED))
+
+
+class Pool:
+    """Connections, up to `most` of them to a broker shared, and those of whoever is alone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._shared: dict[Address, list[Link]] = {}
+        self._alone: set[Link] = set()
+        self._opening: dict[Address, asyncio.Task[Link]] = {}
+
+    async def link(
+        self, address: Address, connect: Callable[[Address], Awaitable[Link]], *, is_alone: bool
+    ) -> Link:
+        """A connection to that broker, to be given back with `keep`. Raises what `connect` does."""
+        if self._loop is not asyncio.get_running_loop():
+            self._begin_on(asyncio.get_running_loop())
+        fit = self._shared.get(address, [])
+        if is_alone:
+            link = next((it for it in fit if it.is_idle), None)
+            if link is None:
+                link = await connect(address)
+            else:
+                fit.remove(link)
+            self._alone.add(link)
+            return link
+        for link in fit:
+            if link.waits_s() < _SLOW_S:
+                return link
+        if fit and (len(fit) >= self._most or address in self._opening):
+            return min(fit, key=Link.waits_s)
+        return await asyncio.shield(self._opened(address, connect))
+
+    def keep(self, link: Link) -> None:
+        """Whoever asked on it asks no more."""
+        shared = self._shared.setdefault(link.address, [])
+        if link.is_over:
+            self._alone.discard(link)
+            if link in shared:
+                shared.remove(link)
+        elif link in self._alone:
+            self._alone.discard(link)
+            if len(shared) < self._most:
+                shared.append(link)
+            else:
+                link.close()
+
+    def close(self) -> None:
+        """Every connection ends as soon as nobody waits for an answer on it."""
+        for link in (*chain(*self._shared.values()), *self._alone):
+            link.retire()
+        self.forget()
+
+    def forget(self) -> None:
+        """As if there were none: in a child process, whose parent goes on with them."""
+        self._shared, self._alone, self._opening = {}, set(), {}
+
+    def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The program has another loop: connections of the one before are of no use to this."""
+        if self._loop is not None:
+            self.close()
+        self._loop = loop
+
+    def _opened(
+        self, address: Address, connect: Callable[[Address], Awaitable[Link]]
+    ) -> asyncio.Task[Link]:
+        """One is being opened, by a task of its own: whoever wants one waits for the same."""
+        opening = self._opening.get(address)
+        if opening is None:
+            opening = asyncio.create_task(self._open(address, connect))
+            opening.add_done_callback(_heard)
+            self._opening[address] = opening
+        return opening
+
+    async def _open(self, address: Address, connect: Callable[[Address], Awaitable[Link]]) -> Link:
+        try:
+            link = await connect(address)
+        finally:
+            self._opening.pop(address, None)
+        self._shared.setdefault(address, []).append(link)
+        return link
 
 
 async def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Link:
@@ -110,3 +257,9 @@ async def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float
         else:
             _, link = await loop.create_unix_connection(lambda: Link(address), address.host)
     return link
+
+
+def _heard(opening: asyncio.Task[Link]) -> None:
+    """Its error is not lost if whoever wanted the connection was interrupted."""
+    if not opening.cancelled():
+        opening.exception()

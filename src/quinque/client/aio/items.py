@@ -15,29 +15,40 @@ Not here: the same without a broker (quinque.workqueue), the words on the wire
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from quinque.client.aio.runner import Runner
 from quinque.client.checks import as_name, as_whole
 from quinque.client.codecs import Codec, codec_of
+from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_some_ms, as_wait_ms
-from quinque.errors import printable
+from quinque.errors import BadArgument, printable
 from quinque.model.families import ITEMS
 from quinque.model.own_ops import AddItems, Complete, ExtendLeases
-from quinque.model.work_ops import LookAt, QueueView, Take
+from quinque.model.states import State
+from quinque.model.work_ops import (
+    Browse,
+    LookAt,
+    QueueView,
+    Show,
+    Take,
+    WorkDelivery,
+    WorkView,
+)
 
 
-class Item:
+class Item(KeptBody):
     """An item that this program has leased. As a context, it is completed at the end; when
     something is raised, its lease is over."""
 
-    __slots__ = ("_queue", "body", "id")
+    __slots__ = ("_queue", "id")
 
-    def __init__(self, queue: Items, id: bytes, body: Any) -> None:
+    def __init__(self, queue: Items, delivery: WorkDelivery, codec: Codec) -> None:
+        super().__init__(delivery.body, codec)
         self._queue = queue
-        self.id = id.decode("utf-8", "surrogateescape")
-        self.body = body
+        self.id = delivery.message_id.decode("utf-8", "surrogateescape")
 
     async def complete(self) -> bool:
         """The item is done. True the first time that anybody says so."""
@@ -59,7 +70,8 @@ class Item:
         if error is None:
             await self.complete()
         else:
-            await self.extend(0.001)
+            with suppress(*UNHEARD):
+                await self.extend(0.001)
 
     def __repr__(self) -> str:
         return f"Item({self.id!r})"
@@ -83,6 +95,10 @@ class Items:
         encoded = [self._codec.encode(body) for body in bodies.values()]
         return sum(await self._run(AddItems(ITEMS, self.name, ids, encoded))) if ids else 0
 
+    @overload
+    async def lease(self, lease: float, timeout: None) -> Item: ...
+    @overload
+    async def lease(self, lease: float, timeout: float | None = 0) -> Item | None: ...
     async def lease(self, lease: float, timeout: float | None = 0) -> Item | None:
         """An item, for so many seconds; or None when there is none within `timeout` (None = wait
         for ever)."""
@@ -94,7 +110,7 @@ class Items:
         as_whole("count", count, least=1)
         take = Take(ITEMS, [self.name], count, lease_ms=as_some_ms("lease", lease))
         found = await self._run(take, as_wait_ms(timeout))
-        return [Item(self, it.message_id, self._codec.decode(it.body)) for it in found]
+        return [Item(self, delivery, self._codec) for delivery in found]
 
     async def complete(self, items: Iterable[Item | str]) -> int:
         """The items are done, in one round trip; of how many nobody had said so before."""
@@ -108,6 +124,19 @@ class Items:
         ids = _ids(items)
         op = ExtendLeases(ITEMS, self.name, ids, as_some_ms("lease", lease))
         return sum(await self._run(op)) if ids else 0
+
+    async def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
+        """The first items that wait, or that are leased. Nothing changes."""
+        if state not in (State.READY, State.LEASED):
+            raise BadArgument(f"state {state.name} is not one that items have")
+        op = Browse(ITEMS, self.name, state, as_whole("count", count, least=1))
+        found: list[WorkView] = await self._run(op)
+        return found
+
+    async def show(self, id: str) -> WorkView | None:
+        """An item as it is now. Nothing changes."""
+        view: WorkView | None = await self._run(Show(ITEMS, as_name("id", id), self.name))
+        return view
 
     async def info(self) -> QueueView | None:
         """How many wait (`ready`) and are leased; None where there is no item."""

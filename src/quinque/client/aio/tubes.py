@@ -18,23 +18,28 @@ Not here: what the commands are called on the wire (client/tube_calls.py).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import msgpack
 
+from quinque.client.aio.one_by_one import one_by_one
 from quinque.client.aio.runner import Runner
 from quinque.client.checks import as_name, as_whole
 from quinque.client.codecs import Codec, codec_of
+from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_ms, as_wait_ms
-from quinque.errors import OutcomeUnknown, TubeFull, printable
+from quinque.errors import NoTerm, TubeFull, printable
 from quinque.model.states import State
 from quinque.model.task_bodies import from_plain, plain
 from quinque.model.tube_ops import (
     FOREVER_MS,
+    KINDS,
     NO_LANE,
     PRIORITY_MOST,
     AckTasks,
+    BrowseTasks,
     BuryTasks,
     DeleteTasks,
     DropTube,
@@ -53,22 +58,23 @@ from quinque.model.tube_ops import (
     TubeSettings,
     TubeView,
 )
+from quinque.model.tube_terms import settings_unused
 
 _OWN: Final = b""  # the session of whatever runs the operation
 _AS_TUBE: Final = TaskTerms()
 
 
-class Task:
+class Task(KeptBody):
     """A task, which this program has taken if its state is LEASED; with no state it is gone. As a
     context, it is acked at the end; released, when something is raised."""
 
-    __slots__ = ("_tube", "body", "id", "state")
+    __slots__ = ("_tube", "id", "state")
 
-    def __init__(self, tube: Tube, id: int, state: State | None, body: Any) -> None:
+    def __init__(self, tube: Tube, view: TaskView, codec: Codec) -> None:
+        super().__init__(plain(view.body), codec)
         self._tube = tube
-        self.id = id
-        self.state = state
-        self.body = body
+        self.id = int(view.message_id)
+        self.state: State | None = view.state
 
     async def ack(self) -> bool:
         """The task is done. False when this program does not have it any more."""
@@ -106,7 +112,8 @@ class Task:
         if error is None:
             await self.ack()
         else:
-            await self.release()
+            with suppress(*UNHEARD):
+                await self.release()
 
     def __repr__(self) -> str:
         return f"Task({self.id})"
@@ -138,18 +145,23 @@ class Tube:
         """There is a tube of that name; whether it is new. One that is there stays as it is.
 
         `ttl` (how long a task lives), `ttr` (how long one may be worked on) and `pri` are for tasks
-        that do not say otherwise; `options` are for a driver. Raises NoKind, and TubeExists unless
-        `exist_ok`.
+        that do not say otherwise; `options` are for a driver. Raises NoKind, NoTerm when tubes of
+        the kind have no such thing, and TubeExists unless `exist_ok`.
         """
         ttl_ms = FOREVER_MS if ttl is None else as_ms(ttl)
         ttr_ms = ttl_ms if ttr is None else as_ms(ttr)
         said = {"ttl": ttl, "ttr": ttr, "pri": pri or None, "capacity": capacity or None}
-        packed = _packed({**said, "width": None if width == 1 else width}, options)
+        said["width"] = None if width == 1 else width
+        named = as_name("kind", kind)
+        for term in (*settings_unused(named), *(options or {} if named in KINDS else ())):
+            if said.get(term, term) is not None:
+                raise NoTerm(named, term)
+        packed = _packed(said, options)
         as_whole("pri", pri, most=PRIORITY_MOST)
         as_whole("capacity", capacity)
         as_whole("width", width, least=1)
         settings = TubeSettings(ttl_ms, ttr_ms, pri, capacity, width, temporary, packed)
-        op = MakeTube(self.name, as_name("kind", kind), settings, exist_ok)
+        op = MakeTube(self.name, named, settings, exist_ok)
         is_new: bool = await self._run(op)
         return is_new
 
@@ -214,6 +226,12 @@ class Tube:
 
     # -- consuming --------------------------------------------------------------------------------
 
+    @overload
+    async def take(self, timeout: None, *, lane: str | bytes | None = None) -> Task: ...
+    @overload
+    async def take(
+        self, timeout: float | None = 0, *, lane: str | bytes | None = None
+    ) -> Task | None: ...
     async def take(
         self, timeout: float | None = 0, *, lane: str | bytes | None = None
     ) -> Task | None:
@@ -228,18 +246,11 @@ class Tube:
         only = None if lane is None else as_name("lane", lane, may_be_empty=True)
         as_whole("count", count, least=1)
         op = TakeTasks(self.name, _OWN, count, only, is_strict=only is not None)
-        return [self._task(view) for view in await self._run(op, as_wait_ms(timeout))]
+        return [Task(self, view, self._codec) for view in await self._run(op, as_wait_ms(timeout))]
 
-    async def __aiter__(self) -> AsyncIterator[Task]:
-        """Tasks, one after the other, for ever. Each is to be acked. What a broker that went away
-        may have handed out is ready again by itself."""
-        while True:
-            try:
-                task = await self.take(timeout=None)
-            except OutcomeUnknown:
-                continue
-            if task is not None:
-                yield task
+    def __aiter__(self) -> AsyncIterator[Task]:
+        """Tasks, one after the other, for ever. Each is to be acked."""
+        return one_by_one(self)
 
     async def ack(self, tasks: Iterable[Task | int]) -> int:
         """The tasks are done, in one round trip; how many this program had taken."""
@@ -279,7 +290,13 @@ class Tube:
     async def peek(self, id: int) -> Task | None:
         """A task as it is now. Nothing changes."""
         [view] = await self._run(PeekTasks(self.name, _ids([id])))
-        return None if view is None else self._task(view)
+        return None if view is None else Task(self, view, self._codec)
+
+    async def browse(self, count: int = 10, state: State = State.READY) -> list[Task]:
+        """The first tasks in that state, in the order in which they would be taken. Nothing
+        changes."""
+        op = BrowseTasks(self.name, state, as_whole("count", count, least=1))
+        return [Task(self, view, self._codec) for view in await self._run(op)]
 
     async def bury(self, tasks: Iterable[Task | int]) -> int:
         """The tasks are put aside, whoever has them, until they are kicked; how many there were."""
@@ -306,10 +323,6 @@ class Tube:
 
     def _kept(self, body: Any) -> bytes:
         return from_plain(self._codec.encode(body))
-
-    def _task(self, view: TaskView) -> Task:
-        body = self._codec.decode(plain(view.body))
-        return Task(self, int(view.message_id), view.state, body)
 
 
 def _terms(

@@ -1,4 +1,4 @@
-"""Where a program waits: sockets, pauses and locks of one that has threads.
+"""Where a program waits: sockets, pauses and connections of one that has threads.
 
 Called by   what is made from client/aio/, in this folder.
 Calls       link.py.
@@ -16,17 +16,16 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from time import monotonic
 from time import sleep as sleep
-from typing import Any
+from typing import Any, Final
 
 from quinque.client.addresses import Address
 from quinque.client.link import CLOSED, LATE, READ_BYTES, Replies, Word, packed
 
-Lock = threading.Lock
-Gate = nullcontext[int]  # there are no more connections than threads
+_IDLE_MOST: Final = 8  # connections to a broker that are kept for later
+_FRESH_S: Final = 0.001
 
 
 class Link:
@@ -36,7 +35,9 @@ class Link:
         """Connected. Raises OSError."""
         self.address = address
         self.session = ""  # that takes tasks here
-        self.kept_at_s = 0.0  # since when nobody uses it
+        self.is_over = False
+        self.era = 0  # of the pool that opened it
+        self._asked_s = 0.0  # when it was last answered
         self._replies = Replies()
         self._timeout_s = timeout_s
         if address.port:
@@ -58,35 +59,41 @@ class Link:
         self._is_plain = tls is None
         self._limit(timeout_s)
 
-    def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
-        """The reply to each request. Raises OSError when they are not there in time."""
-        until_s = monotonic() + timeout_s
+    def ask(
+        self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool = False
+    ) -> list[Any]:
+        """The reply to each request. Raises OSError when nothing of them comes for so long.
+        Interrupted, it is closed: a late reply would be taken for another's."""
         replies: list[Any] = []
         try:
             if timeout_s != self._timeout_s:
                 self._limit(timeout_s)
             self._sock.sendall(packed(requests))
             while True:
-                self._replies.feed(self._receive(until_s))
+                self._replies.feed(self._receive())
                 self._replies.take_into(replies, len(requests))
                 if len(replies) == len(requests):
+                    self._asked_s = monotonic()
                     return replies
         except BlockingIOError:
             self.close()
             raise TimeoutError(LATE) from None
-        except OSError:
+        except BaseException:
             self.close()
             raise
 
     @property
     def is_fit(self) -> bool:
         """Whether nothing came that nobody asked for: not even the end of the connection."""
+        if monotonic() - self._asked_s < _FRESH_S:  # a look costs a system call
+            return not self.is_over
         try:
             return not select.select([self._sock], [], [], 0)[0]
         except (OSError, ValueError):  # closed
             return False
 
     def close(self) -> None:
+        self.is_over = True
         self._sock.close()
 
     def __del__(self) -> None:
@@ -106,13 +113,57 @@ class Link:
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, span)
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, span)
 
-    def _receive(self, until_s: float) -> bytes:
+    def _receive(self) -> bytes:
         data = self._sock.recv(READ_BYTES)
         if not data:
             raise ConnectionResetError(CLOSED)
-        if monotonic() > until_s:
-            raise TimeoutError(LATE)
         return data
+
+
+class Pool:
+    """Connections, each for one thread at a time; how many there are is how many threads ask."""
+
+    def __init__(self, most: int) -> None:
+        self._lock = threading.Lock()
+        self._idle: dict[Address, list[Link]] = {}
+        self._era = 0  # how often it was closed
+
+    def link(self, address: Address, connect: Callable[[Address], Link], *, is_alone: bool) -> Link:
+        """A connection to that broker, to be given back with `keep`. Raises what `connect` does."""
+        with self._lock:
+            idle = self._idle.get(address)
+            while idle:
+                link = idle.pop()
+                if link.is_fit:
+                    return link
+                link.close()
+            era = self._era
+        link = connect(address)
+        link.era = era
+        return link
+
+    def keep(self, link: Link) -> None:
+        """The thread needs it no more."""
+        with self._lock:
+            idle = self._idle.setdefault(link.address, [])
+            if link.era == self._era and not link.is_over and len(idle) < _IDLE_MOST:
+                idle.append(link)
+                return
+        link.close()
+
+    def close(self) -> None:
+        """Those that nobody uses are closed, and the others as soon as that is so."""
+        with self._lock:
+            idle, self._idle = self._idle, {}
+            self._era += 1
+        for links in idle.values():
+            for link in links:
+                link.close()
+
+    def forget(self) -> None:
+        """As if there were none: in a child process, whose parent goes on with them. A thread of
+        the parent may have had the lock."""
+        self._lock, self._idle = threading.Lock(), {}
 
 
 def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Link:

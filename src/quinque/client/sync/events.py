@@ -15,37 +15,61 @@ Not here: what the commands are called on the wire (client/work_calls.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from time import monotonic
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from quinque.client.checks import as_name, as_whole
 from quinque.client.codecs import Codec, codec_of
+from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_some_ms, as_wait_ms
+from quinque.client.sync.one_by_one import one_by_one
 from quinque.client.sync.runner import Runner
-from quinque.errors import OutcomeUnknown, printable
+from quinque.errors import printable
 from quinque.model.families import EVENTS
 from quinque.model.limits import NEVER_MS
-from quinque.model.ops import Ack, Count, FindReady, Flush, Put, QueueCount, Reserve
+from quinque.model.ops import (
+    Ack,
+    Count,
+    Delivery,
+    FindReady,
+    Flush,
+    Put,
+    QueueCount,
+    Release,
+    Reserve,
+)
+from quinque.model.own_ops import ExtendLeases
 
 _DAY_S = 86_400.0
 _LEASE_S = 30.0  # as bananaq has it
 
 
-class Event:
-    """An event that this program has, for its group. As a context, it is acked at the end; when
-    something is raised it comes back when its lease has ended."""
+class Event(KeptBody):
+    """An event that this program has, for its group. As a context, it is acked at the end; given
+    back, when something is raised."""
 
-    __slots__ = ("_group", "body", "id")
+    __slots__ = ("_group", "deliveries", "id")
 
-    def __init__(self, group: Group, id: bytes, body: Any) -> None:
+    def __init__(self, group: Group, delivery: Delivery, codec: Codec) -> None:
+        super().__init__(delivery.body, codec)
         self._group = group
-        self.id = id.decode()
-        self.body = body
+        self.id = delivery.message_id.decode("utf-8", "surrogateescape")
+        self.deliveries = delivery.deliveries  # how often the group got it, this time included
 
     def ack(self) -> bool:
         """The group is done with the event. False when it does not hold it any more."""
         return self._group.ack([self]) == 1
+
+    def extend(self, lease: float) -> bool:
+        """The lease ends so many seconds from now, later or sooner. False when it had ended."""
+        return self._group.extend([self], lease) == 1
+
+    def release(self) -> bool:
+        """The event is given back: the group may have it again now. False when it does not hold it
+        any more."""
+        return self._group.release([self]) == 1
 
     def __enter__(self) -> Event:
         return self
@@ -58,6 +82,9 @@ class Event:
     ) -> None:
         if error is None:
             self.ack()
+        else:
+            with suppress(*UNHEARD):
+                self.release()
 
     def __repr__(self) -> str:
         return f"Event({self.id!r})"
@@ -121,6 +148,10 @@ class Group:
         self.name = name
         self._lease_ms = as_some_ms("lease", lease)
 
+    @overload
+    def take(self, timeout: None) -> Event: ...
+    @overload
+    def take(self, timeout: float | None = 0) -> Event | None: ...
     def take(self, timeout: float | None = 0) -> Event | None:
         """An event; or None when there is none within so many seconds (None = wait for ever)."""
         found = self.take_many(1, timeout)
@@ -134,28 +165,37 @@ class Group:
         while True:
             found = self._run(Reserve(EVENTS, queue, self.name, self._lease_ms, count))
             if found or not wait_ms:
-                decode = self._events.codec.decode
-                return [Event(self, it.message_id, decode(it.body)) for it in found]
+                return [Event(self, delivery, self._events.codec) for delivery in found]
             left_ms = NEVER_MS if timeout is None else int(1000 * (until_s - monotonic()))
             if left_ms <= 0:
                 return []
             self._run(FindReady(EVENTS, self.name, [queue]), left_ms)
 
     def __iter__(self) -> Iterator[Event]:
-        """Events, one after the other, for ever. Each is to be acked. What a broker that went away
-        may have handed out comes back when its lease has ended."""
-        while True:
-            try:
-                event = self.take(timeout=None)
-            except OutcomeUnknown:
-                continue
-            if event is not None:
-                yield event
+        """Events, one after the other, for ever. Each is to be acked."""
+        return one_by_one(self)
 
     def ack(self, events: Iterable[Event | str]) -> int:
         """The group is done with the events, in one round trip; how many it held."""
-        ids = [(it if isinstance(it, str) else it.id).encode() for it in events]
+        ids = _ids(events)
         return sum(self._run(Ack(EVENTS, self._events.name, self.name, ids))) if ids else 0
+
+    def extend(self, events: Iterable[Event | str], lease: float) -> int:
+        """The leases end so many seconds from now, in one round trip; how many ran still."""
+        ids = _ids(events)
+        lease_ms = as_some_ms("lease", lease)
+        op = ExtendLeases(EVENTS, self._events.name, ids, lease_ms, self.name)
+        return sum(self._run(op)) if ids else 0
+
+    def release(self, events: Iterable[Event | str]) -> int:
+        """The events are given back, in one round trip; how many the group held."""
+        ids = _ids(events)
+        op = Release(EVENTS, self._events.name, self.name, ids)
+        return sum(self._run(op)) if ids else 0
 
     def __repr__(self) -> str:
         return f"Group({printable(self._events.name)!r}, {printable(self.name)!r})"
+
+
+def _ids(events: Iterable[Event | str]) -> list[bytes]:
+    return [as_name("id", it if isinstance(it, str) else it.id) for it in events]

@@ -15,14 +15,17 @@ Not here: what the commands are called on the wire (client/work_calls.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
-from quinque.client.checks import as_name, as_reason, as_whole
+from quinque.client.checks import as_name, as_reason, as_whole, as_work_id
 from quinque.client.codecs import Codec, codec_of
+from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_ms, as_wait_ms, as_whole_ms
+from quinque.client.sync.one_by_one import one_by_one
 from quinque.client.sync.runner import Runner
-from quinque.errors import BadArgument, OutcomeUnknown, printable
+from quinque.errors import BadArgument, printable
 from quinque.model.families import JOBS
 from quinque.model.limits import WORK_TTL_MS
 from quinque.model.states import State
@@ -48,22 +51,19 @@ from quinque.model.work_ops import (
     default_retry_ms,
 )
 
-# Taken ahead by whoever goes through a queue; each job's lease runs from then on.
-_AHEAD = 16
 
-
-class Job:
+class Job(KeptBody):
     """A job that this program has taken. As a context, it is acked at the end; given back, with the
     error as the reason, when something is raised."""
 
-    __slots__ = ("_queue", "body", "id", "nacks", "requeues")
+    __slots__ = ("_queue", "id", "nacks", "requeues")
 
-    def __init__(self, queue: Jobs, id: bytes, body: Any, nacks: int, requeues: int) -> None:
+    def __init__(self, queue: Jobs, delivery: WorkDelivery, codec: Codec) -> None:
+        super().__init__(delivery.body, codec)
         self._queue = queue
-        self.id = id.decode()
-        self.body = body
-        self.nacks = nacks  # how often it was given back
-        self.requeues = requeues  # how often it came back for any other reason
+        self.id = delivery.message_id.decode()
+        self.nacks = delivery.nacks  # how often it was given back
+        self.requeues = delivery.requeues  # how often it came back for any other reason
 
     def ack(self) -> bool:
         """The job is done. False when it was gone already."""
@@ -92,7 +92,8 @@ class Job:
         if error is None:
             self.ack()
         else:
-            self.nack(reason=f"{type(error).__name__}: {error}")
+            with suppress(*UNHEARD):
+                self.nack(reason=f"{type(error).__name__}: {error}")
 
     def __repr__(self) -> str:
         return f"Job({self.id!r})"
@@ -169,6 +170,10 @@ class Jobs:
 
     # -- consuming -------------------------------------------------------------------------------
 
+    @overload
+    def take(self, timeout: None) -> Job: ...
+    @overload
+    def take(self, timeout: float | None = 0) -> Job | None: ...
     def take(self, timeout: float | None = 0) -> Job | None:
         """A job; or None when there is none within so many seconds (None = wait for ever)."""
         found = self.take_many(1, timeout)
@@ -178,23 +183,11 @@ class Jobs:
         """Up to `count` jobs in one round trip; none when there is none within `timeout`."""
         take = Take(JOBS, [self.name], as_whole("count", count, least=1))
         found = self._run(take, as_wait_ms(timeout))
-        return [self._job(delivery) for delivery in found]
+        return [Job(self, delivery, self._codec) for delivery in found]
 
     def __iter__(self) -> Iterator[Job]:
-        """Jobs, one after the other, for ever. Each is to be acked. Some are taken ahead, and go
-        back when nobody asks for more. What a broker that went away may have handed out comes back
-        when its lease has ended."""
-        ahead: list[Job] = []
-        try:
-            while True:
-                try:
-                    ahead = ahead or self.take_many(_AHEAD, timeout=None)
-                except OutcomeUnknown:
-                    continue
-                yield ahead.pop(0)
-        finally:
-            if ahead:
-                self._run(Requeue(JOBS, _ids(ahead), is_nack=False))
+        """Jobs, one after the other, for ever. Each is to be acked."""
+        return one_by_one(self)
 
     def ack(self, jobs: Iterable[Job | str]) -> int:
         """The jobs are done, in one round trip; how many were there."""
@@ -210,7 +203,8 @@ class Jobs:
     def wait(self, jobs: Iterable[Job | str], timeout: float | None = None) -> int | None:
         """How many of the jobs are done, as soon as each is done or dead; None when that is not so
         within `timeout` (None = wait for ever)."""
-        gone: int | None = self._run(AwaitEnd(JOBS, _ids(jobs)), as_wait_ms(timeout))
+        ids, wait_ms = _ids(jobs), as_wait_ms(timeout)
+        gone: int | None = self._run(AwaitEnd(JOBS, ids), wait_ms) if ids else 0
         return gone
 
     def extend(self, job: Job | str) -> float:
@@ -228,7 +222,7 @@ class Jobs:
 
     def show(self, id: str) -> WorkView | None:
         """All that is known of a job."""
-        view: WorkView | None = self._run(Show(JOBS, id.encode()))
+        view: WorkView | None = self._run(Show(JOBS, as_work_id(id)))
         return view
 
     def find(self, key: str) -> str | None:
@@ -238,6 +232,9 @@ class Jobs:
 
     def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
         """The first jobs that are ready, delayed or dead; the last ones, if `count` is negative."""
+        if state not in (State.READY, State.DELAYED, State.DEAD):
+            raise BadArgument(f"state {state.name} is not among those that have an order")
+        as_whole("count", abs(count))
         found: list[WorkView] = self._run(Browse(JOBS, self.name, state, count))
         return found
 
@@ -258,7 +255,7 @@ class Jobs:
         """Dead jobs are ready again as if they were new: these, or the first `count` (0 = all); how
         many."""
         if ids:
-            op = Redrive(JOBS, [id.encode() for id in ids])
+            op = Redrive(JOBS, _ids(ids))
         else:
             op = Redrive(JOBS, queue=self.name, count=as_whole("count", count))
         redriven: int = self._run(op)
@@ -271,10 +268,6 @@ class Jobs:
 
     def __repr__(self) -> str:
         return f"Jobs({printable(self.name)!r})"
-
-    def _job(self, delivery: WorkDelivery) -> Job:
-        body = self._codec.decode(delivery.body)
-        return Job(self, delivery.message_id, body, delivery.nacks, delivery.requeues)
 
     def _terms(
         self, delay: float, ttl: float | None, retry: float | None, max_deliveries: int
@@ -290,4 +283,4 @@ class Jobs:
 
 
 def _ids(jobs: Iterable[Job | str]) -> list[bytes]:
-    return [(job if isinstance(job, str) else job.id).encode() for job in jobs]
+    return [as_work_id(job if isinstance(job, str) else job.id) for job in jobs]

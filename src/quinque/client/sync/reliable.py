@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from quinque.client.checks import as_name, as_whole
 from quinque.client.codecs import Codec, codec_of
+from quinque.client.kept_body import KeptBody
 from quinque.client.spans import as_ms, as_wait_ms
 from quinque.client.sync.runner import Runner
 from quinque.errors import printable
@@ -30,16 +31,16 @@ from quinque.model.queue_ops import DeleteQueues
 from quinque.model.work_ops import Add, LookAt, QueueView, Take, WorkDelivery
 
 
-class Element:
+class Element(KeptBody):
     """An element that was delivered to this program. As a context, it is acked at the end; when
     something is raised it stays delivered."""
 
-    __slots__ = ("_queue", "body", "id")
+    __slots__ = ("_queue", "id")
 
-    def __init__(self, queue: Reliable, id: bytes, body: Any) -> None:
+    def __init__(self, queue: Reliable, delivery: WorkDelivery, codec: Codec) -> None:
+        super().__init__(delivery.body, codec)
         self._queue = queue
-        self.id = id.decode()
-        self.body = body
+        self.id = delivery.message_id.decode()
 
     def ack(self) -> bool:
         """The element is done. False when it was not delivered, or not any more."""
@@ -82,6 +83,10 @@ class Reliable:
         ids = self._run(Add(RELIABLE, self.name, encoded, RELIABLE_TERMS))
         return [str(id, "ascii") for id in ids]
 
+    @overload
+    def pop(self, timeout: None) -> Element: ...
+    @overload
+    def pop(self, timeout: float | None = 0) -> Element | None: ...
     def pop(self, timeout: float | None = 0) -> Element | None:
         """An element; or None when there is none within so many seconds (None = wait for ever)."""
         found = self.pop_many(1, timeout)
@@ -91,11 +96,11 @@ class Reliable:
         """Up to `count` elements in one round trip; none when there is none within `timeout`."""
         take = Take(RELIABLE, [self.name], as_whole("count", count, least=1))
         found = self._run(take, as_wait_ms(timeout))
-        return self._elements(found)
+        return [Element(self, delivery, self._codec) for delivery in found]
 
     def ack(self, elements: Iterable[Element | str]) -> int:
         """The elements are done, in one round trip; how many were delivered."""
-        ids = [(it if isinstance(it, str) else it.id).encode() for it in elements]
+        ids = [as_name("id", it if isinstance(it, str) else it.id) for it in elements]
         if not ids:
             return 0
         return sum(self._run(Complete(RELIABLE, self.name, ids, is_leased=True)) or ())
@@ -105,13 +110,15 @@ class Reliable:
         once more, those first that have waited longest."""
         as_whole("count", count, least=1)
         found = self._run(Recover(RELIABLE, self.name, count, as_ms(elapsed)))
-        return self._elements(found or ())
+        return [Element(self, delivery, self._codec) for delivery in found or ()]
 
     def inspect(
         self, start: int = 0, count: int = 10, *, delivered: bool = False
     ) -> list[Inspected]:
         """Elements from number `start` on, from the end if it is negative: the undelivered ones, or
         the delivered ones in the order of their last delivery. Nothing changes."""
+        as_whole("start", abs(start))
+        as_whole("count", count, least=1)
         found = self._run(Inspect(RELIABLE, self.name, delivered, start, count))
         return found or []
 
@@ -127,7 +134,3 @@ class Reliable:
 
     def __repr__(self) -> str:
         return f"Reliable({printable(self.name)!r})"
-
-    def _elements(self, found: Iterable[WorkDelivery]) -> list[Element]:
-        decode = self._codec.decode
-        return [Element(self, it.message_id, decode(it.body)) for it in found]

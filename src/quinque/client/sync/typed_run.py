@@ -40,7 +40,7 @@ from quinque.model.look_ops import (
     ReadRecord,
     Record,
 )
-from quinque.model.ops import Ack, Count, Delivery, FindReady, Op, Put, QueueCount, Reserve
+from quinque.model.ops import Ack, Count, Delivery, FindReady, Op, Put, QueueCount, Release, Reserve
 from quinque.model.own_ops import (
     AddItems,
     Complete,
@@ -61,6 +61,7 @@ from quinque.model.stage_ops import (
 )
 from quinque.model.tube_ops import (
     AckTasks,
+    BrowseTasks,
     BuryTasks,
     DeleteTasks,
     DropTube,
@@ -139,7 +140,9 @@ class TypedRun(ABC):
     @overload
     def run(self, op: FindReady, wait_ms: int = 0) -> bytes | None: ...
     @overload
-    def run(self, op: Finish | Ack | AddItems | ExtendLeases | Requeue | Hold) -> list[bool]: ...
+    def run(
+        self, op: Finish | Ack | Release | AddItems | ExtendLeases | Requeue | Hold
+    ) -> list[bool]: ...
     @overload
     def run(self, op: AwaitEnd, wait_ms: int = 0) -> int | None: ...
     @overload
@@ -150,6 +153,8 @@ class TypedRun(ABC):
     def run(self, op: Browse) -> list[WorkView]: ...
     @overload
     def run(self, op: PutTasks | TakeTasks, wait_ms: int = 0) -> list[TaskView]: ...
+    @overload
+    def run(self, op: BrowseTasks) -> list[TaskView]: ...
     @overload
     def run(
         self, op: AckTasks | ReleaseTasks | TouchTasks | PeekTasks | BuryTasks | DeleteTasks

@@ -1,0 +1,42 @@
+"""Messages of a queue, one after the other: what `async for` goes through.
+
+Called by   jobs.py, events.py, tubes.py.
+Calls       a queue that messages are taken from.
+
+One is taken when one is asked for, so that whoever is slow, or stops, holds none that others could
+work on.
+
+Not here: several at a time (`take_many` of each queue).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from typing import Final, Protocol, TypeVar
+
+from quinque.errors import OutcomeUnknown
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+_PAUSE_S: Final = 0.5
+
+
+class Source(Protocol[T_co]):
+    async def take(self, timeout: None) -> T_co:
+        """The next message, however long it takes."""
+
+
+async def one_by_one(queue: Source[T]) -> AsyncIterator[T]:
+    """The messages, for ever. What a broker that went away may have handed out comes back when its
+    lease has ended, so that nothing is missed by going on."""
+    while True:
+        try:
+            message = await queue.take(None)
+        except OutcomeUnknown:
+            from quinque.client.aio.edge import sleep  # which only those need who ask a broker
+
+            await sleep(random.uniform(_PAUSE_S / 2, _PAUSE_S))
+        else:
+            yield message

@@ -1,0 +1,39 @@
+"""A message's body as a program sees it: decoded when it is looked at.
+
+Called by   the messages of client/aio/, which are of this class.
+Calls       a codec.
+
+What cannot be decoded was taken all the same, and by then somebody has the message in hand, to give
+it back or put it aside: a body that makes no sense keeps nobody from the messages beside it.
+
+Not here: what can be done with a message (client/aio/jobs.py and its neighbours).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quinque.client.codecs import Codec
+from quinque.errors import NotDone, StoreClosed, StoreUnavailable
+
+# When something is raised while a message is worked on, and giving it back fails too, the first is
+# what the program is to see: the message comes back when its lease has ended.
+UNHEARD: Final = (NotDone, StoreClosed, StoreUnavailable)
+
+
+class KeptBody:
+    """`body` is the value of the bytes that are kept; `_value` is there once it is decoded."""
+
+    __slots__ = ("_codec", "_kept", "_value")
+
+    def __init__(self, kept: bytes, codec: Codec) -> None:
+        self._kept = kept
+        self._codec = codec
+        self._value: Any
+
+    @property
+    def body(self) -> Any:
+        """What the codec makes of it. Raises BadArgument, or whatever else the codec raises."""
+        if not hasattr(self, "_value"):
+            self._value = self._codec.decode(self._kept)
+        return self._value
