@@ -22,13 +22,14 @@ TABLE = {metric.name: metric for metric in METRICS}
 
 
 def series() -> dict[str, set[str]]:
-    """What Prometheus has of each metric, and the labels of each."""
-    found = {metric.name: set(metric.labels) for metric in METRICS}
+    """What Prometheus has of each metric, and the labels of each, with the one it adds."""
+    found = {metric.name: {*metric.labels, "job"} for metric in METRICS}
     for metric in METRICS:
         if metric.kind == "histogram":
             found.pop(metric.name)
-            found[metric.name + "_bucket"] = {*metric.labels, "le"}
-            found[metric.name + "_sum"] = found[metric.name + "_count"] = set(metric.labels)
+            found[metric.name + "_bucket"] = {*metric.labels, "job", "le"}
+            for part in ("_sum", "_count"):
+                found[metric.name + part] = {*metric.labels, "job"}
     return found
 
 
@@ -63,7 +64,7 @@ def test_the_alerts_watch_what_users_ask_for() -> None:
 
     assert "quinque_queue_oldest_ready_seconds" in watched
     assert 'quinque_messages{state="dead"}) > 0' in watched
-    assert "unless on (family, queue)" in watched
+    assert "unless on (job, family, queue)" in watched
     assert all(rule["annotations"]["summary"] for rule in rules)
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +19,25 @@ from quinque.cli.logs import JsonLines
 from quinque.cli.notify import Notifier
 from tests.console.scrapes import HTTP
 from tests.server.broker import start_broker
+
+NOISE = """
+import logging, threading, warnings
+from quinque.cli.logs import start_logging
+from quinque.server.config import Config
+
+start_logging(Config(log_json=True))
+logging.getLogger("a.driver").info("nobody needs to know")
+logging.getLogger("a.driver").warning("a line\\nand another")
+warnings.warn("odd")
+
+def fail():
+    raise ValueError("in a thread")
+
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+1 / 0
+"""
 
 
 @pytest.fixture
@@ -105,3 +125,41 @@ def test_an_error_in_a_line_of_json_has_its_traceback() -> None:
         record = logging.makeLogRecord({"msg": "failed", "exc_info": sys.exc_info()})
 
     assert "ValueError: odd" in json.loads(JsonLines().format(record))["error"]
+
+
+def test_what_others_say_is_in_the_log_too() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", NOISE], stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    ).stderr
+    lines = [json.loads(line) for line in said.splitlines()]
+
+    assert [line["logger"] for line in lines] == ["a.driver", "py.warnings", "quinque", "quinque"]
+    assert ["in a thread" in line.get("error", "") for line in lines] == [False, False, True, False]
+    assert "ZeroDivisionError" in lines[3]["error"]
+
+
+def test_a_broker_that_may_start_later_says_so_by_its_exit_code(tmp_path: Path) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        store = f"redis://127.0.0.1:{nobody.getsockname()[1]}"
+        words = [
+            "serve",
+            "--log-json",
+            "--dir",
+            str(tmp_path / "data"),
+            "--store",
+            store,
+            "--store-timeout",
+            "0.1",
+        ]
+        ended = subprocess.run(
+            [sys.executable, "-m", "quinque", *words],
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+
+    assert ended.returncode == 4  # examples/systemd starts it again
+    assert [line["level"] for line in lines] == ["error", "info"]
+    assert "Connection refused" in lines[0]["msg"]

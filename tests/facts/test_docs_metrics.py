@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quinque.console.port import CONNECTIONS_MOST, REQUEST_S
 from quinque.server.measuring import GROUPS_MOST, QUEUES_MOST
 from quinque.server.metrics import METRICS
 from tests.facts.pages import text_of
@@ -22,6 +23,11 @@ def test_the_table_of_metrics_is_that_of_the_code() -> None:
 def test_how_many_are_told_of_is_as_the_code_has_it() -> None:
     assert f"the {QUEUES_MOST:,} queues" in PAGE
     assert f"{GROUPS_MOST} groups" in PAGE
+
+
+def test_how_many_connections_there_may_be_is_as_the_code_has_it() -> None:
+    assert f"lets in {CONNECTIONS_MOST} connections" in PAGE
+    assert f"within {REQUEST_S} seconds" in PAGE
 
 
 def metrics_table() -> str:

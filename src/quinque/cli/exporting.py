@@ -45,19 +45,21 @@ class Exporting:
             *("--url", broker_url(address), "--folder", str(Path(config.lifecycle_export))),
         )
         self._variables = {**os.environ, "QUINQUE_PASSWORD": config.requirepass}
+        self._is_stopping = False
         self._process: asyncio.subprocess.Process | None = None
         self._task = asyncio.get_running_loop().create_task(self._keep_running())
 
     async def stop(self) -> None:
         """It has written what there is, and has ended."""
-        self._task.cancel()
+        self._is_stopping = True
         process = self._process
         if process is None or process.returncode is not None:
+            self._task.cancel()
             return
         process.terminate()
         try:
             async with asyncio.timeout(_STOP_S):
-                await process.wait()
+                await self._task
         except TimeoutError:
             process.kill()
             await process.wait()
@@ -69,15 +71,30 @@ class Exporting:
                 env=self._variables,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
             )
-            assert self._process.stdout is not None
-            async for line in self._process.stdout:
-                word, _, number = line.partition(b" ")
-                if word == b"lag":
-                    self._facts["lifecycle_lag"] = int(number)
+            stdout, stderr = self._process.stdout, self._process.stderr
+            assert stdout is not None
+            assert stderr is not None
+            await asyncio.gather(self._read(stdout), _relay(stderr))
             code = await self._process.wait()
+            if self._is_stopping:
+                return
             log.error("the exporter ended with %d; it is started again in %g s", code, _AGAIN_S)
             await asyncio.sleep(_AGAIN_S)
+
+    async def _read(self, stdout: asyncio.StreamReader) -> None:
+        """What it tells of itself is among the facts, until it ends."""
+        async for line in stdout:
+            word, _, number = line.partition(b" ")
+            if word == b"lag":
+                self._facts["lifecycle_lag"] = int(number)
+
+
+async def _relay(stderr: asyncio.StreamReader) -> None:
+    """What it says is in the broker's log, whatever shape that has, until it ends."""
+    async for line in stderr:
+        log.warning("the exporter says: %s", line.decode(errors="replace").rstrip())
 
 
 def broker_url(address: str) -> str:

@@ -6,7 +6,8 @@ Calls       nothing.
     {"ts": 1767225600.123, "level": "info", "logger": "quinque", "msg": "stopping"}
 
 What a call gives as `extra` is among the fields, and so is the traceback of an error, as `error`.
-The event loop and the HTTP server write to the same log, so that each of its lines has one shape.
+What libraries and drivers log, what Python warns of and what nobody caught goes there too, so that
+each line of stderr has one shape.
 
 Not here: what is logged (whoever it happens to).
 """
@@ -17,13 +18,12 @@ import json
 import logging
 import os
 import sys
+import threading
+from types import TracebackType
 from typing import Final
 
 from quinque.server.config import Config
 
-# Those of others, and from which level on: their everyday news nobody needs, and that a request was
-# no HTTP is the news of whoever sent it.
-_OTHERS: Final = {"asyncio": logging.WARNING, "uvicorn.error": logging.ERROR}
 _KNOWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 _NOT_FIELDS: Final = frozenset({"color_message", "taskName"})  # uvicorn's; Python 3.12's
 
@@ -50,10 +50,21 @@ def start_logging(config: Config) -> None:
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter(f"%(asctime)s [{os.getpid()}] %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if config.log_json else text)
-    root = logging.getLogger("quinque")
-    root.setLevel(config.log_level.upper())
-    for name, level in _OTHERS.items():
-        logging.getLogger(name).setLevel(level)
-    for logger in (root, *map(logging.getLogger, _OTHERS)):
-        logger.handlers[:] = [handler]
-        logger.propagate = False
+    # The everyday news of others nobody needs.
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("quinque").setLevel(config.log_level.upper())
+    # That a request was no HTTP is the news of whoever sent it.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    logging.captureWarnings(True)
+    sys.excepthook = _log_uncaught
+    threading.excepthook = lambda it: _log_uncaught(it.exc_type, it.exc_value, it.exc_traceback)
+    sys.unraisablehook = lambda it: _log_uncaught(it.exc_type, it.exc_value, it.exc_traceback)
+
+
+def _log_uncaught(
+    kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
+) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    exc_info = (kind, error or kind(), trace)
+    logging.getLogger("quinque").critical("an error that nobody expected", exc_info=exc_info)

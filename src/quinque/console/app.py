@@ -7,6 +7,8 @@ Calls       exposition.py.
     GET /livez     200: who answers, runs
     GET /readyz    200, or 503 and a reason, as JSON
 
+HEAD is GET without the body; another method is refused (405), another path is not there (404).
+
 Not here: sockets (port.py).
 """
 
@@ -40,10 +42,13 @@ def make_app(page: Page, trouble: Callable[[], str]) -> Starlette:
             return JSONResponse({"ready": False, "reason": reason}, 503, _NOT_KEPT)
         return JSONResponse({"ready": True}, headers=_NOT_KEPT)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/metrics", metrics),
             Route("/livez", livez),
             Route("/readyz", readyz),
         ]
     )
+    # Or /livez/ would be answered with an address made of what the client calls this host.
+    app.router.redirect_slashes = False
+    return app

@@ -3,8 +3,8 @@
 Called by   app.py, for each scrape.
 Calls       prometheus_client, which knows the format.
 
-Text is made a few hundred lines at a time, and others have their turn in between: ten thousand
-lines are a tenth of a second. What was made is good for a second, for everybody who asks.
+Text is made a hundred lines at a time, and others have their turn in between: ten thousand lines
+are a tenth of a second. What was made is good for a second, for everybody who asks.
 
 Not here: which metrics there are (server/metrics.py), HTTP (app.py).
 """
@@ -44,7 +44,7 @@ class Page:
         self._making: asyncio.Task[bytes] | None = None
 
     async def text(self) -> bytes:
-        """The page, at most a second old. It is made once for all who ask meanwhile."""
+        """The page, finished less than a second ago. It is made once for all who ask meanwhile."""
         if self._making is None:
             if monotonic() - self._made_s < _FRESH_S:
                 return self._text

@@ -3,8 +3,10 @@
 Called by   cli/http_port.py.
 Calls       uvicorn, and h11, by which it reads requests.
 
-Signals are the broker's. Connections are few and short: one that would be one too many is closed,
-and so is one on which nothing was asked for a while, so that nobody can take the broker's files.
+Signals are the broker's. Connections are few and short, so that nobody can take the broker's files:
+one that is not done with a request in time is cut off, whether it asks slowly, reads slowly or says
+nothing; and one that would be one too many takes the place of the one that is due to be cut off
+first. So a probe is answered however many hold on to theirs.
 
 Not here: what is answered (app.py).
 """
@@ -21,9 +23,9 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_CONNECTIONS_MOST: Final = 64
-_REQUEST_BYTES: Final = 16 << 10  # its lines; a longer one is refused
-_SILENT_S: Final = 30.0
+CONNECTIONS_MOST: Final = 64
+REQUEST_S: Final = 30  # from one answer, or the beginning, to the end of the next
+_REQUEST_BYTES: Final = 16 << 10  # what is kept of lines that are not complete
 _STOP_S: Final = 1
 
 
@@ -41,27 +43,32 @@ class _Reader(h11.Connection):
 
 
 class _Connection(H11Protocol):
-    _silence: asyncio.TimerHandle | None = None
+    _end: asyncio.TimerHandle
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if len(self.connections) >= _CONNECTIONS_MOST:
-            cast(asyncio.Transport, transport).abort()
-            return
+        here = cast("set[_Connection]", self.connections)
+        if len(here) >= CONNECTIONS_MOST:
+            min(here, key=lambda one: one._end.when())._cut_off()
         self.conn = _Reader(h11.SERVER, max_incomplete_event_size=_REQUEST_BYTES)
+        self._end = self.loop.call_later(REQUEST_S, self._cut_off)
         super().connection_made(cast(asyncio.Transport, transport))
-        self._silence = self.loop.call_later(_SILENT_S, transport.close)
 
-    def data_received(self, data: bytes) -> None:
-        if self._silence is None:  # it was one too many
-            return
-        self._silence.cancel()
-        self._silence = self.loop.call_later(_SILENT_S, self.transport.close)
-        super().data_received(data)
+    def on_response_complete(self) -> None:
+        if not self.transport.is_closing():
+            self._end.cancel()
+            self._end = self.loop.call_later(REQUEST_S, self._cut_off)
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._silence is not None:
-            self._silence.cancel()
-            super().connection_lost(exc)
+        self._end.cancel()
+        super().connection_lost(exc)
+        # That does it only for who goes in order, and else the timer would keep this for a while.
+        self._unset_keepalive_if_required()
+
+    def _cut_off(self) -> None:
+        # Not close(): that would wait until everything is read.
+        self.transport.abort()
+        self.connections.discard(self)  # now: it is told that it is lost in the next turn
 
 
 class _Server(uvicorn.Server):
@@ -82,6 +89,7 @@ class Port:
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                timeout_keep_alive=REQUEST_S,
                 timeout_graceful_shutdown=_STOP_S,
             )
         )

@@ -10,7 +10,7 @@ Not here: what a user is shown of one queue (model/work_ops.py), facts for INFO 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -49,7 +49,7 @@ class QueueMeasure:
     claimed: int = 0
     kept: int = 0
     first_ms: int | None = None
-    groups: Sequence[GroupMeasure] = ()
+    groups: list[GroupMeasure] = field(default_factory=list)
     changes: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -63,14 +63,15 @@ class QueueMeasures:
 
 @dataclass
 class MeasureQueues(Op):
-    """The QueueMeasures of about `count` queues, from `cursor` on (None = from the first on). A
-    queue may be among them twice, with the same shard. What time made due is not carried out
-    first, and nothing is changed. With `is_counting`, what becomes of messages is counted from here
-    on, if it was not."""
+    """The QueueMeasures of about `count` queues, from `cursor` on (None = from the first on); of
+    these `names` only, if there are any. A queue may be among them twice, with the same shard. What
+    time made due is not carried out first, and nothing is changed. With `is_counting`, what becomes
+    of messages is counted from here on, if it was not."""
 
     count: int
     cursor: Any = None
     is_counting: bool = False
+    names: Collection[bytes] = ()
 
 
 class Spread(NamedTuple):
@@ -84,11 +85,12 @@ class Spread(NamedTuple):
 @dataclass
 class StoreMeasure:
     """What a store knows of itself without asking anybody. `trouble` says why it cannot be worked
-    with, and is empty when it can."""
+    with, and is empty when it can. One that `is_silent` need not be asked anything now."""
 
     trouble: str
     figures: Mapping[str, float]
     spreads: Mapping[str, Spread] = field(default_factory=dict)
+    is_silent: bool = False
 
 
 @dataclass

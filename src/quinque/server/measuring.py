@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from heapq import nlargest
 from time import time
 from typing import Any, Final
 
-from quinque.errors import QuinqueError
+from quinque.errors import NotDone, QuinqueError
 from quinque.model.measure_ops import (
     NO_SHARD,
-    GroupMeasure,
     MeasureQueues,
     MeasureStore,
     QueueMeasure,
@@ -33,6 +32,7 @@ from quinque.stores.pending import Pending
 
 QUEUES_MOST: Final = 1_000  # on a page: about 1.5 MB, which Prometheus reads without complaint
 GROUPS_MOST: Final = 20  # of each
+_LOOK_S: Final = 0.5  # after so long without an answer, whether there will be one
 _AT_ONCE: Final = 100  # queues, which take about half a millisecond
 
 
@@ -52,22 +52,26 @@ class Reading:
         self.has_asked = False  # the store has told of all its queues
 
 
-async def measure(broker: Broker, is_wanted: Callable[[bytes], bool] | None = None) -> Reading:
-    """All that the table of metrics can be read from; of queues only those that are wanted, by
-    their names. Other clients are served meanwhile."""
+async def measure(
+    broker: Broker,
+    names: Collection[bytes] = (),
+    sees: Callable[[bytes], bool] = lambda name: True,
+) -> Reading:
+    """All that the table of metrics can be read from; of queues only these, if there are `names`,
+    and only those that somebody who `sees` some may know of. Other clients are served meanwhile."""
     store: StoreMeasure = broker.store.run(MeasureStore())
     reading = Reading(broker, store)
-    if not store.trouble:
+    if not store.is_silent:
         try:
-            await _measure_queues(broker, reading, is_wanted)
+            await _measure_queues(broker, reading, names, sees)
             reading.has_asked = True
         except QuinqueError:
-            pass
+            reading.store = broker.store.run(MeasureStore())  # as it is by now
     return reading
 
 
 async def _measure_queues(
-    broker: Broker, reading: Reading, is_wanted: Callable[[bytes], bool] | None
+    broker: Broker, reading: Reading, names: Collection[bytes], sees: Callable[[bytes], bool]
 ) -> None:
     # By name and shard: one may be told of twice.
     largest: dict[tuple[bytes, int], QueueMeasure] = {}
@@ -78,10 +82,10 @@ async def _measure_queues(
     least = -1  # what has no more messages is surely not among the largest
     cursor: object = None
     while True:
-        op = MeasureQueues(_AT_ONCE, cursor, is_counting=True)
+        op = MeasureQueues(_AT_ONCE, cursor, is_counting=True, names=names)
         some: QueueMeasures = await _answer(broker, op)
         for found in some.found:
-            if is_wanted is not None and not is_wanted(found.queue):
+            if not sees(found.queue):
                 continue
             part = found.queue if found.shard == NO_SHARD else (found.queue, found.shard)
             if part not in seen:
@@ -115,10 +119,8 @@ def _largest(found: Iterable[QueueMeasure]) -> list[QueueMeasure]:
 
 
 def _joined(one: QueueMeasure, other: QueueMeasure) -> QueueMeasure:
-    """Two parts of one queue; what became of its messages is the same in both."""
+    """Two parts of one worklist; what became of its messages is the same in both."""
     firsts = [it.first_ms for it in (one, other) if it.first_ms is not None]
-    groups: dict[bytes, GroupMeasure] = {group.name: group for group in one.groups}
-    groups.update((group.name, group) for group in other.groups)
     return QueueMeasure(
         one.family,
         one.queue,
@@ -130,18 +132,22 @@ def _joined(one: QueueMeasure, other: QueueMeasure) -> QueueMeasure:
         claimed=one.claimed + other.claimed,
         kept=one.kept + other.kept,
         first_ms=min(firsts, default=None),
-        groups=list(groups.values()),
         changes=one.changes,
     )
 
 
 async def _answer(broker: Broker, op: MeasureQueues) -> Any:
+    """What the store says. Raises NotDone when it has fallen silent: who scrapes does not wait as
+    long as a client may."""
     given: Any = broker.store.run(op)
     if not isinstance(given, Pending):
         return given
     told: asyncio.Future[None] = broker.loop.create_future()
     given.then(lambda result: _wake(told), lambda error: _wake(told))
-    await told
+    while not told.done():
+        await asyncio.wait([told], timeout=_LOOK_S)
+        if not told.done() and broker.store.run(MeasureStore()).is_silent:
+            raise NotDone("the store does not answer")
     return given.value()
 
 

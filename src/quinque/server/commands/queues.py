@@ -14,7 +14,6 @@ tells of one queue (its dialect).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -54,17 +53,11 @@ def run_queues(connection: Connection, argv: list[bytes]) -> Pending:
     """
     names = frozenset(read_any_queue(name) for name in argv[1:])
     answer = Pending()
-    task = connection.broker.loop.create_task(
-        measure(connection.broker, _wanted(connection.sees, names))
-    )
+    broker = connection.broker
+    task = broker.loop.create_task(measure(broker, names, connection.sees))
     _UNDER_WAY.add(task)
     task.add_done_callback(partial(_settle, answer))
     return answer
-
-
-def _wanted(sees: Callable[[bytes], bool], names: frozenset[bytes]) -> Callable[[bytes], bool]:
-    """Which queues the user asks for and may know of."""
-    return (lambda queue: queue in names and sees(queue)) if names else sees
 
 
 def _settle(answer: Pending, task: asyncio.Task[Reading]) -> None:

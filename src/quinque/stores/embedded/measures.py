@@ -4,7 +4,8 @@ Called by   store.py.
 Calls       record.py (what became of messages), the file system (how much room there is).
 
 Queues keep the numbers that are asked for, so that measuring one costs the same whatever is in it;
-and many are measured some at a time. The cursor is what is left of the queues there were at first.
+and many are measured some at a time, and so are many groups of one. The cursor is what is left of
+the queues there were at first.
 
 Not here: what is made of it (server/metrics.py).
 """
@@ -12,7 +13,7 @@ Not here: what is made of it (server/metrics.py).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -41,6 +42,7 @@ from quinque.stores.embedded.record import Recorder
 # Syncs of 64 µs to 8 s; batches of 1 to 8,192 records. What is larger is counted all the same.
 _SYNC_POWERS: Final = (6, 23)
 _BATCH_POWERS: Final = (1, 13)
+_GROUPS_AT_ONCE: Final = 500  # which take about half a millisecond
 
 
 class Measures:
@@ -57,22 +59,38 @@ class Measures:
             self._record.write()  # what was committed is counted
             if op.is_counting:
                 self._record.count()
-            left = iter(list(self._books.queues.values()))
+            queues = self._books.queues
+            chosen = [queues[name] for name in op.names or queues if name in queues]
+            left = self._measure_each(chosen)
         else:
-            left = cast(Iterator[Queue], op.cursor)
-        queues = list(islice(left, op.count))
-        found = [measured for queue in queues if (measured := self._measure(queue)) is not None]
-        return QueueMeasures(found, left if len(queues) == op.count else None)
+            left = cast(Iterator[QueueMeasure | None], op.cursor)
+        found: list[QueueMeasure] = []
+        for measured in islice(left, op.count):
+            if measured is None:
+                return QueueMeasures(found, left)
+            found.append(measured)
+        return QueueMeasures(found, left if len(found) == op.count else None)
 
-    def _measure(self, queue: Queue) -> QueueMeasure | None:
-        if isinstance(queue, Worklist):
-            measured = _of_worklist(queue)
-        elif isinstance(queue, Feed):
-            measured = _of_feed(queue)
-        else:
-            return None
-        measured.changes = self._record.tally.by_queue.get(queue.name, {})
-        return measured
+    def _measure_each(self, queues: Sequence[Queue]) -> Iterator[QueueMeasure | None]:
+        """Each queue; None where it is time for others, because there were many groups."""
+        looked_at = 0
+        for queue in queues:
+            if isinstance(queue, Worklist):
+                measured = _of_worklist(queue)
+            elif isinstance(queue, Feed):
+                measured = _of_feed(queue)
+                groups = list(queue.groups.values())
+                for at in range(0, len(groups), _GROUPS_AT_ONCE):
+                    some = groups[at : at + _GROUPS_AT_ONCE]
+                    looked_at += len(some)
+                    if looked_at > _GROUPS_AT_ONCE:
+                        yield None
+                        looked_at = len(some)
+                    _add_groups(measured, queue, some)
+            else:
+                continue
+            measured.changes = self._record.tally.by_queue.get(queue.name, {})
+            yield measured
 
     def _measure_store(self, op: MeasureStore) -> StoreMeasure:
         books, journal, record = self._books, self._books.journal, self._record
@@ -127,26 +145,32 @@ def _of_worklist(queue: Worklist) -> QueueMeasure:
 
 
 def _of_feed(queue: Feed) -> QueueMeasure:
+    """As it is for a new group."""
     kept = len(queue.messages)
-    groups: list[GroupMeasure] = []
-    firsts: list[int] = []
-    for group in queue.groups.values():
-        groups.append(
-            GroupMeasure(group.name, kept - group.passed + len(group.again), len(group.held))
-        )
-        firsts += [message.place for message in _next_of(queue, group) if message is not None]
-    if not groups and queue.head is not None:
-        firsts.append(queue.head.place)
     return QueueMeasure(
         queue.family,
         queue.name,
         shard=NO_SHARD,
-        ready=max((group.ready for group in groups), default=kept),
-        leased=sum(group.leased for group in groups),
+        ready=kept,
+        leased=0,
         kept=kept,
-        first_ms=min(firsts) // 1000 if firsts else None,
-        groups=groups,
+        first_ms=None if queue.head is None else queue.head.place // 1000,
     )
+
+
+def _add_groups(measured: QueueMeasure, queue: Feed, groups: Sequence[Group]) -> None:
+    """The feed is told of as these groups and those before them have it."""
+    kept = len(queue.messages)
+    if not measured.groups:
+        measured.ready, measured.first_ms = 0, None
+    firsts_ms = [] if measured.first_ms is None else [measured.first_ms]
+    for group in groups:
+        ready, leased = kept - group.passed + len(group.again), len(group.held)
+        measured.groups.append(GroupMeasure(group.name, ready, leased))
+        measured.ready = max(measured.ready, ready)
+        measured.leased += leased
+        firsts_ms += [it.place // 1000 for it in _next_of(queue, group) if it is not None]
+    measured.first_ms = min(firsts_ms, default=None)
 
 
 def _next_of(queue: Feed, group: Group) -> tuple[FeedMessage | None, FeedMessage | None]:

@@ -1,7 +1,11 @@
-"""How much is in each queue, for metrics: one call for a slot, or a few where it has very many.
+"""How much is in each queue, for metrics: one call for a slot, and one for a feed that has groups;
+or more where it has very many of them.
 
 Called by   served.py (RUNNERS; has a Health).
-Calls       the script measure.
+Calls       the scripts measure and measure_groups.
+
+Redis does nothing else while it carries out calls that came together. So few go at a time, and
+others have their turn in between, however much there is to tell of.
 
 The cursor is what is left of the slots there were at first, each with where to go on in it. A slot
 is a shard: of a queue that is spread, each slot tells its part.
@@ -31,6 +35,9 @@ from quinque.stores.redis.slots import known_slots
 
 _Left = list[tuple[int, bytes]]  # slots, and where to go on in each
 _START: Final = b"0"
+_NOT_KNOWN: Final = -1  # since when something is in its place, or there is nothing
+_AT_ONCE: Final = 25  # slots, each with a queue or so; they take Redis about half a millisecond
+_GROUPS_AT_ONCE: Final = 50  # which take as long
 _SILENT_S: Final = 3.0  # a broker asks for something every second (served.py)
 
 
@@ -43,29 +50,37 @@ class Health:
 
     def measure(self) -> StoreMeasure:
         silent_s = monotonic() - self.heard_s
-        trouble = f"Redis has not answered for {silent_s:.0f} s" if silent_s > _SILENT_S else ""
-        return StoreMeasure(trouble, {"silent_s": silent_s, "failures": self.failures})
+        is_silent = silent_s > _SILENT_S
+        trouble = f"Redis has not answered for {silent_s:.0f} s" if is_silent else ""
+        figures = {"silent_s": silent_s, "failures": self.failures}
+        return StoreMeasure(trouble, figures, is_silent=is_silent)
 
 
 def measure_queues(op: MeasureQueues, edge: Edge) -> Steps:
     if op.cursor is None:
         slots: Sequence[int] = yield from known_slots(edge)
-        left: _Left = [(slot, _START) for slot in slots]
+        chosen = {slot for name in op.names for slot in edge.spread.read_slots(name)}
+        left: _Left = [(slot, _START) for slot in slots if not op.names or slot in chosen]
     else:
         left = cast(_Left, op.cursor)
-    # Most slots have one queue.
-    now, later = left[: op.count], left[op.count :]
+    now, later = left[:_AT_ONCE], left[_AT_ONCE:]
     replies = yield [Call("measure", [slot_key(slot)], [at, op.count]) for slot, at in now]
     found: list[QueueMeasure] = []
+    feeds: list[_Feed] = []
     for (slot, _), (at, rows) in zip(now, replies, strict=True):
-        found += [_measured(slot, row, edge) for row in rows]
+        for row in rows:
+            if not op.names or row[0] in op.names:
+                found.append(_measured(slot, row, edge))
+                if row[-1]:
+                    feeds.append(_Feed(found[-1], row[-1]))
         if at != _START:
             later.append((slot, at))
+    yield from _look_at_groups(feeds)
     return QueueMeasures(found, later or None)
 
 
 def _measured(slot: int, row: list[Any], edge: Edge) -> QueueMeasure:
-    name, family, ready, leased, delayed, dead, claimed, kept, first_ms, groups = row
+    name, family, ready, leased, delayed, dead, claimed, kept, first_ms, _ = row
     return QueueMeasure(
         BY_CODE[family],
         name,
@@ -76,10 +91,63 @@ def _measured(slot: int, row: list[Any], edge: Edge) -> QueueMeasure:
         dead,
         claimed,
         kept,
-        None if first_ms < 0 else first_ms,
-        [GroupMeasure(*groups[at : at + 3]) for at in range(0, len(groups), 3)],
-        edge.tally.by_queue.get(name, {}),
+        _known(first_ms),
+        changes=edge.tally.by_queue.get(name, {}),
     )
+
+
+class _Feed:
+    """One whose groups are looked at: `size` of them or so, from `cursor` on."""
+
+    def __init__(self, measured: QueueMeasure, size: int) -> None:
+        self.measured = measured
+        self.size = size
+        self.cursor = _START
+        self.groups: dict[bytes, GroupMeasure] = {}  # one may be told of twice
+        self.first_ms = _NOT_KNOWN
+
+    def call(self) -> Call:
+        it = self.measured
+        return Call(
+            "measure_groups", [slot_key(it.shard)], [it.queue, self.cursor, _GROUPS_AT_ONCE]
+        )
+
+    def add(self, rows: list[Any]) -> None:
+        for name, ready, leased, *firsts_ms in rows:
+            self.groups[name] = GroupMeasure(name, ready, leased)
+            firsts_ms = [at_ms for at_ms in (self.first_ms, *firsts_ms) if at_ms >= 0]
+            self.first_ms = min(firsts_ms, default=_NOT_KNOWN)
+
+    def end(self) -> None:
+        """The feed is told of as its groups have it, if it has any."""
+        groups, it = list(self.groups.values()), self.measured
+        if groups:
+            it.ready = max(group.ready for group in groups)
+            it.leased = sum(group.leased for group in groups)
+            it.first_ms = _known(self.first_ms)
+            it.groups = groups
+
+
+def _look_at_groups(left: list[_Feed]) -> Steps:
+    """The feeds are told of with their groups, some groups at a time."""
+    while left:
+        now: list[_Feed] = []
+        groups = 0
+        while left and groups < _GROUPS_AT_ONCE:
+            now.append(left.pop())
+            groups += now[-1].size
+        replies = yield [feed.call() for feed in now]
+        for feed, (cursor, rows) in zip(now, replies, strict=True):
+            feed.cursor = cursor
+            feed.add(rows)
+            if feed.cursor == _START:
+                feed.end()
+            else:
+                left.append(feed)
+
+
+def _known(at_ms: int) -> int | None:
+    return None if at_ms == _NOT_KNOWN else at_ms
 
 
 RUNNERS: Final[dict[type[Op], Runner]] = {MeasureQueues: measure_queues}

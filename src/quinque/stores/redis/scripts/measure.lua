@@ -5,29 +5,16 @@
 --          2  count            about so many queues
 -- RETURNS  the cursor to go on with, 0 at the end; and of each queue a list: name, code of its family,
 --          ready, leased, delayed, dead, claimed, kept; since when the next one is in its place (ms),
---          -1 = there is none, or nobody knows; and a list, of each group: name, ready, leased
+--          -1 = there is none, or nobody knows; how many groups it has. A feed is told of as for a
+--          new group: measure_groups.lua tells of the others
 -- ERRORS   none
 -- SAME AS  stores/embedded/measures.py: _of_worklist, _of_feed
 
 -- include lib/answer.lua
--- include lib/feed_cursor.lua
--- include lib/feed_group_keys.lua
 -- include lib/feed_keys.lua
+-- include lib/first_place_ms.lua
 
 local slot, cursor, count = slot_prefix(KEYS[1]), ARGV[1], ARGV[2]
-
-local function first_place_ms(...)
-  local place = redis.call(...)[2]
-  return place and math.floor(tonumber(place) / 1000) or -1
-end
-
--- The earlier of two times, of which -1 is none.
-local function earlier(one_ms, other_ms)
-  if one_ms < 0 or other_ms < 0 then
-    return math.max(one_ms, other_ms)
-  end
-  return math.min(one_ms, other_ms)
-end
 
 local function length_of(list)
   local length = redis.pcall('LLEN', list)
@@ -36,33 +23,14 @@ end
 
 local function of_feed(name)
   local feed = feed_keys(slot, name)
-  local kept, groups = redis.call('ZCARD', feed.order), redis.call('HGETALL', feed.groups)
-  local ready, leased, first_ms = 0, 0, -1
-  local shown = {}
-  for at = 1, #groups, 2 do
-    local place = string.format('%.0f', (feed_cursor(groups[at + 1])))
-    local keys = feed_group_keys(feed, groups[at])
-    local passed = redis.call('ZCOUNT', feed.order, '-inf', place)
-    local held = redis.call('ZCARD', keys.held)
-    if passed > 0 or held > 0 then  -- or it is as if it never was
-      local ahead = kept - passed + redis.call('ZCARD', keys.again)
-      ready, leased = math.max(ready, ahead), leased + held
-      first_ms = earlier(first_ms, earlier(
-          first_place_ms('ZRANGE', keys.again, 0, 0, 'WITHSCORES'),
-          first_place_ms('ZRANGEBYSCORE', feed.order, '(' .. place, '+inf', 'WITHSCORES', 'LIMIT', 0,
-              1)))
-      shown[#shown + 1], shown[#shown + 2], shown[#shown + 3] = groups[at], ahead, held
-    end
-  end
-  if #shown == 0 then
-    ready, first_ms = kept, first_place_ms('ZRANGE', feed.order, 0, 0, 'WITHSCORES')
-  end
-  return {name, 1, ready, leased, 0, 0, 0, kept, first_ms, shown}
+  local kept = redis.call('ZCARD', feed.order)
+  return {name, 1, kept, 0, 0, 0, 0, kept,
+      first_place_ms('ZRANGE', feed.order, 0, 0, 'WITHSCORES'), redis.call('HLEN', feed.groups)}
 end
 
 local function of_items(name)
   local ready, leased = length_of(name .. ':queue'), length_of(name .. ':processing')
-  return {name, 4, ready, leased, 0, 0, 0, ready + leased, -1, {}}
+  return {name, 4, ready, leased, 0, 0, 0, ready + leased, -1, 0}
 end
 
 local function of_tube(name)
@@ -73,7 +41,7 @@ local function of_tube(name)
   local id = redis.call('ZRANGE', slot .. 'ready:' .. name, 0, 0)[1]
   local text = id and redis.call('HGET', slot .. 'tasks:' .. name, id)
   local first_ms = tonumber(text and string.match(text, '^%d+') or -1)  -- lib/tube_load.lua
-  return {name, 5, kept - taken - delayed - dead, taken, delayed, dead, 0, kept, first_ms, {}}
+  return {name, 5, kept - taken - delayed - dead, taken, delayed, dead, 0, kept, first_ms, 0}
 end
 
 local function of_worklist(name, family)
@@ -84,7 +52,7 @@ local function of_worklist(name, family)
   local claimed = tonumber(redis.call('HGET', slot .. 'worklist:' .. name, 'claimed') or 0)
   return {name, tonumber(family), ready, leased, delayed, dead, claimed,
       ready + delayed + leased + dead + claimed,
-      first_place_ms('ZRANGE', slot .. 'ready:' .. name, 0, 0, 'WITHSCORES'), {}}
+      first_place_ms('ZRANGE', slot .. 'ready:' .. name, 0, 0, 'WITHSCORES'), 0}
 end
 
 local scan = redis.call('HSCAN', slot .. 'queues', cursor, 'COUNT', count)
