@@ -2,6 +2,7 @@
 
     add        a job is added, the reply is awaited, the next one is added
     … asyncio  the same, with the clients for programs on an event loop
+    … tasks    by so many tasks of the loop at a time
     add_many   as many jobs, so many a call
 
 redis-py, with its parser in C, pushes the same bodies on a list of a Redis that keeps nothing on
@@ -15,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from statistics import median
 
@@ -40,6 +41,7 @@ from bench.harness import (
 
 JOBS, ROUNDS = 5_000, 9
 MANY = (10, 100)
+TASKS = 100
 QUEUE = "bench"
 
 
@@ -86,7 +88,13 @@ def _one_by_one(result: Result, broker: Server, store: Server, jobs: int, rounds
     )
     for name, figure, ours, theirs in (
         ("add", "client add", _add, _push),
-        ("… asyncio", "client add, asyncio", _add_aio, _push_aio),
+        ("… asyncio", "client add, asyncio", partial(_add_aio, 1), partial(_push_aio, 1)),
+        (
+            f"… {TASKS} tasks",
+            "client add, tasks",
+            partial(_add_aio, TASKS),
+            partial(_push_aio, TASKS),
+        ),
     ):
         found: dict[str, list[_Spent]] = {"ours": [], "theirs": []}
         measures = {
@@ -165,29 +173,38 @@ def _push(store: Server, jobs: int) -> _Spent:
     return spent
 
 
-def _add_aio(broker: Server, jobs: int) -> _Spent:
+def _add_aio(tasks: int, broker: Server, jobs: int) -> _Spent:
     async def add() -> _Spent:
         async with quinque.aio.connect(f"redis://127.0.0.1:{broker.port}") as queues:
             queue = queues.jobs(QUEUE)
             await queue.add(BODY)
-            spent = _Spent(jobs)
-            for _ in range(jobs):
-                await queue.add(BODY)
-            spent.end()
+            spent = await _shared(tasks, jobs, lambda: queue.add(BODY))
             await queue.purge()
         return spent
 
     return asyncio.run(add())
 
 
-def _push_aio(store: Server, jobs: int) -> _Spent:
+def _push_aio(tasks: int, store: Server, jobs: int) -> _Spent:
     async def push() -> _Spent:
         async with redis.asyncio.Redis(port=store.port) as db:
             await db.flushall()
-            spent = _Spent(jobs)
-            for _ in range(jobs):
-                await db.lpush(QUEUE, BODY)
-            spent.end()
-        return spent
+            return await _shared(tasks, jobs, lambda: db.lpush(QUEUE, BODY))
 
     return asyncio.run(push())
+
+
+async def _shared(tasks: int, jobs: int, add: Callable[[], Awaitable[object]]) -> _Spent:
+    """So many tasks have added as many jobs together."""
+
+    async def share() -> None:
+        for _ in range(jobs // tasks):
+            await add()
+
+    spent = _Spent(jobs // tasks * tasks)
+    if tasks == 1:
+        await share()
+    else:
+        await asyncio.gather(*(share() for _ in range(tasks)))
+    spent.end()
+    return spent

@@ -156,6 +156,7 @@ _PYTHON = (
         "×",
     ),
     Target("… with asyncio", "client add, asyncio", "≤", 1.2, "×"),
+    Target("… by 100 tasks at a time", "client add, tasks", "≤", 1.2, "×"),
     Target(
         "Jobs a second in calls of 100, beside one by one", "client add, 100 a call", "≥", 10.0, "×"
     ),

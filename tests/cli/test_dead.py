@@ -60,10 +60,13 @@ def test_buried_tasks_are_dead_messages_of_a_tube(shell: Shell, client: Client, 
         client.call("TUBE.BURY", queue, id)
 
     assert {"name": queue, "family": "tubes", "dead": 3} in shell.json("dead", "ls")
+    assert [row["body"] for row in shell.json("dead", "ls", queue)] == ["one", "two", "three"]
     assert shell.json("dead", "drop", queue, "0", "--yes") == {"dropped": 1}
-    assert shell.json("dead", "redrive", queue) == {"redriven": 2}
-    assert shell.code("dead", "drop", queue, "--yes") == 2
-    assert shell.code("dead", "redrive", queue, "1") == 2
+    assert shell.json("dead", "redrive", queue, "--count", "1") == {"redriven": 1}
+    assert shell.json("dead", "drop", queue, "1", "--yes", code=1) == {"dropped": 0}
+    assert shell.json("dead", "drop", queue, "--yes") == {"dropped": 1}
+    assert shell.json("dead", "drop", queue, "--yes", code=1) == {"dropped": 0}
+    assert [row["id"] for row in shell.json("message", "peek", queue)] == ["1"]
 
 
 def test_families_without_dead_messages_say_so(shell: Shell, client: Client, queue: str) -> None:

@@ -85,6 +85,8 @@ def test_flush_leaves_nothing_in_a_queue_of_any_family(
     if family == "tubes":
         client.call("TUBE.CREATE", name, "fifo")
     shell.lines("message", "add", name, "one", "two", "three", "--family", family)
+    if family == "items":
+        client.call("WQ.LEASE", name, 60_000)
 
     assert shell.run("queue", "flush", name).exit_code == 2
     flushed = shell.json("queue", "flush", name, "--yes")

@@ -18,6 +18,7 @@ from tests.conformance.words import (
     ack,
     counts,
     everything,
+    extend,
     lease,
     put,
     put_single,
@@ -53,6 +54,19 @@ def test_a_row_of_a_feed(store: Store) -> None:
     assert (row.state, row.due_ms, row.nacks, row.requeues) == (State.READY, 0, 0, 0)
     assert (row.reason, row.key, row.terms, row.flags) == (b"", None, None, 0)
     assert (single.id, single.flags) == (b"own", IS_SINGLE)
+
+
+def test_a_claim_has_no_lease_that_could_be_extended(store: Store, clock: ManualClock) -> None:
+    here, flushed = put(store, b"1", b"2")
+    driver = subscribe_group(store)
+    driver.claim(1)
+
+    assert extend(store, here, flushed, lease_ms=1) == [False, False]
+    store.run(Flush(EVENTS, b"q"))
+    assert extend(store, flushed, lease_ms=1) == [False]
+
+    clock.advance(1)
+    assert ack(store, here, flushed) == [True, True], "they are still held"
 
 
 def test_the_group_holds_claimed_messages_with_no_deadline(

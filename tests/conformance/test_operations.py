@@ -7,7 +7,7 @@ import pytest
 from quinque.errors import Duplicate
 from quinque.model.families import EVENTS
 from quinque.model.limits import RESERVE_MOST_BYTES
-from quinque.model.ops import Count, FindReady, Flush, Peek, QueueCount, Release
+from quinque.model.ops import Count, FindReady, Flush, Peek, QueueCount, Release, Reserve
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance.conftest import Reopen
@@ -16,12 +16,14 @@ from tests.conformance.words import (
     ack,
     counts,
     everything,
+    extend,
     lease,
     peek,
     put,
     put_single,
     release,
     take,
+    tick,
 )
 
 # -- Put ----------------------------------------------------------------------------------------
@@ -334,6 +336,100 @@ def test_a_single_message_that_is_released_comes_first_again(store: Store) -> No
     assert release(store, b"x") == [True]
 
     assert take(store, 9) == [b"x", b"y"]
+
+
+# -- ExtendLeases -------------------------------------------------------------------------------
+
+
+def test_an_extended_lease_ends_so_long_from_now(store: Store, clock: ManualClock) -> None:
+    ids = put(store, b"1", b"2", b"3")
+    take(store, 2, lease_ms=1_000)
+    clock.advance(900)
+
+    assert extend(store, ids[0], ids[2], ids[0], b"?", lease_ms=1_000) == [True, False, True, False]
+
+    clock.advance(999)
+    assert counts(store) == (1, 1, 0, 1)
+    assert ack(store, ids[0], ids[1]) == [True, False]
+
+
+def test_a_lease_that_is_made_shorter_lets_the_message_rest(
+    store: Store, clock: ManualClock
+) -> None:
+    (id,) = put(store, b"1")
+    take(store)
+
+    assert extend(store, id, lease_ms=500) == [True]
+
+    clock.advance(499)
+    assert take(store) == []
+    store.commit()
+    assert store.next_due_ms() == store.now_ms() + 1
+    store.ready.clear()
+    clock.advance(1)
+    tick(store)
+    assert store.ready == {b"q"}
+    assert [(it.body, it.deliveries) for it in lease(store)] == [(b"1", 2)]
+
+
+def test_only_a_lease_of_the_group_that_runs_is_extended(store: Store, clock: ManualClock) -> None:
+    first, second = put(store, b"1", b"2", ttl_ms=2_000)
+    take(store, lease_ms=100)
+
+    assert extend(store, first, second, group=b"h", lease_ms=1_000) == [False, False]
+    assert extend(store, first, queue=b"none", lease_ms=1_000) == [False]
+    assert extend(store, second, lease_ms=1_000) == [False], "nobody has it"
+    clock.advance(100)
+    assert extend(store, first, lease_ms=1_000) == [False], "it has come back already"
+    take(store, lease_ms=HOUR_MS)
+    clock.advance(1_900)
+    assert extend(store, first, lease_ms=1_000) == [False], "it has expired"
+
+
+def test_a_lease_of_a_flushed_message_is_extended_too(store: Store, clock: ManualClock) -> None:
+    first, second = put(store, b"1", b"2")
+    take(store, 2, lease_ms=100)
+    store.run(Flush(EVENTS, b"q"))
+
+    assert extend(store, first, lease_ms=1_000) == [True]
+
+    clock.advance(999)
+    assert ack(store, first, second) == [True, False]
+
+
+def test_extended_leases_and_deliveries_are_known_after_a_restart(
+    store: Store, reopen: Reopen, clock: ManualClock
+) -> None:
+    longer, shorter, back = put(store, b"longer", b"shorter", b"back")
+    take(store, 3, lease_ms=1_000)
+    extend(store, longer, lease_ms=2_000)
+    extend(store, shorter, lease_ms=500)
+    release(store, back)
+
+    store = reopen(clock)
+
+    assert [(it.body, it.deliveries) for it in lease(store, 3)] == [(b"back", 2)]
+    clock.advance(500)
+    assert [(it.body, it.deliveries) for it in lease(store, 3)] == [(b"shorter", 2)]
+    clock.advance(1_499)
+    assert take(store) == []
+    store = reopen(clock)
+    assert extend(store, longer, back, lease_ms=1) == [True, True]
+    clock.advance(1)
+    found = [(it.body, it.deliveries) for it in lease(store, 3)]
+    assert found == [(b"longer", 2), (b"back", 3)]
+
+
+def test_deliveries_are_told_to_who_wants_to_know(store: Store) -> None:
+    (id,) = put(store, b"1")
+    take(store)
+    release(store, id)
+
+    (quiet,) = store.run(Reserve(EVENTS, b"q", b"g", HOUR_MS, 1, tells_deliveries=False))
+
+    assert quiet.deliveries == 0
+    release(store, id)
+    assert [it.deliveries for it in lease(store)] == [3]
 
 
 # -- Flush --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from quinque.errors import Duplicate, QuinqueError, WrongType
 from quinque.model.families import EVENTS, Family
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance.conftest import Reopen
@@ -37,6 +38,7 @@ REFUSED: list[tuple[Op, type[QuinqueError]]] = [
     (Ack(OTHER, b"q", b"g", [b"x"]), WrongType),
     (Ack(OTHER, b"q", b"g", [b"x"], held_only=False), WrongType),
     (Release(OTHER, b"q", b"g", [b"x"]), WrongType),
+    (ExtendLeases(OTHER, b"q", [b"x"], 1_000, b"g"), WrongType),
     (Flush(OTHER, b"q"), WrongType),
     (Peek(OTHER, b"q", b"g"), WrongType),
     (FindReady(OTHER, b"g", [b"none", b"q"]), WrongType),

@@ -243,17 +243,19 @@ def test_delivered_without_an_ack_to_come(store: Store) -> None:
     ]
 
 
-def test_given_back_and_lapsed(store: Store, clock: ManualClock) -> None:
+def test_given_back_extended_and_lapsed(store: Store, clock: ManualClock) -> None:
     (id,) = words.put(store, b"1")
     words.take(store, lease_ms=1_000)
     words.release(store, id)
     words.take(store, lease_ms=1_000)
-    clock.advance(1_000)
+    words.extend(store, id, b"?", lease_ms=2_000)
+    clock.advance(2_000)
     words.tick(store)
 
     assert seen(store, b"q")[2:] == [
         Seen(Kind.RETURNED, Reason.NACKED, id, b"g"),
         Seen(Kind.DELIVERED, NONE, id, b"g"),
+        Seen(Kind.HELD, NONE, id, b"g"),
         Seen(Kind.RETURNED, Reason.LAPSED, id, b"g"),
     ]
 

@@ -17,6 +17,7 @@ from quinque.errors import (
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.model.states import State
 from quinque.model.work_ops import (
     Add,
@@ -96,6 +97,7 @@ REFUSED: list[tuple[Op, type[QuinqueError]]] = [
     (Reserve(EVENTS, b"w", b"g", 1_000), WrongType),
     (Ack(EVENTS, b"w", b"g", [b"x"]), WrongType),
     (Release(EVENTS, b"w", b"g", [b"x"]), WrongType),
+    (ExtendLeases(EVENTS, b"w", [b"x"], 1_000, b"g"), WrongType),
     (Flush(EVENTS, b"w"), WrongType),
     (Peek(EVENTS, b"w", b"g"), WrongType),
     (FindReady(EVENTS, b"g", [b"w"]), WrongType),

@@ -10,6 +10,7 @@ from typing import Any
 
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, Delivery, GroupCount, Peek, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.stores.base import Store
 
 HOUR_MS = 3_600_000
@@ -58,6 +59,12 @@ def ack(
 
 def release(store: Store, *ids: bytes, queue: bytes = b"q", group: bytes = b"g") -> list[bool]:
     return store.run(Release(EVENTS, queue, group, ids))
+
+
+def extend(
+    store: Store, *ids: bytes, lease_ms: int, queue: bytes = b"q", group: bytes = b"g"
+) -> list[bool]:
+    return store.run(ExtendLeases(EVENTS, queue, ids, lease_ms, group))
 
 
 def peek(

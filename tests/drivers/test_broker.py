@@ -50,7 +50,7 @@ def test_the_example_works_from_a_redis_client(client: Client, queue: str) -> No
     assert client.call("TUBE.ACK", queue, 0) == [0, b"-", b"rev-2"]
     assert client.call("TUBE.TAKE", queue) == [1, b"t", b"rev-3"]
     assert client.call("TUBE.TOUCH", queue, 1, 5) == Refusal(
-        "ERR unique queue does not support touch"
+        "NOTOUCH unique queue does not support touch"
     )
 
 

@@ -9,8 +9,10 @@ import pytest
 from quinque.drivers import Driver, Row
 from quinque.drivers.driver import Options
 from quinque.errors import BadRequest, NoKind, TouchRefused, TubeBusy, TubeExists
+from quinque.model.states import State
 from quinque.model.tube_ops import (
     AckTasks,
+    BrowseTasks,
     DropTube,
     FindTubes,
     LeaveSession,
@@ -110,6 +112,18 @@ def test_a_session_that_ends_gives_back_what_it_had_taken(plain: Workshop) -> No
     assert plain.calls()["release"] == 2
     assert plain.store.run(ReturnTasks(TUBE)) == 1
     assert plain.look().taken == 0
+
+
+def test_tasks_are_looked_through_by_state(plain: Workshop) -> None:
+    plain.put_all(b"a", b"b", b"c", b"d")
+    plain.take()
+    plain.bury(2)
+
+    def seen(state: State, count: int = 10) -> list[bytes]:
+        return [view.body for view in plain.store.run(BrowseTasks(TUBE, state, count))]
+
+    assert (seen(State.READY), seen(State.READY, 1)) == ([b"b", b"d"], [b"b"])
+    assert (seen(State.LEASED), seen(State.DEAD), seen(State.DELAYED)) == ([b"a"], [b"c"], [])
 
 
 def test_a_session_is_kept_for_as_long_as_it_says(plain: Workshop) -> None:

@@ -23,6 +23,7 @@ from quinque.engine.feed.feed import Feed
 from quinque.model.events import EXPIRED, FLUSHED, REMOVED, Expired, Flushed, Removed
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 
 NOW_MS = 1_000
 HOUR_MS = 3_600_000
@@ -72,6 +73,18 @@ def release(queue: Feed, *ids: bytes, group: bytes = b"g", now_ms: int = NOW_MS)
     for event in events:
         APPLY[event.kind](queue, event)
     return results
+
+
+def extend(
+    queue: Feed, *ids: bytes, lease_ms: int, group: bytes = b"g", now_ms: int = NOW_MS
+) -> list[bytes]:
+    """Those whose leases end so long from now."""
+    op = ExtendLeases(EVENTS, queue.name, ids, lease_ms, group)
+    event = decide.extend(queue, op, now_ms)
+    if event is None:
+        return []
+    APPLY[event.kind](queue, event)
+    return list(event.ids)
 
 
 def remove(queue: Feed, *ids: bytes) -> None:

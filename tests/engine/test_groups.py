@@ -9,7 +9,18 @@ from quinque.engine.feed.feed import Feed
 from quinque.model.families import EVENTS
 from quinque.model.ops import Peek
 from tests.engine.invariants import check_invariants
-from tests.engine.steps import HOUR_MS, NOW_MS, ack, expire, flush, lease, pass_time, put, release
+from tests.engine.steps import (
+    HOUR_MS,
+    NOW_MS,
+    ack,
+    expire,
+    extend,
+    flush,
+    lease,
+    pass_time,
+    put,
+    release,
+)
 
 
 def test_a_group_that_passed_nothing_that_lives_is_dropped(queue: Feed) -> None:
@@ -69,6 +80,18 @@ def test_what_comes_back_comes_in_the_order_of_the_queue(queue: Feed) -> None:
 
     check_invariants(queue)
     assert lease(queue, 5) == [b"a", b"c", b"d"]
+
+
+def test_reminders_of_a_lease_that_is_extended_again_and_again_do_not_pile_up(queue: Feed) -> None:
+    put(queue, b"a")
+    lease(queue)
+
+    for step in range(10_000):
+        assert extend(queue, b"a", lease_ms=HOUR_MS, now_ms=NOW_MS + step) == [b"a"]
+
+    assert queue.groups[b"g"].deadlines.size < 5_000
+    check_invariants(queue)
+    assert queue.groups[b"g"].held[b"a"].deadline_ms == NOW_MS + step + HOUR_MS
 
 
 def test_what_went_from_the_middle_of_what_comes_back_is_not_found_again(queue: Feed) -> None:

@@ -102,6 +102,25 @@ class Reference:
                 results.append(self.end_flushed(queue, group, id))
         return results
 
+    def extend(self, queue: bytes, group: bytes, ids: Sequence[bytes], lease_ms: int) -> list[bool]:
+        results = []
+        for id in ids:
+            hold = self.running(queue, group, id)
+            if hold is not None:
+                hold.deadline_ms = self.now_ms + lease_ms
+            results.append(hold is not None)
+        return results
+
+    def running(self, queue: bytes, group: bytes, id: bytes) -> Hold | None:
+        """The group's lease of the item, or of one of that id that was flushed."""
+        item = self.find(queue, id)
+        if item is not None and self.is_held(item, group):
+            return item.holds[group]
+        item, hold = self.flushed.get((queue, group, id), (None, None))
+        if item is None or hold is None or self.is_over(item.expires_ms):
+            return None
+        return hold if hold.deadline_ms > self.now_ms else None
+
     def flush(self, queue: bytes) -> None:
         for item in self.live(queue):
             for group, hold in item.holds.items():

@@ -17,6 +17,7 @@ from hypothesis.stateful import invariant, rule
 from quinque.errors import Duplicate
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Peek, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.model.effort import effort
 from tests.model.machine import START_MS, StoreMachine
@@ -32,6 +33,7 @@ queues = st.sampled_from((b"q", b"q", b"q", b"r"))
 groups = st.sampled_from((b"g", b"g", b"h"))
 bodies = st.sampled_from((b"", b"a", b"\r\n\0", b"b" * 300))
 spans_ms = st.sampled_from((0, 1, 50, 1_000, 60_000))
+extensions_ms = st.sampled_from((1, 50, 1_000, 60_000))
 
 
 class StoreAndReference(StoreMachine):
@@ -106,6 +108,16 @@ class StoreAndReference(StoreMachine):
         results = self.store.run(Release(EVENTS, queue, group, ids))
 
         assert results == self.model.release(queue, group, ids)
+        self.end_operation()
+
+    @rule(queue=queues, group=groups, data=st.data(), lease_ms=extensions_ms)
+    def extend(self, queue: bytes, group: bytes, data: st.DataObject, lease_ms: int) -> None:
+        ids = self.draw_ids(data, queue, group)
+        self.reconcile(queue, group, ids)
+
+        results = self.store.run(ExtendLeases(EVENTS, queue, ids, lease_ms, group))
+
+        assert results == self.model.extend(queue, group, ids, lease_ms)
         self.end_operation()
 
     @rule(queue=queues, is_meant=st.sampled_from((False, False, True)))

@@ -23,6 +23,7 @@ from typing import Any, Final
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.model.states import State
 from quinque.model.work_ops import (
     Add,
@@ -135,6 +136,7 @@ class Walk:
             (self._reserve, 20),
             (self._ack, 12),
             (self._release, 6),
+            (self._extend_leases, 8),
             (self._flush, 4),
             (self._look_at_feeds, 3),
         )
@@ -161,6 +163,11 @@ class Walk:
     def _release(self) -> None:
         queue, group = self._feed(), self._one(GROUPS)
         self._run(Release(EVENTS, queue, group, self._event_ids(queue, group)))
+
+    def _extend_leases(self) -> None:
+        queue, group = self._feed(), self._one(GROUPS)
+        ids, lease_ms = self._event_ids(queue, group), self._one((1, 50, 1_000, 60_000))
+        self._run(ExtendLeases(EVENTS, queue, ids, lease_ms, group))
 
     def _flush(self) -> None:
         self._run(Flush(EVENTS, self._feed()))

@@ -16,6 +16,7 @@ from typing import Any
 from quinque.errors import Superseded, printable
 from quinque.model.claim_ops import ClaimView, MarkClaim, SubscriptionView
 from quinque.model.ops import Ack, Delivery, Op, Put, QueueCount, Release
+from quinque.model.own_ops import ExtendLeases
 from quinque.model.work_ops import Add, NodeView, WorkDelivery, WorkView
 
 
@@ -60,7 +61,7 @@ class Words:
 
     def to_redis(self, op: Op) -> Op:
         some: Any = op
-        queue = some.queue if isinstance(op, Ack | Release | MarkClaim) else None
+        queue = some.queue if isinstance(op, Ack | Release | ExtendLeases | MarkClaim) else None
         if hasattr(some, "message_ids"):
             ids = [self.id_of_embedded(id, queue) for id in some.message_ids]
             if isinstance(op, MarkClaim):  # of either family

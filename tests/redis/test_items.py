@@ -15,7 +15,7 @@ from quinque.model.families import ITEMS, JOBS
 from quinque.model.limits import QUEUE_IDLE_MOST_MS
 from quinque.model.own_ops import Cleaned
 from quinque.model.states import State
-from quinque.model.work_ops import Add, Purge, PurgeAll, Take, Terms
+from quinque.model.work_ops import Add, Browse, Purge, PurgeAll, Show, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.redis.store import RedisStore
 from tests.conformance.item_words import (
@@ -80,6 +80,29 @@ def test_items_are_added_by_one_leased_by_another_and_completed_by_a_third(
     assert lengths(store) == (0, 0)
     # A worker knows the leases of its own generation; Redis removes the other one.
     assert items_keys(foreign) == {ITEMS_QUEUE + OLD + b"1"}
+
+
+def test_what_other_workers_have_is_looked_at_and_what_they_left_is_passed_over(
+    store: RedisStore, foreign: Foreign
+) -> None:
+    push(foreign, b"gone", b"gone too", b"1", b"2", b"3", b"4", b"5")
+    foreign.delete(ITEMS_QUEUE + b":item:gone", ITEMS_QUEUE + b":item:gone too")
+
+    def seen(state: State, count: int = 10) -> list[bytes]:
+        return [it.message_id for it in store.run(Browse(ITEMS, ITEMS_QUEUE, state, count))]
+
+    assert (seen(State.READY, 1), seen(State.READY)) == ([b"1"], [b"1", b"2", b"3", b"4", b"5"])
+    foreign.rpush(QUEUE, b"5")  # a second time
+    hold(foreign, b"4")  # and somebody has it
+    assert seen(State.READY) == [b"5", b"1", b"2", b"3"]
+
+    for id in (b"gone", b"gone too"):
+        foreign.execute_command("LREM", QUEUE, 0, id)
+    pull(foreign)
+    pull(foreign, lease_s=None)  # and it dies before it has leased the item
+    assert seen(State.LEASED) == [b"5", b"1"]
+    shown = [store.run(Show(ITEMS, id, ITEMS_QUEUE)) for id in (b"5", b"1", b"gone")]
+    assert [it and it.state for it in shown] == [State.LEASED, State.READY, None]
 
 
 @pytest.mark.parametrize("first", ["broker", "worker"])

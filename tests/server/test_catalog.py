@@ -73,6 +73,12 @@ def test_docs_say_what_a_command_does_and_takes(client: Client, client3: Client)
         {b"name": b"queue", b"type": b"key"},
         {b"name": b"consumerGroup", b"type": b"string"},
         {b"name": b"seconds", b"type": b"string", b"token": b"EX", b"flags": [b"optional"]},
+        {
+            b"name": b"withdeliveries",
+            b"type": b"pure-token",
+            b"token": b"WITHDELIVERIES",
+            b"flags": [b"optional"],
+        },
     ]
     assert client.ask("COMMAND", "DOCS", "nosuch") == b"*0\r\n"
     assert client3.ask("COMMAND", "DOCS", "nosuch") == b"%0\r\n"

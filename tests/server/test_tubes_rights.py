@@ -25,7 +25,7 @@ CHANGES = (
     ("TUBE.TRUNCATE", "{}"),
     ("TUBE.DROP", "{}"),
 )
-LOOKS = (("TUBE.PEEK", "{}", "0"), ("TUBE.STATS", "{}"))
+LOOKS = (("TUBE.PEEK", "{}", "0"), ("TUBE.BROWSE", "{}"), ("TUBE.STATS", "{}"))
 
 
 @pytest.fixture(scope="module")

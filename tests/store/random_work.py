@@ -13,6 +13,7 @@ from typing import Final
 from quinque.errors import Duplicate, NoMessage, QueuePaused, TooLate
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Ack, Flush, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.model.states import State
 from quinque.model.work_ops import (
     Add,
@@ -88,6 +89,7 @@ class FeedWorker(Worker):
             (self._reserve, 40),
             (self._ack, 30),
             (self._release, 5),
+            (self._extend, 15),
             (self._flush, 1),
         )
 
@@ -114,6 +116,11 @@ class FeedWorker(Worker):
 
     def _release(self) -> None:
         self.store.run(Release(EVENTS, self.queue(), self._group(), self.some_ids()))
+
+    def _extend(self) -> None:
+        lease_ms = self.random.choice((10, 60, 60_000))
+        ids = self.some_ids()
+        self.store.run(ExtendLeases(EVENTS, self.queue(), ids, lease_ms, self._group()))
 
     def _flush(self) -> None:
         self.store.run(Flush(EVENTS, self.queue()))

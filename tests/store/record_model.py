@@ -90,6 +90,8 @@ def _check_feed(store: EmbeddedStore, name: bytes, found: list[Row]) -> None:
         elif kind == Kind.DELIVERED:
             assert id in alive
             held.add((group, id))
+        elif kind == Kind.HELD:
+            assert (group, id) in held, "a lease that goes on was given"
         else:
             assert kind == Kind.ACKED or kind == Kind.RETURNED
             held.discard((group, id))

@@ -12,6 +12,7 @@ import pytest
 
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, Flush, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.compact import Compactor
 from quinque.stores.embedded.journal import SPARE_BYTES
@@ -143,6 +144,32 @@ def test_what_ends_after_it_was_written_again_does_not_come_back(stage: Stage) -
     assert stage.take(count=5) == [b"left"]
     (row,) = stage.store.run(Count(EVENTS))
     assert (row.total, row.groups[0].leased, row.groups[0].redo) == (1, 1, 0)
+
+
+def test_a_lease_that_is_extended_before_and_after_it_was_written_again_ends_as_said_last(
+    stage: Stage,
+) -> None:
+    early = stage.put(b"early")
+    late = stage.put(b"late")
+    stage.take(count=2, lease_ms=1_000)
+    stage.turn()
+    stage.store.run(ExtendLeases(EVENTS, b"q", [early], 2_000, b"g"))
+    stage.turn()
+
+    compaction = stage.compact_first()
+    next(compaction)
+    stage.store.run(ExtendLeases(EVENTS, b"q", [late], 3_000, b"g"))
+    stage.turn()
+    for _ in compaction:
+        stage.turn()
+    stage.reopened()
+
+    stage.clock.advance(1_990)
+    assert stage.take(count=5) == []
+    stage.clock.advance(10)
+    assert stage.take(count=5) == [b"early"]
+    stage.clock.advance(1_000)
+    assert stage.take(count=5) == [b"late"]
 
 
 def test_a_queue_that_was_flushed_meanwhile_stays_flushed(stage: Stage) -> None:

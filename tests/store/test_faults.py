@@ -16,6 +16,7 @@ import pytest
 from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import compact
 from quinque.stores.embedded.journal import SPARE_BYTES
@@ -54,6 +55,7 @@ def writes(store: EmbeddedStore) -> list[Op]:
         Reserve(EVENTS, b"q", b"h", 0),
         Ack(EVENTS, b"q", b"g", [held_id(store)]),
         Release(EVENTS, b"q", b"g", [held_id(store)]),
+        ExtendLeases(EVENTS, b"q", [held_id(store)], HOUR_MS, b"g"),
         Flush(EVENTS, b"q"),
     ]
 

@@ -24,7 +24,7 @@ def test_every_check_of_the_demo_holds() -> None:
 
 
 def test_the_python_of_the_readme_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    [shown] = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    shown, *_ = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
     broker = Broker(tmp_path)
     try:
         # Waiting for nothing at the end would take half a minute.

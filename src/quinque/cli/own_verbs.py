@@ -8,22 +8,21 @@ Not here: what a verb means (verbs.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from time import time
+from typing import Any, Final
 from uuid import uuid4
 
-from quinque.cli.verbs import Shown, Tell, Verbs
+from quinque.cli.verbs import Shown, Tell, Verbs, instant
 from quinque.client.sync.broker import Broker
 from quinque.client.sync.items import Items
 from quinque.client.sync.reliable import Reliable
-from quinque.errors import BadRequest, BadSetting, QuinqueError
 from quinque.model.families import ITEMS, RELIABLE
 from quinque.model.states import State
+from quinque.model.work_ops import WorkView
 
 _LEASE_S: Final = 30.0
 _AT_ONCE: Final = 1_000  # items that are removed together
-
-Found = TypeVar("Found")
 
 
 class ReliableVerbs(Verbs):
@@ -86,44 +85,36 @@ class ItemVerbs(Verbs):
         return self._items.complete(ids)
 
     def peek(self, state: State, count: int) -> list[Shown]:
-        return self._looked(lambda: super(ItemVerbs, self).peek(state, count), "message peek")
+        if state not in (State.READY, State.LEASED):
+            return []
+        return [_shown(item) for item in self._items.peek(count, state)]
 
     def show(self, id: str) -> Shown | None:
-        return self._looked(lambda: super(ItemVerbs, self).show(id), "message show")
+        item = self._items.show(id)
+        return None if item is None else _shown(item)
 
     def flush(self, tell: Tell) -> int:
-        """There is no word for it: items are completed, some at a time. On Redis, where nobody can
-        look through them, those that somebody has leased are left."""
-        try:
-            found = self._looked(
-                lambda: [row.id for row in self.rows([State.READY, State.LEASED])], "queue flush"
-            )
-        except BadSetting:
-            return self._flush_waiting(tell)
-        ids = [id.decode("utf-8", "surrogateescape") for id in found]
-        parts = [ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE)]
-        return sum(self._completed(part, tell) for part in parts)
-
-    def _flush_waiting(self, tell: Tell) -> int:
+        """There is no word for it: items are completed, some at a time, as many as there are now;
+        those that wait first, so that nobody leases them meanwhile."""
+        view = self._items.info()
+        left = view.ready + view.leased if view is not None else 0
         count = 0
-        while items := self._items.lease_many(_AT_ONCE, _LEASE_S):
-            count += self._completed([item.id for item in items], tell)
+        for state in (State.READY, State.LEASED):
+            while left > 0 and (items := self._items.peek(min(left, _AT_ONCE), state)):
+                left -= len(items)
+                count += self._completed([_id(item) for item in items], tell)
         return count
-
-    def _looked(self, look: Callable[[], Found], verb: str) -> Found:
-        """What was found. Raises BadSetting where the broker cannot look: on Redis."""
-        try:
-            return look()
-        except QuinqueError as error:
-            if type(error) not in (QuinqueError, BadRequest):
-                raise
-            name = self.queue.decode("utf-8", "backslashreplace")
-            self.refuse(
-                f"{verb} on a Redis store",
-                f"look into that Redis, LRANGE {name}:queue 0 -1 and GET {name}:item:ID",
-            )
 
     def _completed(self, ids: Sequence[str], tell: Tell) -> int:
         count = self._items.complete(ids)
         tell(count)
         return count
+
+
+def _shown(item: WorkView) -> Shown:
+    due = None if item.due_within_ms is None else instant(round(time() * 1000) + item.due_within_ms)
+    return Shown(_id(item), item.body or b"", {"state": item.state.name.lower(), "due": due})
+
+
+def _id(item: WorkView) -> str:
+    return item.message_id.decode("utf-8", "surrogateescape")

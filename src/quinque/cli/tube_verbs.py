@@ -17,10 +17,13 @@ from quinque.client.calls import as_map
 from quinque.errors import NoPermission, NoTask, NotDone, NotTaken, TubeFull
 from quinque.model.families import TUBES
 from quinque.model.states import State
+from quinque.model.task_bodies import plain
+from quinque.model.tube_ops import BrowseTasks, DeleteTasks
 
 _STATES: Final = {b"r": "ready", b"t": "leased", b"~": "delayed", b"!": "dead", b"-": "gone"}
 # Longer, and the broker would be thought to be gone.
 _WAIT_MOST_S: Final = 10.0
+_AT_ONCE: Final = 1_000  # buried tasks that go together
 
 
 class TubeVerbs(Verbs):
@@ -78,15 +81,16 @@ class TubeVerbs(Verbs):
         return self._acked(ids)
 
     def delete(self, ids: Sequence[str]) -> int:
-        return sum(self._has_deleted(id) for id in ids)
+        return sum(
+            task is not None for task in self.broker.run(DeleteTasks(self.queue, as_ids(ids)))
+        )
 
     def peek(self, state: State, count: int) -> list[Shown]:
-        is_dead = state is State.DEAD
-        self.refuse(
-            "dead ls" if is_dead else "message peek",
-            f"{'dead' if is_dead else 'message'} show tells of one task by its id, queue info how"
-            " many there are",
-        )
+        tasks = self.broker.run(BrowseTasks(self.queue, state, count))
+        return [
+            Shown(task.message_id.decode(), plain(task.body), {"state": state.name.lower()})
+            for task in tasks
+        ]
 
     def show(self, id: str) -> Shown | None:
         try:
@@ -118,9 +122,17 @@ class TubeVerbs(Verbs):
 
     def drop(self, ids: Sequence[str]) -> int:
         if not ids:
-            self.refuse("dead drop without ids", "say which")
+            return self._drop_all()
         dead = [id for id in ids if (task := self.show(id)) and task.facts["state"] == "dead"]
         return self.delete(dead)
+
+    def _drop_all(self) -> int:
+        """As many as there are now: somebody may bury more meanwhile."""
+        dropped, left = 0, self._buried()
+        while left > 0 and (tasks := self.peek(State.DEAD, min(left, _AT_ONCE))):
+            dropped += self.delete([task.id for task in tasks])
+            left -= len(tasks)
+        return dropped
 
     def _buried(self) -> int:
         tasks = as_map(as_map(self.broker.call("TUBE.STATS", self.queue))[b"tasks"])
@@ -149,13 +161,6 @@ class TubeVerbs(Verbs):
         except NotTaken:
             return 0
         return 1 if len(ids) == 1 else sum(task is not None for task in acked)
-
-    def _has_deleted(self, id: str) -> bool:
-        try:
-            self.broker.call("TUBE.DELETE", self.queue, id)
-        except NoTask:
-            return False
-        return True
 
 
 def _shown(task: list[Any], *, has_state: bool = True) -> Shown:

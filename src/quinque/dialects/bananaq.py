@@ -59,13 +59,17 @@ def gather_qadd(put: Request, bodies: list[bytes]) -> bool:
 
 
 def parse_qget(argv: list[bytes]) -> Reserve:
-    """QGET queue consumerGroup [EX seconds]
+    """QGET queue consumerGroup [EX seconds] [WITHDELIVERIES]
 
     Get the group's next event, and have EX seconds (30) to QACK it before others in the group may
-    have it. EX 0 acknowledges it at once.
+    have it. EX 0 acknowledges it at once. WITHDELIVERIES (ours) tells how often the group got it.
     """
     queue, group = read_name("queue", argv[1]), read_name("consumerGroup", argv[2])
-    return Reserve(EVENTS, queue, group, parse_lease("QGET", argv[3:]))
+    words = argv[3:]
+    if len(words) != 2 or words[0] != b"EX":  # as it is sent most often
+        words = [word for word in words if word.upper() != b"WITHDELIVERIES"]
+    tells_deliveries = len(words) < len(argv) - 3
+    return Reserve(EVENTS, queue, group, parse_lease("QGET", words), 1, tells_deliveries)
 
 
 def parse_qack(argv: list[bytes]) -> Request:

@@ -84,7 +84,7 @@ def parse_qrpop(argv: list[bytes]) -> Reserve:
     # Clients from before EX 0 say NOACK as well.
     if words and words[-1].upper() == b"NOACK":
         words = words[:-1]
-    return Reserve(EVENTS, queue, OKQ_GROUP, parse_lease("QRPOP", words))
+    return Reserve(EVENTS, queue, OKQ_GROUP, parse_lease("QRPOP", words), 1, False)
 
 
 def gather_reserve(reserve: Reserve, last_arguments: list[bytes]) -> bool:

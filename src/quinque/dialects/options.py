@@ -11,7 +11,7 @@ Not here: readers that other dialects use too (args.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from quinque.dialects.args import read_int, read_name, refuse_option
@@ -26,6 +26,8 @@ SLOTS_MOST: Final = 16_383  # a shard is the number of a slot, or less
 
 # Tasks of tubes are for sessions, and in no claim, stage or page.
 _FAMILIES: Final = {name: family for name, family in BY_NAME.items() if family is not TUBES}
+
+PEEK_COUNT: Final = 10  # messages that are shown of a queue, if nobody says how many
 
 STATES: Final = {state.name.lower().encode(): state for state in State}
 
@@ -56,6 +58,15 @@ class Options:
         """The word after the option, as a whole number."""
         what = self._argv[self._at - 1].upper().decode("ascii", "replace")
         return read_int(what, self.value(), least=least, most=most)
+
+    def state(self, words: Mapping[bytes, State]) -> State:
+        """The word after the option: a state, as the command calls them."""
+        word = self.value()
+        state = words.get(word.lower())
+        if state is None:
+            listed = ", ".join(each.decode() for each in words)
+            raise BadArgument(f"state '{printable(word[:64])}' is not one of {listed}")
+        return state
 
     def span_ms(self, least: int = 0) -> int:
         """The word after the option, as milliseconds."""

@@ -55,10 +55,13 @@ def reply_share_of_whethers(were_so: list[bool], protocol: int, words: list[byte
 
 
 def reply_event(found: Delivery | None, protocol: int) -> bytes:
-    """[id, contents], or null."""
+    """[id, contents], or [id, contents, deliveries] if that is told, or null."""
     if found is None:
         return b"_\r\n" if protocol == 3 else b"$-1\r\n"
     id, body = found.message_id, found.body
+    if found.deliveries:
+        end = (len(id), id, len(body), body, found.deliveries)
+        return b"*3\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n:%d\r\n" % end
     return b"*2\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(id), id, len(body), body)
 
 

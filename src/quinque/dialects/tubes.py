@@ -11,8 +11,8 @@ null is what a client gets that waited in vain.
 What is about one task is that task or an error; what is about several is an array, with null for
 each of which it was not so.
 
-Not here: Tarantool's own protocol (tarantool.py), tubes themselves and who takes from them
-(tube_catalog.py).
+Not here: Tarantool's own protocol (tarantool.py), tubes themselves, what is in them and who takes
+from them (tube_catalog.py).
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ keys of Redis. On a Redis store, so do these commands, and they are the same key
     WQ.ADD  add_item             WQ.LEASE     lease       WQ.LEN    queue_len, processing
     WQ.ADDUNIQUE add_unique_item WQ.COMPLETE  complete    WQ.CLEAN  light_clean, deep_clean
 
+WQ.EXTEND, WQ.PEEK and WQ.SHOW are ours.
+
 Not here: the Python library (quinque.workqueue), the rules (engine/work/).
 """
 
@@ -19,13 +21,22 @@ from typing import Any, Final
 
 from quinque.dialects.args import read_int, read_name
 from quinque.dialects.command import Command, Session, Wait
-from quinque.dialects.options import Options
+from quinque.dialects.options import PEEK_COUNT, Options
 from quinque.dialects.quick_replies import reply_item, reply_share_of_whethers, reply_whether
 from quinque.errors import WrongArity
 from quinque.model.families import ITEMS
 from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
 from quinque.model.own_ops import AddItems, Cleaned, CleanItems, Complete, ExtendLeases
-from quinque.model.work_ops import LookAt, QueueView, Take, WorkDelivery
+from quinque.model.states import State
+from quinque.model.work_ops import (
+    Browse,
+    LookAt,
+    QueueView,
+    Show,
+    Take,
+    WorkDelivery,
+    WorkView,
+)
 from quinque.wire.resp import NULL_ARRAY, OK, Value
 
 
@@ -142,6 +153,48 @@ def reply_len(queue: QueueView | None) -> Value:
     return {"queued": queue.ready, "processing": queue.leased}
 
 
+def parse_peek(argv: list[bytes]) -> Browse:
+    """WQ.PEEK queue [STATE state] [COUNT n]
+
+    The first items that are queued, or in that STATE, up to COUNT (10). STATE is queued or
+    processing. Nothing changes.
+    """
+    peek = Browse(ITEMS, read_name("queue", argv[1]), State.READY, PEEK_COUNT)
+    options = Options("WQ.PEEK", argv, 2)
+    for word in options:
+        match word:
+            case b"STATE":
+                peek.state = options.state(_STATES)
+            case b"COUNT":
+                peek.count = options.number(least=1)
+            case _:
+                raise options.refused()
+    return peek
+
+
+def reply_peek(items: list[WorkView]) -> Value:
+    """[[id, state, ms, data], …]: ms is how long the lease runs yet, null if there is none."""
+    return [_shown(item) for item in items]
+
+
+def parse_show(argv: list[bytes]) -> Show:
+    """WQ.SHOW queue id
+
+    An item as it is now, whoever has leased it, or null. Nothing changes.
+    """
+    return Show(ITEMS, _id(argv[2]), read_name("queue", argv[1]))
+
+
+def reply_show(item: WorkView | None) -> Value:
+    """[id, state, ms, data], as WQ.PEEK has it; or null."""
+    return NULL_ARRAY if item is None else _shown(item)
+
+
+def _shown(item: WorkView) -> Value:
+    word = b"processing" if item.state is State.LEASED else b"queued"
+    return [item.message_id, word, item.due_within_ms, item.body]
+
+
 def parse_clean(argv: list[bytes]) -> CleanItems:
     """WQ.CLEAN queue [DEEP] [CURSOR cursor] [COUNT n]
 
@@ -198,6 +251,7 @@ def _on_ids(name: str, arity: int, parse: Callable[..., Any]) -> Command:
 
 
 _ITEMS: Final = ITEMS.name
+_STATES: Final = {b"queued": State.READY, b"processing": State.LEASED}
 COMMANDS: Final = [
     Command(
         "WQ.ADD",
@@ -230,5 +284,7 @@ COMMANDS: Final = [
     _on_ids("WQ.COMPLETE", -3, parse_complete),
     _on_ids("WQ.EXTEND", -4, parse_extend),
     Command("WQ.LEN", _ITEMS, "read", 2, parse_len, reply_len),
+    Command("WQ.PEEK", _ITEMS, "read", -2, parse_peek, reply_peek),
+    Command("WQ.SHOW", _ITEMS, "read", 3, parse_show, reply_show),
     Command("WQ.CLEAN", _ITEMS, "write", -2, parse_clean, reply_clean),
 ]

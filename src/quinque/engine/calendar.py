@@ -11,7 +11,7 @@ Not here: what is then true (feed/due.py, work/due.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
 from quinque.model.limits import NEVER_MS
@@ -71,3 +71,8 @@ class Calendar:
             self.next_ms = self._order[0] if self._order else NEVER_MS
         self.size -= len(taken)
         return taken
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Every id, in no order, one that was reminded of more than once as often."""
+        for day in self._days.values():
+            yield from day

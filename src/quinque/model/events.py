@@ -9,8 +9,8 @@ those that were asked for together are recorded together.
 
 Not here: events of claims (model/claim_events.py) and of what is staged (model/stage_events.py),
 which have their kinds from 23 to 43, those of worklists whose ids are their own
-(model/own_events.py), from 44 to 49, and those of tubes (model/tube_events.py), from 50 on; record
-framing (stores/embedded/records.py).
+(model/own_events.py), from 44 to 49, and those of tubes (model/tube_events.py), from 50 to 57;
+record framing (stores/embedded/records.py).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ FORGOTTEN: Final = 19
 WORK_KEPT: Final = 20
 WORKLIST_KEPT: Final = 21
 NAMED: Final = 22
+EXTENDED: Final = 58
 
 
 class Opened(NamedTuple):
@@ -102,6 +103,16 @@ class Released(NamedTuple):
     kind: int
     queue: bytes
     group: bytes
+    ids: Sequence[bytes]
+
+
+class Extended(NamedTuple):
+    """A group has messages that it held until another deadline, later or sooner."""
+
+    kind: int
+    queue: bytes
+    group: bytes
+    deadline_ms: int
     ids: Sequence[bytes]
 
 
@@ -334,9 +345,8 @@ class Named(NamedTuple):
     is_leaving: bool
 
 
-FeedEvent = (
-    Stored | Leased | Acked | Released | Lapsed | Expired | Removed | Flushed | Kept | GroupKept
-)
+GroupEvent = Leased | Acked | Released | Extended | Lapsed
+FeedEvent = Stored | GroupEvent | Expired | Removed | Flushed | Kept | GroupKept
 WorkEvent = (
     Added
     | Taken
@@ -361,6 +371,7 @@ AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
     LEASED: Leased._make,
     ACKED: Acked._make,
     RELEASED: Released._make,
+    EXTENDED: Extended._make,
     LAPSED: Lapsed._make,
     EXPIRED: Expired._make,
     REMOVED: lambda record: Removed(*record),

@@ -6,7 +6,8 @@ Calls       nothing.
 Those on the hot path take many messages at once, so that requests of one turn that are alike travel
 together.
 
-Not here: operations on worklists (model/work_ops.py), what an operation does
+Not here: operations on worklists (model/work_ops.py), extending leases, which one kind of worklist
+has too (model/own_ops.py), what an operation does
 (engine/feed/decide.py), how long to wait for one (dialects/command.py).
 """
 
@@ -26,7 +27,7 @@ class Op:
 
 @dataclass
 class Delivery:
-    """One message handed to one consumer."""
+    """One message handed to one consumer. `deliveries` counts this one too; 0 = it is not told."""
 
     queue: bytes
     message_id: bytes
@@ -75,6 +76,7 @@ class Reserve(Op):
     """Lease up to `count` messages to a group. `lease_ms` 0 = acknowledged at once.
 
     Fewer come when there are no more, or when their bodies are large; none only when there is none.
+    Without `tells_deliveries` their number is 0, whatever it is.
     """
 
     family: Family
@@ -82,6 +84,7 @@ class Reserve(Op):
     group: bytes
     lease_ms: int
     count: int = 1
+    tells_deliveries: bool = True
 
 
 @dataclass

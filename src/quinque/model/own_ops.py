@@ -3,7 +3,8 @@
 Called by   dialects (make operations, read results), stores (carry them out).
 Calls       nothing.
 
-Whoever names an id there names its queue as well, because another queue may have the same id.
+Whoever names an id there names its queue as well, because another queue may have the same id. So
+it is in feeds, and ExtendLeases is for them too.
 
 Not here: the operations that all worklists share (model/work_ops.py), those on a queue as a whole
 (model/queue_ops.py).
@@ -89,13 +90,14 @@ class AddItems(Op):
 
 @dataclass
 class ExtendLeases(Op):
-    """Leases that run still end `lease_ms` from now; the result says of each message whether it is
-    so."""
+    """Leases that run still end `lease_ms` from now, be that later or sooner; the result says of
+    each message whether it is so. In a feed they are those of `group`."""
 
     family: Family
     queue: bytes
     message_ids: Sequence[bytes]
     lease_ms: int
+    group: bytes = b""
 
 
 @dataclass

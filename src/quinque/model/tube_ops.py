@@ -270,6 +270,20 @@ class PeekTasks(Op):
 
 
 @dataclass
+class BrowseTasks(Op):
+    """The TaskViews of the first `count` tasks in that state, fewer when they are large or very
+    many. Changes nothing.
+
+    They are in the order of priorities and ids. Where there are lanes, ready tasks of those that
+    have room come first, and the others are in no order; nor are those that are taken.
+    """
+
+    queue: bytes
+    state: State
+    count: int
+
+
+@dataclass
 class BuryTasks(Op):
     """Tasks are buried, whatever their state and whoever has taken them; as PeekTasks."""
 

@@ -219,17 +219,18 @@ class Extend(Op):
 
 @dataclass
 class Show(Op):
-    """The message, or None."""
+    """The message, or None. Where ids are a queue's own, `queue` says whose."""
 
     family: Family
     message_id: bytes
+    queue: bytes = b""
 
 
 @dataclass
 class Browse(Op):
     """The first `count` messages of that state in the queue, or with a negative count the last
     ones, last first; fewer when they are large or very many. Only ready, delayed and dead ones are
-    kept in an order."""
+    kept in an order; of leased ones those are found whose leases end."""
 
     family: Family
     queue: bytes

@@ -81,6 +81,7 @@ from quinque.model.stage_ops import (
 )
 from quinque.model.tube_ops import (
     AckTasks,
+    BrowseTasks,
     BuryTasks,
     DeleteTasks,
     DropTube,
@@ -246,7 +247,7 @@ class Store(Protocol):
     @overload
     def run(self, op: LookAtExpiry) -> int | None: ...
     @overload
-    def run(self, op: PutTasks | TakeTasks) -> list[TaskView]: ...
+    def run(self, op: PutTasks | TakeTasks | BrowseTasks) -> list[TaskView]: ...
     @overload
     def run(
         self,

@@ -19,6 +19,7 @@ from quinque.engine.feed.feed import Feed
 from quinque.model.events import (
     ACKED,
     EXPIRED,
+    EXTENDED,
     FLUSHED,
     GROUP_KEPT,
     KEPT,
@@ -29,6 +30,7 @@ from quinque.model.events import (
     STORED,
     Acked,
     Expired,
+    Extended,
     Flushed,
     GroupKept,
     Kept,
@@ -171,6 +173,25 @@ def apply_given_back(queue: Feed, event: Released | Lapsed) -> None:
         del queue.groups[group.name]
 
 
+def apply_extended(queue: Feed, event: Extended) -> None:
+    """What the group holds of these messages it has until the deadline."""
+    group = queue.groups.get(event.group)
+    if group is None:
+        return
+    deadline_ms = event.deadline_ms
+    held: list[bytes] = []
+    for id in event.ids:
+        lease = group.held.get(id)
+        if lease is not None:
+            lease.deadline_ms = deadline_ms
+            held.append(id)
+    if held:
+        group.deadlines.add_all(deadline_ms, held)
+        group.trim_deadlines()
+        if deadline_ms < queue.soonest_ms:
+            queue.soonest_ms = deadline_ms
+
+
 def apply_removed(queue: Feed, event: Removed | Expired) -> list[FeedMessage]:
     """The messages are gone for everyone; those that were there."""
     gone: list[FeedMessage] = []
@@ -229,6 +250,7 @@ APPLY: Final[dict[int, Callable[[Feed, Any], Any]]] = {
     LEASED: apply_leased,
     ACKED: apply_acked,
     RELEASED: apply_given_back,
+    EXTENDED: apply_extended,
     LAPSED: apply_given_back,
     EXPIRED: apply_removed,
     REMOVED: apply_removed,

@@ -21,6 +21,7 @@ from quinque.errors import Duplicate, WrongType
 from quinque.model.events import (
     ACKED,
     EXPIRED,
+    EXTENDED,
     FINISHED,
     FLUSHED,
     LEASED,
@@ -30,14 +31,17 @@ from quinque.model.events import (
     Acked,
     Event,
     Expired,
+    Extended,
     Flushed,
     Leased,
     Released,
     Removed,
     Stored,
 )
+from quinque.model.limits import NEVER_MS
 from quinque.model.message import FeedMessage
 from quinque.model.ops import Ack, Flush, GroupCount, Peek, Put, QueueCount, Release, Reserve
+from quinque.model.own_ops import ExtendLeases
 
 
 def free_stamp(queue: Feed, op: Put, stamp_us: int) -> int:
@@ -147,6 +151,22 @@ def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bo
             back[id] = None
     events: list[Event] = [Released(RELEASED, queue.name, op.group, list(back))] if back else []
     return events, results
+
+
+def extend(queue: Feed, op: ExtendLeases, now_ms: int) -> Extended | None:
+    """Let those of the group's leases that still run end `lease_ms` from now; None when there are
+    none. What a claim holds, without a deadline, is no lease."""
+    group = queue.groups.get(op.group)
+    if group is None:
+        return None
+    ids = [
+        id
+        for id in dict.fromkeys(op.message_ids)
+        if _held(group, id, now_ms) is not None and group.held[id].deadline_ms < NEVER_MS
+    ]
+    if not ids:
+        return None
+    return Extended(EXTENDED, queue.name, op.group, now_ms + op.lease_ms, ids)
 
 
 def flush(queue: Feed, op: Flush) -> Flushed:

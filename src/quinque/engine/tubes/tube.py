@@ -18,6 +18,7 @@ Not here: the rules (decide.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, islice
 
 from quinque.engine.calendar import Calendar
 from quinque.engine.tubes.lanes import Lanes
@@ -25,9 +26,10 @@ from quinque.engine.tubes.sessions import Sessions
 from quinque.engine.tubes.task import Session, Task
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.message import WorkMessage
-from quinque.engine.work.worklist import DEAD, LEASED, READY, Worklist
+from quinque.engine.work.worklist import DEAD, DELAYED, LEASED, READY, Worklist
 from quinque.model.families import TUBES
 from quinque.model.limits import NEVER_MS
+from quinque.model.states import State
 from quinque.model.tube_ops import CALLS, FOREVER_MS, KINDS, Kind, TubeSettings
 
 
@@ -77,6 +79,28 @@ class Tube(Worklist):
         if lanes is None:
             return self.ready.first(most) if lane is None else ()
         return lanes.heads.first(most) if lane is None else lanes.first_of(lane, most)
+
+    def browse(self, state: State, most: int) -> list[WorkMessage]:
+        """The first tasks in that state, at most `most`; where there are lanes, those before others
+        that may be taken. Those that are taken are in no order."""
+        if state == LEASED:
+            return self._taken(most)
+        order = self.delayed if state == DELAYED else self.dead
+        if state == READY:
+            order = self.ready
+            if self.lanes is not None:
+                first = self.lanes.heads.first(most)
+                is_first = set(first)
+                others = (it for it in order.first(most) if it not in is_first)
+                return first + list(islice(others, most - len(first)))
+        return order.first(most)
+
+    def _taken(self, most: int) -> list[WorkMessage]:
+        """Sessions are gone through and what they hold, not tasks that wait."""
+        if not self.leased:
+            return []
+        held = chain.from_iterable(session.held for session in self.sessions.by_id.values())
+        return list(islice((task for task in held if task.queue is self), most))
 
     # -- moving a task: it leaves one state and enters another ----------------------------------
 

@@ -65,7 +65,10 @@ def queue_view(queue: Worklist, now_ms: int) -> QueueView:
 
 
 def browse(queue: Worklist, state: State, count: int, now_ms: int) -> list[WorkMessage]:
-    """The first messages of that state, or the last ones, last first, if `count` is negative."""
+    """The first messages of that state, or the last ones, last first, if `count` is negative. Those
+    that are leased are in no order."""
+    if state == LEASED:
+        return _leased(queue, abs(count), now_ms)
     order = queue.dead
     if state == READY:
         order = queue.ready
@@ -73,6 +76,19 @@ def browse(queue: Worklist, state: State, count: int, now_ms: int) -> list[WorkM
         order = queue.delayed
     found = order.first(count) if count >= 0 else order.last(-count)
     return [message for message in found if not is_over(message, now_ms)]
+
+
+def _leased(queue: Worklist, most: int, now_ms: int) -> list[WorkMessage]:
+    """Leased messages whose leases end. Reminders are gone through, not messages: there are about
+    as many as leases and delays, however many messages wait."""
+    found: dict[bytes, WorkMessage] = {}
+    for id in queue.dues:
+        if len(found) == most:
+            break
+        message = queue.find(id)
+        if message is not None and message.state == LEASED and message.due_ms > now_ms:
+            found[id] = message
+    return list(found.values())
 
 
 def delivered_ms(queue: Worklist, message: WorkMessage, now_ms: int) -> int:

@@ -15,6 +15,7 @@ from quinque.dialects import (
     disque_jobs,
     disque_ours,
     disque_queues,
+    event_leases,
     keys,
     lifecycle,
     messages,
@@ -42,6 +43,7 @@ from quinque.server.commands import (
 _TABLES = (
     bananaq.COMMANDS,
     okq.COMMANDS,
+    event_leases.COMMANDS,
     disque.COMMANDS,
     disque_jobs.COMMANDS,
     disque_queues.COMMANDS,

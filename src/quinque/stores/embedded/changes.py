@@ -141,6 +141,7 @@ class Changes:
             events.LEASED: self._leased,
             events.ACKED: self._acked,
             events.RELEASED: self._released,
+            events.EXTENDED: self._extended,
             events.LAPSED: self._lapsed,
             events.EXPIRED: self._expired,
             events.REMOVED: self._removed,
@@ -268,6 +269,10 @@ class Changes:
         _, queue, group, ids = event
         self.put(_RETURNED, _NACKED, self.families.get(queue, 0), queue, group, 0, ids, None)
 
+    def _extended(self, event: Any) -> None:
+        _, queue, group, _, ids = event
+        self.put(_HELD, 0, self.families.get(queue, 0), queue, group, 0, ids, None)
+
     def _lapsed(self, event: Any) -> None:
         _, queue, group, ids = event
         self.put(_RETURNED, _LAPSED, self.families.get(queue, 0), queue, group, 0, ids, None)
@@ -332,6 +337,24 @@ class Changes:
     def _redriven(self, event: Any) -> None:
         _, queue, _, _, ids = event
         self.put(_RETURNED, _REDRIVEN, self.families.get(queue, 0), queue, b"", 0, ids, None)
+
+
+class Counted(Changes):
+    """Counts what it is told, and has no entries of it."""
+
+    def put(
+        self,
+        kind: int,
+        reason: int,
+        family: int,
+        queue: bytes,
+        group: bytes,
+        claim: int,
+        ids: Sequence[bytes],
+        sizes: Sequence[int] | None,
+    ) -> None:
+        if self.tally is not None:
+            self.tally.add(kind, reason, family, queue, group, len(ids))
 
 
 def _tell_nothing(event: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any, cast
 from quinque.engine.feed import decide
 from quinque.engine.feed.apply import (
     apply_acked,
+    apply_extended,
     apply_flushed,
     apply_given_back,
     apply_leased,
@@ -48,6 +49,7 @@ from quinque.model.ops import (
     Release,
     Reserve,
 )
+from quinque.model.own_ops import ExtendLeases
 from quinque.stores.embedded.books import Books, removal_bytes
 from quinque.stores.embedded.journal import SPARE_BYTES
 
@@ -140,6 +142,8 @@ class FeedOperations:
                     break
                 raise
             room_bytes -= sum(map(len, bodies))
+            if not op.tells_deliveries:
+                counts = [0] * len(counts)
             given += [
                 Delivery(queue.name, message.id, body, count)
                 for message, body, count in zip(messages, bodies, counts, strict=True)
@@ -187,6 +191,18 @@ class FeedOperations:
             self._books.ready.add(queue.name)
         self.drop_if_empty(queue)
         return results
+
+    def extend(self, op: ExtendLeases) -> list[bool]:
+        """Leases of a feed; item_operations.py has the operation, and those of items."""
+        queue = self.find(op.family, op.queue)
+        event = None if queue is None else decide.extend(queue, op, self._books.at_ms)
+        if queue is None or event is None:
+            return [False] * len(op.message_ids)
+        self._journal.append(event)
+        apply_extended(queue, event)
+        self._books.set_alarm(queue)
+        extended = set(event.ids)
+        return [id in extended for id in op.message_ids]
 
     def _flush(self, op: Flush) -> None:
         queue = self.find(op.family, op.queue)

@@ -1,7 +1,8 @@
 """Operations on worklists whose producers choose the ids: adding, extending, cleaning.
 
 Called by   store.py.
-Calls       worklists.py (finds, settles, changes), engine/work/ (rules).
+Calls       worklists.py (finds, settles, changes), engine/work/ (rules), feed_operations.py (leases
+            of a feed).
 
 Not here: completing (own_operations.py), handing out (work_taking.py), leases that end
 (worklists.py).
@@ -19,15 +20,17 @@ from quinque.engine.work.worklist import Worklist
 from quinque.model.events import Added, WorkKept
 from quinque.model.own_events import REPLACED
 from quinque.model.own_ops import AddItems, Cleaned, CleanItems, ExtendLeases
+from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.kept import kept_in_worklist
 from quinque.stores.embedded.worklists import RECORD_BYTES, Worklists, added_bytes
 
 
 class ItemOperations:
-    def __init__(self, lists: Worklists) -> None:
+    def __init__(self, lists: Worklists, feeds: FeedOperations) -> None:
         self._books = lists.books
         self._lists = lists
+        self._feeds = feeds
         self.runners: dict[type, Callable[[Any], Any]] = {
             AddItems: self._add,
             ExtendLeases: self._extend,
@@ -81,6 +84,8 @@ class ItemOperations:
                 books.bodies.came([message], [event.body])
 
     def _extend(self, op: ExtendLeases) -> list[bool]:
+        if not op.family.is_worklist:
+            return self._feeds.extend(op)
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         queue = self._lists.settled(op.family, op.queue, now_ms)
         event = None

@@ -30,7 +30,7 @@ from quinque.model.look_ops import FindRecords, ReadRecord, Record
 from quinque.model.own_events import RENAMED
 from quinque.stats.tally import Tally
 from quinque.stores.clock import Clock
-from quinque.stores.embedded.changes import Changes, purged
+from quinque.stores.embedded.changes import Changes, Counted, purged
 from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.record_files import RecordFiles
 from quinque.stores.embedded.record_frames import Frame, Position, frame_bytes
@@ -64,6 +64,7 @@ class Recorder:
         self.lost_rows = 0
         self.failure = ""
         self.tally = Tally()  # of what was told while the broker worked
+        self._unkept = Counted(0)
         self._begin_from(files.last, segments)
         # Events; after those of a turn that was committed, its at_ms.
         self._notes: list[Any] = []
@@ -154,11 +155,15 @@ class Recorder:
     def count(self) -> None:
         """What becomes of messages is counted from here on, also if it does not go on record."""
         journal = self._journal
-        self._changes.tally = self.tally
+        self._changes.tally = self._unkept.tally = self.tally
         if journal is not None and journal.notes is None:
             self._changes.know(self._queues)
             self._notes = []
             journal.notes = self._notes
+
+    def count_unkept(self, event: Any) -> None:
+        """What is not journaled, and so never on record, is counted if anything is."""
+        self._unkept.tell(event)
 
     # -- while the broker works --------------------------------------------------------------
 

@@ -108,7 +108,7 @@ class EmbeddedStore(Books):
         )
         self._feeds = FeedOperations(self)
         self._lists = Worklists(self)
-        self._tubes = Tubes(self._lists)
+        self._tubes = Tubes(self._lists, self._record.count_unkept)
         self._drivers = self._tubes.drivers = DriverOperations(self._tubes, drivers or Drivers())
         self._claims = Claims(self._lists, self._feeds)
         names = Names(self)
@@ -125,7 +125,7 @@ class EmbeddedStore(Books):
             **WorkOperations(self._lists, names).runners,
             **WorkTaking(self._lists, names).runners,
             **OwnOperations(self._lists).runners,
-            **ItemOperations(self._lists).runners,
+            **ItemOperations(self._lists, self._feeds).runners,
             **TubeOperations(self._tubes).runners,
             **TubeLooks(self._tubes).runners,
             **SessionOperations(self._tubes).runners,

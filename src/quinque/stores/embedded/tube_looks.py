@@ -12,9 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 from quinque.engine.tubes.tube import Tube
-from quinque.model.limits import SETTLE_MOST_COUNTING
+from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
 from quinque.model.states import State
-from quinque.model.tube_ops import FindTubes, LookAtTube, PeekTasks, TaskView, TubeView
+from quinque.model.tube_ops import (
+    BrowseTasks,
+    FindTubes,
+    LookAtTube,
+    PeekTasks,
+    TaskView,
+    TubeView,
+)
 from quinque.stores.embedded.tubes import Tubes
 
 
@@ -25,6 +32,7 @@ class TubeLooks:
             FindTubes: self._find_tubes,
             LookAtTube: self._look_at,
             PeekTasks: self._peek,
+            BrowseTasks: self._browse,
         }
 
     def _find_tubes(self, op: FindTubes) -> list[TubeView]:
@@ -51,6 +59,22 @@ class TubeLooks:
             for task in found
         ]
 
+    def _browse(self, op: BrowseTasks) -> list[TaskView]:
+        tubes = self._tubes
+        now_ms = tubes.begin()
+        tube = tubes.known(op.queue, now_ms, SETTLE_MOST_COUNTING)
+        tasks = tube.browse(op.state, max(1, min(op.count, RESERVE_MOST)))
+        if tube.is_driven:
+            peek = PeekTasks(op.queue, [task.id for task in tasks])
+            return _fitting(tubes.driver_of(tube).run(tube, peek, now_ms), op.state)
+        # More may be due than was settled, and that changes here.
+        living = [tubes.living(tube, task.id, now_ms) for task in tasks]
+        found = [task for task in living if task is not None and task.state == op.state]
+        bodies = tubes.books.read(found, RESERVE_MOST_BYTES)
+        return [
+            TaskView(task.id, op.state, body) for task, body in zip(found, bodies, strict=False)
+        ]
+
     def _view(self, tube: Tube) -> TubeView:
         """The tube as it is now."""
         return TubeView(
@@ -65,3 +89,14 @@ class TubeLooks:
             list(tube.calls),
             self._tubes.is_asleep(tube),
         )
+
+
+def _fitting(found: list[TaskView | None], state: State) -> list[TaskView]:
+    """The first of them that are in that state, as one operation hands out."""
+    views: list[TaskView] = []
+    room_bytes = RESERVE_MOST_BYTES
+    for view in found:
+        if view is not None and view.state == state and room_bytes > 0:
+            views.append(view)
+            room_bytes -= len(view.body)
+    return views

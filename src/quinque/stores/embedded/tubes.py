@@ -4,8 +4,8 @@ Called by   tube_operations.py, tube_looks.py, session_operations.py, driver_ope
             worklists.py when time has come in a tube, store.py when a session has ended.
 Calls       engine/tubes/ (rules), books.py (queues, journal, time), worklists.py (names).
 
-A temporary tube is on record, and nothing that happens in it: events are applied and not appended,
-and its bodies are always in memory, where the store does not count them.
+A temporary tube is on record, and nothing that happens in it: events are applied, counted and not
+appended, and its bodies are always in memory, where the store does not count them.
 
 Readers are told of a tube when a task may be taken that could not be before, and when there is room
 in one that was full.
@@ -15,7 +15,7 @@ Not here: what each operation does, tubes of drivers (driver_operations.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -32,7 +32,7 @@ from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
 from quinque.model.tube_events import BY_SESSION, TASKS_RETURNED, TaskKept, TasksPut
 from quinque.model.tube_ops import TubeSettings
-from quinque.stores.embedded.changes import task_replaced
+from quinque.stores.embedded.changes import purged, task_replaced
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.worklists import RECORD_BYTES, Worklists
 
@@ -67,7 +67,9 @@ class Drivers(Protocol):
 
 
 class Tubes:
-    def __init__(self, lists: Worklists) -> None:
+    def __init__(self, lists: Worklists, count: Callable[[Any], None]) -> None:
+        """`count` is told what is not journaled."""
+        self._count = count
         self.books = lists.books
         self.lists = lists
         self.journal = lists.journal
@@ -211,7 +213,9 @@ class Tubes:
 
     def append(self, tube: Tube, event: WorkEvent, spare_bytes: int = 0) -> None:
         """The event is in the journal, unless the tube is temporary. Raises as the journal."""
-        if not tube.settings.is_temporary:
+        if tube.settings.is_temporary:
+            self._count(event)
+        else:
             self.journal.append(event, spare_bytes)
 
     def carry(self, tube: Tube, events: Sequence[WorkEvent]) -> None:
@@ -231,7 +235,9 @@ class Tubes:
 
     def carry_due(self, tube: Tube, event: WorkEvent) -> None:
         """What time made true is so, and journaled if that can be."""
-        if not tube.settings.is_temporary:
+        if tube.settings.is_temporary:
+            self._count(event)
+        else:
             self.books.try_append(event)
         self.apply(tube, event)
 
@@ -244,6 +250,7 @@ class Tubes:
             spare_bytes += sum(map(record_bytes, events[1:]))
         for event in events:
             if is_temporary:
+                self._count(event)
                 self.unkept += len(apply_put(tube, event, 0))
                 continue
             self.journal.append(event, spare_bytes)
@@ -268,9 +275,9 @@ class Tubes:
         else:
             self.bodies.went(old)
             self.bodies.came([task], [event.body])
-            if self.journal.notes is not None:
-                for change in task_replaced(event, old_state):
-                    self.journal.note(change)
+        if is_temporary or self.journal.notes is not None:
+            for change in task_replaced(event, old_state):
+                (self._count if is_temporary else self.journal.note)(change)
         if lanes is not None and lanes.showings > showings:
             self.books.ready.add(tube.name)
         assert isinstance(task, Task)
@@ -284,6 +291,8 @@ class Tubes:
         gone = APPLY[kind](tube, event)
         if gone and tube.settings.is_temporary:
             self.unkept -= len(gone)
+            if kind == FLUSHED or kind == FORGOTTEN:
+                self._count(purged(tube, gone))
         elif gone:
             if kind == FLUSHED or kind == FORGOTTEN:
                 self.books.note_purged(tube, gone)

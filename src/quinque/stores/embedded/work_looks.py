@@ -50,7 +50,13 @@ class WorkLooks:
         }
 
     def _show(self, op: Show) -> WorkView | None:
-        (found,) = self._living([op.message_id])
+        directory = self._books.directory
+        if op.family.owns_ids:
+            owner = self._lists.settled(op.family, op.queue, self._begin(), SETTLE_MOST_COUNTING)
+            if owner is None:
+                return None
+            directory = owner.directory
+        (found,) = self._living([op.message_id], directory)
         if found is None:
             return None
         queue = found.queue

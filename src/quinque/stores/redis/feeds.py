@@ -1,7 +1,8 @@
 """The operations on feeds, as steps.
 
 Called by   runners.py, ticks.py (settle_call).
-Calls       the scripts put, reserve, ack, release, flush, peek, find_ready, count, settle_feeds.
+Calls       the scripts put, reserve, ack, release, extend_feed, flush, peek, find_ready, count,
+            settle_feeds.
 
 A script that had to clear more expired messages out of its way than one call may answers with
 nothing; then it is called again, and goes on where it was.
@@ -29,6 +30,7 @@ from quinque.model.ops import (
     Release,
     Reserve,
 )
+from quinque.model.own_ops import ExtendLeases
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import slot_key, slot_of
@@ -76,7 +78,7 @@ def _reserve(op: Reserve, edge: Edge) -> Steps:
     argv: list[Arg] = [op.group, op.lease_ms, op.count, RESERVE_MOST_BYTES, int(edge.follows)]
     found = yield from _until_found("reserve", op, edge, argv)
     return [
-        Delivery(op.queue, id, body, deliveries)
+        Delivery(op.queue, id, body, deliveries if op.tells_deliveries else 0)
         for id, body, deliveries in zip(found[::3], found[1::3], found[2::3], strict=True)
     ]
 
@@ -91,6 +93,14 @@ def _release(op: Release, edge: Edge) -> Steps:
     argv: list[Arg] = [op.group, *op.message_ids]
     (results,) = yield [_call("release", op, edge.now_ms(), argv)]
     return [result == 1 for result in results]
+
+
+def _extend(op: ExtendLeases, edge: Edge) -> Steps:
+    ids = list(dict.fromkeys(op.message_ids))
+    argv: list[Arg] = [op.group, op.lease_ms, int(edge.follows), *ids]
+    (results,) = yield [_call("extend_feed", op, edge.now_ms(), argv)]
+    extended = {id for id, result in zip(ids, results, strict=True) if result == 1}
+    return [id in extended for id in op.message_ids]
 
 
 def _flush(op: Flush, edge: Edge) -> Steps:
@@ -130,7 +140,7 @@ def _count(op: Count, edge: Edge) -> Steps:
 
 def _call(
     script: str,
-    op: Put | Reserve | Ack | Release | Flush | Peek,
+    op: Put | Reserve | Ack | Release | ExtendLeases | Flush | Peek,
     now_ms: int,
     argv: Sequence[Arg],
     makes: bool = False,
@@ -168,6 +178,7 @@ RUNNERS: Final[dict[type, Runner]] = {
     Reserve: _reserve,
     Ack: _ack,
     Release: _release,
+    ExtendLeases: _extend,
     Flush: _flush,
     Peek: _peek,
     FindReady: _find_ready,

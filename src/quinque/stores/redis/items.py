@@ -24,16 +24,19 @@ from quinque.model.limits import (
     SETTLE_MOST_COUNTING,
 )
 from quinque.model.ops import Op
-from quinque.model.own_ops import AddItems, Complete, ExtendLeases
+from quinque.model.own_ops import ITEM_TERMS, AddItems, Complete, ExtendLeases
 from quinque.model.states import State
 from quinque.model.work_ops import (
+    Browse,
     LookAt,
     NodeView,
     Purge,
     PurgeAll,
     ScanQueues,
+    Show,
     Take,
     WorkDelivery,
+    WorkView,
 )
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
@@ -42,6 +45,7 @@ from quinque.stores.redis.looks import SCAN_MOST, queue_view, scan_slots
 from quinque.stores.redis.nodes import known_node
 
 _SLICE_MOST: Final = 500  # items that one call is about: 2 to 5 ms
+_LISTS: Final = {State.READY: b"queue", State.LEASED: b"processing"}
 
 T = TypeVar("T")
 
@@ -138,6 +142,43 @@ def look_at(op: LookAt, edge: Edge) -> Steps:
     return None if row is None else queue_view(op.queue, row)
 
 
+def show(op: Show, edge: Edge) -> Steps:
+    call = items_call("items_show", op.queue, edge, RESERVE_MOST_BYTES, op.message_id)
+    ((end_ms, data),) = yield [call]
+    if data is None:
+        return None
+    state = State.LEASED if end_ms else State.READY
+    return _view(op.queue, op.message_id, data, state, end_ms, edge)
+
+
+def browse(op: Browse, edge: Edge) -> Steps:
+    """Which they are in one call, and then, slice by slice, those that are so still."""
+    kind = _LISTS.get(op.state)
+    count = max(-RESERVE_MOST, min(op.count, RESERVE_MOST))
+    if kind is None or not count:
+        return []
+    call = items_call("items_browse", op.queue, edge, kind, count, settle_most=SETTLE_MOST_COUNTING)
+    (ids,) = yield [call]
+    views: list[WorkView] = []
+    at, room_bytes = 0, RESERVE_MOST_BYTES
+    while at < len(ids) and room_bytes > 0:
+        some = ids[at : at + _SLICE_MOST]
+        (reply,) = yield [items_call("items_show", op.queue, edge, room_bytes, *some)]
+        at += len(reply) // 2
+        for id, end_ms, data in zip(some, reply[::2], reply[1::2], strict=False):
+            # A lease that has ended may be in its list until it is cleaned.
+            if data is not None and not (end_ms and op.state is State.READY):
+                views.append(_view(op.queue, id, data, op.state, end_ms, edge))
+                room_bytes -= len(data)
+    return views
+
+
+def _view(queue: bytes, id: bytes, data: bytes, state: State, end_ms: int, edge: Edge) -> WorkView:
+    """An item as it is now; of what the keys do not tell 0 stands for it."""
+    left_ms = max(0, end_ms - edge.now_ms()) if state is State.LEASED else None
+    return WorkView(queue, id, data, state, 0, ITEM_TERMS, 0, left_ms, 0, 0, 0, 0, b"", None)
+
+
 def refuse(op: Op, edge: Edge) -> Steps:
     """Raises BadRequest: the keys of Redis Work Queue have no place for what is asked."""
     yield from ()
@@ -219,6 +260,8 @@ RUNNERS: Final[dict[type[Op], Runner]] = {
     Complete: complete,
     ExtendLeases: extend_leases,
     LookAt: look_at,
+    Show: show,
+    Browse: browse,
     ScanQueues: scan_queues,
     Purge: purge,
     PurgeAll: purge_all,

@@ -39,6 +39,7 @@ SESSIONS: Final = b"quinque:{sessions}:slot"
 _SLOT: Final = b"}:slot"
 _NEVER: Final = b"}:never"
 _QUIET: Final = b"}:quiet"
+_TALLY: Final = b"}:tally"
 _COUNT: Final = b"}:count"
 _DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -202,14 +203,15 @@ def guarded_keys(key: bytes, is_recorded: bool = True, is_counted: bool = False)
     it names one more, which never exists: of several keys of a moving slot one is then always
     missing, and Redis answers TRYAGAIN until the slot is wholly there.
 
-    There are three of that kind, and which of them is named tells the script whether what it
+    There are four of that kind, and which of them is named tells the script whether what it
     changes goes on record, and whether it is to say how much that was (scripts/lib/record.lua).
     """
     if not key.endswith(_SLOT):
         return (key,)
-    never = _QUIET
     if is_recorded:
         never = _COUNT if is_counted else _NEVER
+    else:
+        never = _TALLY if is_counted else _QUIET
     return (key, key[: -len(_SLOT)] + never)
 
 

@@ -17,13 +17,14 @@ from typing import Any, Final
 
 from quinque.errors import NoTube, TouchRefused
 from quinque.model.families import TUBES
-from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST
+from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
 from quinque.model.states import State
 from quinque.model.tube_ops import (
     FOREVER_MS,
     NO_LANE,
     AckTasks,
+    BrowseTasks,
     BuryTasks,
     DeleteTasks,
     KickTasks,
@@ -43,6 +44,8 @@ from quinque.stores.redis.keys import slot_key, slot_of
 
 _ID_DIGITS: Final = 16
 _KICK_MOST: Final = 1_000  # tasks that one call moves: some 10 ms
+_SLICE_MOST: Final = 500  # tasks that one call shows: 2 to 5 ms
+_NO_LIMIT: Final = 1 << 53
 # What scripts call them; of one that is gone there is none.
 _STATES: Final[dict[bytes, State | None]] = {
     **{state.name.lower().encode(): state for state in State},
@@ -158,7 +161,7 @@ def touch(op: TouchTasks, edge: Edge) -> Steps:
     keys = _keys(op.message_ids)
     by_ms = min(op.by_ms, FOREVER_MS)
     if by_ms <= 0:
-        yield from ask("tube_peek", op.queue, edge)
+        yield from ask("tube_peek", op.queue, edge, _NO_LIMIT)
         return [None] * len(op.message_ids)
     reply = yield from ask("tube_touch", op.queue, edge, op.session, by_ms, *keys.values())
     if isinstance(reply, bytes):
@@ -169,9 +172,29 @@ def touch(op: TouchTasks, edge: Edge) -> Steps:
 
 def peek(op: PeekTasks, edge: Edge) -> Steps:
     keys = _keys(op.message_ids)
-    reply = yield from ask("tube_peek", op.queue, edge, *keys.values())
+    reply = yield from ask("tube_peek", op.queue, edge, _NO_LIMIT, *keys.values())
     views = _views_of(keys, reply)
     return [views.get(id) for id in op.message_ids]
+
+
+def browse(op: BrowseTasks, edge: Edge) -> Steps:
+    """Which they are in one call, and then, slice by slice, those that are so still."""
+    argv: list[Arg] = [op.state.name.lower().encode(), max(1, min(op.count, RESERVE_MOST))]
+    found: list[bytes] = yield from ask(
+        "tube_browse", op.queue, edge, *argv, settle_most=SETTLE_MOST_COUNTING
+    )
+    views: list[TaskView] = []
+    at, room_bytes = 0, RESERVE_MOST_BYTES
+    while at < len(found) and room_bytes > 0:
+        some = found[at : at + _SLICE_MOST]
+        reply = yield from ask("tube_peek", op.queue, edge, room_bytes, *some)
+        looked = len(reply) // 2
+        at += looked
+        for view in _views_of({shown_id(key): key for key in some[:looked]}, reply).values():
+            if view.state == op.state:
+                views.append(view)
+                room_bytes -= len(view.body)
+    return views
 
 
 def bury(op: BuryTasks, edge: Edge) -> Steps:
@@ -259,6 +282,7 @@ RUNNERS: Final[dict[type[Op], Runner]] = {
     ReleaseTasks: release,
     TouchTasks: touch,
     PeekTasks: peek,
+    BrowseTasks: browse,
     BuryTasks: bury,
     KickTasks: kick,
     ReturnTasks: return_tasks,

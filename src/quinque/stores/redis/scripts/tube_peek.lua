@@ -5,8 +5,10 @@
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
 --          4  settle_most      settle so many tasks first
---          5.. id              of each task
--- RETURNS  for each id the state and the body, nothing twice if there is no such task
+--          5  room_bytes       look at no more once the bodies are so large
+--          6.. id              of each task
+-- RETURNS  for each id that was looked at the state and the body, nothing twice if there is no such
+--          task
 -- ERRORS   WRONGTYPE           the name belongs to another family
 --          NOTUBE              there is no such tube
 -- SAME AS  model/tube_ops.py:PeekTasks
@@ -19,7 +21,7 @@
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, settle_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local ids = argv_rest(5)
+local room_bytes, ids = tonumber(ARGV[5]), argv_rest(6)
 
 local tube = tube_find(slot, queue, family, now_ms, settle_most)
 if tube == nil then
@@ -30,7 +32,11 @@ end
 tube_ripen(tube, ids)
 local found = {}
 for at, task in ipairs(tube_state(tube, tube_load(tube, ids))) do
+  if room_bytes <= 0 then
+    break
+  end
   found[2 * at - 1] = task and task.state
   found[2 * at] = task and tube_body(tube, task)
+  room_bytes = room_bytes - (task and #task.body or 0)
 end
 return tube_answer(found)

@@ -4,8 +4,8 @@
 -- SAME AS model/lifecycle.py: Kind, Reason, Entry
 --
 -- record_close(): what the script had to record is in the slot's stream `record`, as one item whose
--- id is the number of its first row. If this is counted it answers with a list, of each entry: kind,
--- reason, family, queue, group, how many rows it is.
+-- id is the number of its first row, unless it is only counted. If it is counted the answer is a list,
+-- of each entry: kind, reason, family, queue, group, how many rows it is.
 --
 -- include lib/slot_prefix.lua
 
@@ -17,8 +17,9 @@ local CLAIM_SETTLED, CLAIM_RELEASED, CLAIM_FORFEITED, CLAIM_SHRUNK = 6, 7, 8, 9
 local DELETED, PURGED, NO_ACK, CLAIMED, STAGED = 10, 11, 12, 13, 14
 local RECOVERED, RENAMED, SESSION_OVER = 15, 16, 17
 
-local is_recording = string.sub(KEYS[2], -5) ~= 'quiet'  -- keys.py:guarded_keys
-local is_counting = string.sub(KEYS[2], -5) == 'count'
+local never = string.sub(KEYS[2], -5)  -- keys.py:guarded_keys
+local is_recording = never ~= 'quiet'  -- if only to be counted
+local is_counting = never == 'count' or never == 'tally'
 local recorded, recorded_slot = {}, nil  -- the fields of each entry, and how many rows it is
 
 local function record(slot, at_ms, kind, reason, family, queue, group, claim, ids, count, sizes)
@@ -59,6 +60,8 @@ local function record_close()
   end
   if rows == 0 then
     return nil
+  elseif never == 'tally' then
+    return counted
   end
   local stream = recorded_slot .. 'record'
   local number = redis.call('HINCRBY', recorded_slot .. 'slot', 'rows', rows) - rows + 1

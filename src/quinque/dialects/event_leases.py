@@ -1,0 +1,69 @@
+"""The events family: commands on leases that neither bananaq nor okq has: QEXTEND QRELEASE.
+
+Called by   server/dispatch.py, through COMMANDS.
+Calls       dialects/args.py.
+
+Not here: bananaq's commands, and our option of one of them (bananaq.py); the rules
+(engine/feed/decide.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from quinque.dialects.args import read_name, read_seconds
+from quinque.dialects.command import Command
+from quinque.dialects.quick_replies import reply_share_of_whethers, reply_whether
+from quinque.model.families import EVENTS
+from quinque.model.ops import Release
+from quinque.model.own_ops import ExtendLeases
+from quinque.wire.resp import Value
+
+
+def parse_qextend(argv: list[bytes]) -> ExtendLeases:
+    """QEXTEND queue consumerGroup seconds eventID [eventID ...]
+
+    The group's leases of the events end so long from now, be that later or sooner. How many still
+    ran. Ours.
+    """
+    queue, group = _queue_and_group(argv)
+    lease_ms = read_seconds("seconds", argv[3], least_ms=1)
+    return ExtendLeases(EVENTS, queue, argv[4:], lease_ms, group)
+
+
+def parse_qrelease(argv: list[bytes]) -> Release:
+    """QRELEASE queue consumerGroup eventID [eventID ...]
+
+    The group gives the events back, and may have them again at once. How many it held. Ours.
+    """
+    return Release(EVENTS, *_queue_and_group(argv), argv[3:])
+
+
+def gather_ids(op: ExtendLeases | Release, ids: list[bytes]) -> bool:
+    """Requests of one group are one."""
+    op.message_ids = ids
+    return True
+
+
+def reply_number(were_so: Sequence[bool]) -> Value:
+    """For how many it was so."""
+    return sum(were_so)
+
+
+def _queue_and_group(argv: list[bytes]) -> tuple[bytes, bytes]:
+    return read_name("queue", argv[1]), read_name("consumerGroup", argv[2])
+
+
+def _on_ids(name: str, arity: int, parse: Callable[..., Any]) -> Command:
+    """The ids are the arguments from the last of those that have to be there."""
+    row = Command(name, EVENTS.name, "write", arity, parse, reply_number)
+    row.gather, row.reply_each, row.reply_share = gather_ids, reply_whether, reply_share_of_whethers
+    row.varies, row.varies_on = -arity - 1, True
+    return row
+
+
+COMMANDS: Final = [
+    _on_ids("QEXTEND", -5, parse_qextend),
+    _on_ids("QRELEASE", -4, parse_qrelease),
+]
