@@ -46,6 +46,7 @@ from quinque.stores.clock import SteadyClock
 from quinque.stores.redis.courier import Errand
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.runners import RUNNERS
+from quinque.stores.redis.script_texts import FOLDER
 from quinque.stores.redis.scripts import SCRIPTS
 
 COUNT, ROUNDS, DEPTH = 40_000, 7, 16
@@ -143,8 +144,8 @@ class OneByOne(Way):
         self._edge = Edge(SteadyClock(), os.urandom, "bench")
         self._edge.node = NodeView(b"0" * 40, is_leaving=False)
         with redis.Redis(port=server.port) as client:
-            for script in SCRIPTS.values():
-                client.script_load(script.text)
+            for path in FOLDER.glob("*.lua"):
+                client.script_load(SCRIPTS[path.stem].text)
 
     def request(self, family: Family, step: str, number: int, id: bytes) -> bytes:
         op = family.op(step, family.queue.encode(), id)

@@ -213,7 +213,9 @@ def main(told: dict[str, Any]) -> None:
 
 def _session(master: str) -> tuple[SparkSession, int]:
     """A session, and its JVM; `connect` is a Spark Connect server of its own, which has none to
-    strike."""
+    strike. Its Pythons are those that Spark starts, as users have it."""
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        os.environ.pop(name, None)
     if master == "connect":
         prepare_environment()
         os.environ["SPARK_TESTING"] = "1"  # a port that is free, instead of one and the same

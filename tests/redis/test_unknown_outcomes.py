@@ -33,6 +33,7 @@ from quinque.model.work_ops import (
     Take,
     Terms,
 )
+from quinque.stores.redis.script_texts import FOLDER
 from quinque.stores.redis.scripts import SCRIPTS
 from tests.model.pair import Pair
 from tests.servers.cutting_proxy import CuttingProxy
@@ -50,8 +51,8 @@ LAST: Final = Terms(ttl_ms=600_000, retry_ms=60_000, max_deliveries=1)
 def server() -> Iterator[RedisServer]:
     """It knows all scripts: to none of them it answers that it has to be sent as a whole."""
     with RedisServer() as running, running.client() as client:
-        for script in SCRIPTS.values():
-            client.script_load(script.text)
+        for path in FOLDER.glob("*.lua"):
+            client.script_load(SCRIPTS[path.stem].text)
         yield running
 
 
