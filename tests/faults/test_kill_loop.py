@@ -11,11 +11,11 @@ from pathlib import Path
 from tests.faults.kill_loop import report, run
 from tests.model.effort import EFFORT
 
-ROUNDS = 20 * max(1, EFFORT)
+ROUNDS = 50 * max(1, EFFORT)
 SEED = 5  # of what clients do and when kills come; the rest is up to the machine
 
 
-def test_twenty_kills_lose_nothing_acknowledged_and_deliver_nothing_acked(tmp_path: Path) -> None:
+def test_fifty_kills_lose_nothing_acknowledged_and_deliver_nothing_acked(tmp_path: Path) -> None:
     outcome = run(tmp_path, ROUNDS, SEED)
 
     assert outcome.is_good, "\n".join(report(outcome))
