@@ -1,13 +1,17 @@
 """A process that claims, to be killed: it says what it did once that is durable, a line each.
 
-Called by   test_claims_kill.py, as `python claiming_process.py <folder> <seed>`.
+Called by   test_claims_kill.py, as `python claiming_process.py <folder> <seed> [<what> <count>]`:
+            with the last two it kills itself before it says `what` for the `count`-th time.
 Calls       the embedded store.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +25,8 @@ from quinque.model.work_ops import Add, Terms
 from quinque.stores.embedded.store import EmbeddedStore
 
 TERMS = Terms(86_400_000, 0, 60_000)
+said: Counter[str] = Counter()
+last_word = (sys.argv[3], int(sys.argv[4])) if len(sys.argv) > 3 else None
 
 
 def main(folder: Path, seed: int) -> None:
@@ -63,6 +69,9 @@ def main(folder: Path, seed: int) -> None:
 
 def say(store: EmbeddedStore, what: str, of: Any) -> None:
     store.commit()
+    said[what] += 1
+    if (what, said[what]) == last_word:
+        os.kill(os.getpid(), signal.SIGKILL)
     sys.stdout.write(json.dumps([what, of]) + "\n")
     sys.stdout.flush()
 
