@@ -7,7 +7,10 @@ Calls       nothing; it looks into the indexes of engine/feed/feed.py, engine/fe
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from quinque.engine.calendar import Calendar
+from quinque.engine.feed import feed
 from quinque.engine.feed.feed import Feed
 from quinque.engine.feed.groups import Group
 from quinque.model.limits import NEVER_MS
@@ -47,7 +50,18 @@ def _check_list(queue: Feed) -> list[FeedMessage]:
     assert len(ordered) == len(queue.messages)
     places = [message.place for message in ordered]
     assert places == sorted(set(places)), "places grow"
+    _check_runs(ordered)
     return ordered
+
+
+def _check_runs(ordered: list[FeedMessage]) -> None:
+    """Every message is in one run, and a run is an unbroken row of neighbours."""
+    for run, members in groupby(ordered, key=lambda message: message.run):
+        row = list(members)
+        assert run is not None
+        assert (run.first, run.last, run.count) == (row[0], row[-1], len(row)), "a broken run"
+        assert len(row) <= feed.RUN_MOST
+        assert all((it.expires_ms or NEVER_MS) <= run.until_ms for it in row), "one lives longer"
 
 
 def _check_group(queue: Feed, group: Group, ordered: list[FeedMessage]) -> None:

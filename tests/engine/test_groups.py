@@ -82,6 +82,21 @@ def test_what_comes_back_comes_in_the_order_of_the_queue(queue: Feed) -> None:
     assert lease(queue, 5) == [b"a", b"c", b"d"]
 
 
+@pytest.mark.parametrize("count", [1, 3, 9])
+def test_what_comes_back_in_any_order_is_had_in_the_order_of_the_queue(
+    queue: Feed, count: int
+) -> None:
+    names = [b"%d" % number for number in range(9)]
+    put(queue, *names)
+    lease(queue, 9)
+
+    for at in (2, 5, 0, 7, 1, 8, 3, 6, 4):
+        release(queue, names[at])
+        check_invariants(queue)
+
+    assert [id for _ in range(9 // count) for id in lease(queue, count)] == names
+
+
 def test_reminders_of_a_lease_that_is_extended_again_and_again_do_not_pile_up(queue: Feed) -> None:
     put(queue, b"a")
     lease(queue)

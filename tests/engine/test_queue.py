@@ -57,7 +57,7 @@ def test_a_message_that_is_gone_holds_on_to_no_other(queue: Feed) -> None:
 
     remove(queue, b"b")
 
-    assert (middle.before, middle.after) == (None, None)
+    assert (middle.before, middle.after, middle.run) == (None, None, None)
 
 
 def test_messages_of_a_flushed_queue_hold_on_to_no_others(queue: Feed) -> None:
@@ -110,6 +110,42 @@ def test_dead_messages_are_stepped_over_once_and_then_known(queue: Feed) -> None
     assert found is queue.messages[b"lives"]
     assert queue.dead_until is queue.messages[b"49"]
     check_invariants(queue, NOW_MS + 10)
+
+
+def test_runs_of_dead_messages_are_stepped_over_from_both_ends(queue: Feed) -> None:
+    put(queue, b"first")
+    put(queue, *(b"%d" % number for number in range(20)), ttl_ms=10)
+    put(queue, b"last")
+    put(queue, *(b"a%d" % number for number in range(20)), ttl_ms=10)
+
+    assert lease(queue, now_ms=NOW_MS + 10) == [b"first"]
+    assert lease(queue, now_ms=NOW_MS + 10) == [b"last"]
+    assert queue.groups[b"g"].passed == 22
+    assert queue.last_living(NOW_MS + 10) is queue.messages[b"last"]
+    assert queue.last_living(NOW_MS + 9) is queue.tail
+    assert lease(queue, now_ms=NOW_MS + 10) == []
+    check_invariants(queue, NOW_MS + 10)
+
+
+@pytest.mark.parametrize("gone", range(8))
+def test_a_run_of_which_one_went_is_stepped_over_as_before(queue: Feed, gone: int) -> None:
+    put(queue, *(b"%d" % number for number in range(8)), ttl_ms=10)
+    put(queue, b"lives")
+
+    expire(queue, b"%d" % gone)
+
+    check_invariants(queue, NOW_MS + 10)
+    assert lease(queue, now_ms=NOW_MS + 10) == [b"lives"]
+    assert queue.groups[b"g"].passed == 8
+
+
+def test_one_that_lives_keeps_its_run_from_being_stepped_over(queue: Feed) -> None:
+    put(queue, b"a", ttl_ms=10)
+    put(queue, b"lives", ttl_ms=11)
+    put(queue, b"c", ttl_ms=10)
+
+    assert queue.next_for(None, NOW_MS + 10) is queue.messages[b"lives"]
+    assert queue.last_living(NOW_MS + 10) is queue.messages[b"lives"]
 
 
 def test_a_group_in_the_middle_of_the_dead_goes_on_after_them(queue: Feed) -> None:

@@ -1,4 +1,4 @@
-"""Compaction that goes a few records at a time."""
+"""Compaction that goes a few records at a time, and runs of a few messages."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from quinque.engine.feed import feed
 from quinque.stores.embedded import compact
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _compaction_pauses_often() -> Iterator[None]:
+def _few_at_a_time() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact, "STEP_BYTES", 100)
+        patch.setattr(feed, "RUN_MOST", 3)
         yield

@@ -37,9 +37,10 @@ class FeedMessage(Message):
     place         as above, but a message pushed to the front gets the place before the front one
     is_single     one group works it and its ack removes it (okq); else it lives until it expires
     before/after  neighbours in the order of places
+    run           those it is stepped over with; None while it is in no order
     """
 
-    __slots__ = ("after", "before", "is_single")
+    __slots__ = ("after", "before", "is_single", "run")
 
     def __init__(
         self,
@@ -54,6 +55,18 @@ class FeedMessage(Message):
         self.is_single = is_single
         self.before: FeedMessage | None = None
         self.after: FeedMessage | None = None
+        self.run: Run | None = None
+
+
+class Run:
+    """Neighbours in a feed; a reader steps over them at once when all of them have expired."""
+
+    __slots__ = ("count", "first", "last", "until_ms")
+
+    def __init__(self, message: FeedMessage) -> None:
+        self.first = self.last = message
+        self.count = 0
+        self.until_ms = 0  # by then all of them have expired
 
 
 class Lease:

@@ -54,23 +54,17 @@ def apply_stored(queue: Feed, event: Stored, home: int) -> list[FeedMessage]:
         queue.has_chosen_ids = True
     known = queue.messages
     messages: list[FeedMessage] = []
-    before = queue.tail if queue.in_order and to_front is None else None
+    is_last = queue.in_order and to_front is None
     for id, body in zip(ids, bodies, strict=True):
         message = FeedMessage(id, place, expires_ms, is_single, body, home)
         known[id] = message
         messages.append(message)
-        if before is not None:
-            message.before = before
-            before.after = message
-        before = message
+        if is_last:
+            queue.link_last(message)
         place += 1
         home += 1
     if to_front is not None:
         _put_before_all(queue, messages[0], to_front)
-    elif queue.in_order:
-        if queue.head is None:
-            queue.head = messages[0]
-        queue.tail = before
     if expires_ms:
         queue.expiries.add_all(expires_ms, ids)
         if expires_ms < queue.soonest_ms:

@@ -180,9 +180,7 @@ def peek(queue: Feed, op: Peek, now_ms: int) -> FeedMessage | None:
     if not op.last:
         message = group.first_again(now_ms) if group is not None else None
         return message or queue.next_for(group, now_ms)
-    message = queue.tail
-    while message is not None and 0 < message.expires_ms <= now_ms:
-        message = message.before
+    message = queue.last_living(now_ms)
     if message is not None and (group is None or message.place > group.cursor):
         return message
     return group.last_again(now_ms) if group is not None else None

@@ -16,7 +16,9 @@ Not here: the order of messages (engine/feed/feed.py).
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from collections import deque
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush, merge
 
 from quinque.engine.calendar import Calendar
 from quinque.model.limits import NEVER_MS
@@ -37,6 +39,7 @@ class Group:
         "segment",
         "_by_place",
         "_from_last",
+        "_in_line",
     )
 
     def __init__(self, name: bytes) -> None:
@@ -48,6 +51,10 @@ class Group:
         self.detached = 0  # of the held, those whose message was flushed
         self.again: dict[bytes, Lease] = {}
         self.fresh = 0  # of those to be had again, the ones never delivered: pushed to the front
+        # Their places and ids. Leases lapse mostly in the order in which they were given: those are
+        # in line, lowest first; the heap has the others. The heads of both are to be had again, and
+        # what stands behind is checked when it gets there.
+        self._in_line: deque[tuple[int, bytes]] = deque()
         self._by_place: list[tuple[int, bytes]] = []
         # The same from the other end, made when somebody looks there (QLPEEK).
         self._from_last: list[tuple[int, bytes]] | None = None
@@ -56,20 +63,23 @@ class Group:
 
     def next_again(self) -> FeedMessage | None:
         """The first message to be had again: the one with the lowest place."""
-        return self.again[self._by_place[0][1]].message if self.again else None
+        if not self.again:
+            return None
+        line, heap = self._in_line, self._by_place
+        first = heap[0] if not line or (heap and heap[0] < line[0]) else line[0]
+        return self.again[first[1]].message
 
     def some_again(self, most: int) -> list[FeedMessage]:
         """The first messages to be had again, at most `most`, the lowest place first."""
-        order = self._by_place
+        if most == 1:
+            message = self.next_again()
+            return [] if message is None else [message]
         found: dict[bytes, FeedMessage] = {}
-        # Down the heap, a parent before its children: O(most · log most), and nothing is moved.
-        ahead = [(order[0], 0)] if order else []
-        while ahead and len(found) < most:
-            (place, id), at = heappop(ahead)
-            for child in range(2 * at + 1, min(2 * at + 3, len(order))):
-                heappush(ahead, (order[child], child))
+        for place, id in merge(self._in_line, _ascending(self._by_place)):
             if self._is_again(place, id):
                 found[id] = self.again[id].message
+                if len(found) == most:
+                    break
         return list(found.values())
 
     def first_again(self, now_ms: int) -> FeedMessage | None:
@@ -97,7 +107,11 @@ class Group:
         """The message of this lease is to be had again, at its old place."""
         lease.deadline_ms = 0
         self.again[lease.message.id] = lease
-        heappush(self._by_place, (lease.message.place, lease.message.id))
+        at = (lease.message.place, lease.message.id)
+        if not self._in_line or at > self._in_line[-1]:
+            self._in_line.append(at)
+        else:
+            heappush(self._by_place, at)
         if self._from_last is not None:
             heappush(self._from_last, (-lease.message.place, lease.message.id))
             if len(self._from_last) > 2 * len(self.again) + 1024:
@@ -109,10 +123,11 @@ class Group:
         if lease is not None:
             if lease.deliveries == 0:
                 self.fresh -= 1
-            # Keep the head of the heap true; what lies deeper is checked when it gets there.
-            order = self._by_place
-            while order and not self._is_again(order[0][0], order[0][1]):
-                heappop(order)
+            line, heap = self._in_line, self._by_place
+            while line and not self._is_again(line[0][0], line[0][1]):
+                line.popleft()
+            while heap and not self._is_again(heap[0][0], heap[0][1]):
+                heappop(heap)
         return lease
 
     def _is_again(self, place: int, id: bytes) -> bool:
@@ -133,8 +148,13 @@ class Group:
         self.passed += 1
         while step is not message:
             assert step is not None, "a group moves forward only"
-            self.passed += 1
-            step = step.after
+            run = step.run
+            if run is not None and step is run.first and run is not message.run:
+                self.passed += run.count
+                step = run.last.after
+            else:
+                self.passed += 1
+                step = step.after
         self.at = message
         self.cursor = message.place
 
@@ -157,6 +177,7 @@ class Group:
         self.passed = self.fresh = 0
         self.at = None
         self.again = {}
+        self._in_line = deque()
         self._by_place = []
         self._from_last = None
         self.detached = len(self.held)
@@ -175,3 +196,13 @@ class Group:
     @property
     def is_over(self) -> bool:
         return self.passed == 0 and not self.held
+
+
+def _ascending(heap: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The heap's own in their order: each at O(log of those before it), and nothing is moved."""
+    ahead = [(heap[0], 0)] if heap else []
+    while ahead:
+        lowest, at = heappop(ahead)
+        yield lowest
+        for child in range(2 * at + 1, min(2 * at + 3, len(heap))):
+            heappush(ahead, (heap[child], child))
