@@ -3,6 +3,8 @@
 Called by   routes.py.
 Calls       link.py, scripts.py.
 
+A script is sent as text the first time that a connection needs it, and by its name from then on.
+
 Few batches are under way at a time. What is posted meanwhile is the next one, so the busier the
 broker is, the more travels together.
 
@@ -53,9 +55,9 @@ class Errand:
     __slots__ = (
         "call",
         "deadline_s",
+        "has_text",
         "is_asking",
         "is_counted",
-        "is_loaded",
         "is_unheard",
         "slot",
         "tell",
@@ -76,7 +78,7 @@ class Errand:
         self.tell = tell
         self.is_counted = is_counted  # it says how much it put on record
         self.is_asking = False  # it goes to a server that is about to get its slot
-        self.is_loaded = False  # its script was sent along once
+        self.has_text = False  # its script is sent along
         self.is_unheard = False  # it was sent once, and nobody knows what came of it
         self.tries = 0
 
@@ -87,7 +89,7 @@ class Errand:
         keys = [
             it for key in call.keys for it in guarded_keys(key, call.is_recorded, self.is_counted)
         ]
-        if self.is_loaded:
+        if self.has_text:
             return pack("EVAL", script.text, len(keys), *keys, *call.argv)
         return pack("EVALSHA", script.sha, len(keys), *keys, *call.argv)
 
@@ -113,6 +115,8 @@ class Courier:
         self._link: Link | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._posted: list[Errand] = []
+        self._known: set[str] = set()  # scripts that were sent over this link, and Redis has
+        self._missed: list[Errand] = []  # of scripts that Redis has forgotten; they go first
         self._under_way: deque[Errand | Callable[[Any], None]] = deque()  # who gets each reply
         self._batches: deque[int] = deque()  # how many of those each batch has
         self._is_called = False
@@ -121,7 +125,7 @@ class Courier:
 
     @property
     def is_idle(self) -> bool:
-        return not self._posted and not self._under_way
+        return not self._posted and not self._missed and not self._under_way
 
     @property
     def waits_s(self) -> float:
@@ -135,12 +139,13 @@ class Courier:
     def post(self, errand: Errand) -> None:
         """The errand is run with all others of this turn."""
         self._posted.append(errand)
-        if not self._is_called:
-            self._is_called = True
-            self._loop.call_soon(self._send)
+        self._send_soon()
 
     def take_back(self) -> list[Errand]:
-        """What has not been sent; it is no longer here."""
+        """What has not been sent, or was and must be again; it is no longer here."""
+        if self._missed:
+            self._posted[:0] = self._missed
+            self._missed = []
         posted, self._posted = self._posted, []
         return posted
 
@@ -153,9 +158,15 @@ class Courier:
 
     # -- sending ---------------------------------------------------------------------------------
 
+    def _send_soon(self) -> None:
+        """After the other replies that came with this one: those have consequences too."""
+        if not self._is_called:
+            self._is_called = True
+            self._loop.call_soon(self._send)
+
     def _send(self) -> None:
         self._is_called = False
-        if not self._posted:
+        if not self._posted and not self._missed:
             return
         if self._link is None:
             if self._connecting is None:
@@ -163,8 +174,10 @@ class Courier:
             return
         if len(self._batches) >= _BATCHES_MOST:
             return
-        posted, self._posted = self._posted, []
-        self._send_batch(self._link, posted)
+        # Those under way may come back too, and none overtakes another.
+        if self._missed and any(isinstance(it, Errand) for it in self._under_way):
+            return
+        self._send_batch(self._link, self.take_back())
 
     def _send_batch(self, link: Link, errands: list[Errand]) -> None:
         packed: list[bytes] = []
@@ -173,6 +186,8 @@ class Courier:
             if errand.is_asking:
                 packed.append(_ASKING)
                 who.append(_ignore)
+            errand.has_text = errand.call.script not in self._known
+            self._known.add(errand.call.script)
             packed.append(errand.packed())
             who.append(errand)
         self._send_all(link, packed, who)
@@ -200,6 +215,7 @@ class Courier:
         self._connecting = None
         link.on_reply, link.on_lost = self._came, self._lost
         self._link = link
+        self._known.clear()
         self._send()
 
     # -- what comes back -------------------------------------------------------------------------
@@ -213,10 +229,8 @@ class Courier:
         if not self._batches[0]:
             self._batches.popleft()
             self._sent_s = self._loop.time()
-            if self._posted and not self._is_called:
-                # After the other replies that came with this one: those have consequences too.
-                self._is_called = True
-                self._loop.call_soon(self._send)
+            if self._posted or self._missed:
+                self._send_soon()
         if not isinstance(errand, Errand):
             errand(reply)
             return
@@ -226,10 +240,13 @@ class Courier:
         text = str(reply)
         code = text.partition(" ")[0]
         if code == "NOSCRIPT":
-            # Redis was started again, or told to forget. With its text the script is known again.
-            errand.is_loaded = True
-            self.post(errand)
+            # Redis was told to forget. With its text the script is known again.
+            self._known.discard(errand.call.script)
+            self._missed.append(errand)
+            self._send_soon()
         elif code in _NOT_DONE:
+            if errand.has_text:  # it was not read
+                self._known.discard(errand.call.script)
             self._back(errand, code, text)
         else:
             errand.tell(error_of(text))
