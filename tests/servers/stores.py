@@ -3,7 +3,7 @@
 Called by   the conftest.py of folders whose tests run on every store, and their tests.
 Calls       the fixtures of tests/conftest.py.
 
-All kinds are played on; QUINQUE_STORES="embedded redis" leaves out the cluster.
+All kinds are played on; TESTED_STORES="embedded redis" leaves out the cluster.
 
 Not here: the servers (redis_server.py, redis_cluster.py), the store contract (tests/conformance).
 """
@@ -20,7 +20,7 @@ from tests.servers.redis_server import RedisServer
 
 EMBEDDED: Final = "embedded"
 _FIXTURES: Final = {"redis": "redis_server", "cluster": "redis_cluster"}
-_PLAYED: Final = os.environ.get("QUINQUE_STORES", "embedded redis cluster").split()
+_PLAYED: Final = os.environ.get("TESTED_STORES", "embedded redis cluster").split()
 # Stores that several brokers may share, each with the fixture that is its server.
 SHARED: Final = {kind: _FIXTURES[kind] for kind in _PLAYED if kind != EMBEDDED}
 ALL: Final = (EMBEDDED, *SHARED)

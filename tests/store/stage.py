@@ -6,8 +6,9 @@ Calls       the store, its journal and its compactor.
 
 from __future__ import annotations
 
+import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Put, Reserve
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
+from tests.store.disk import Disk
 from tests.store.picture import check_indexes
 
 HOUR_MS = 3_600_000
@@ -65,6 +67,12 @@ class Stage:
         store.bodies.committed()
         journal.rotate(store.stamp_us, store.at_ms)
 
+    def fill(self, disk: Disk) -> None:
+        """There is no room for a record, until the disk is healed."""
+        self.turn()
+        self.store.journal._reserved = self.store.journal._at
+        disk.fail("posix_fallocate", errno.ENOSPC)
+
     def reopened(self, maxmemory: int = 0) -> EmbeddedStore:
         """The store as the folder has it."""
         self.store.close()
@@ -78,3 +86,20 @@ class Stage:
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(self.folder, copy, ignore=shutil.ignore_patterns("copy", "lock"))
         return copy
+
+
+def watch_compaction(store: EmbeddedStore, segments: int, look: Callable[[], object]) -> None:
+    """While the store compacts its next `segments`, `look` is called whenever the compactor pauses
+    and after each of them."""
+    compactor = store._compactor
+
+    def work() -> Iterator[None]:
+        for _ in range(segments):
+            while not compactor._is_worth_it():
+                yield
+            for _ in compactor._compact(min(store.journal.sizes)):
+                look()
+                yield
+            look()
+
+    compactor._work = work()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from random import Random
 
@@ -14,14 +13,13 @@ from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, Flush, Put, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded.compact import Compactor
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.picture import check_indexes, feed_of, messages_of, picture_of
 from tests.store.random_reliable import ReliableWorker
 from tests.store.random_tubes import TubeWorker
 from tests.store.random_work import WORKERS, Worker
-from tests.store.stage import Stage
+from tests.store.stage import Stage, watch_compaction
 
 HOUR_MS = 3_600_000
 
@@ -192,7 +190,7 @@ def test_a_queue_that_was_flushed_meanwhile_stays_flushed(stage: Stage) -> None:
     [*product(WORKERS, range(10, 13)), (ReliableWorker, 12), (TubeWorker, 12)],
 )
 def test_a_crash_at_any_step_leaves_everything_as_it_was(
-    folder: Path, seed: int, kind: type[Worker], monkeypatch: pytest.MonkeyPatch
+    folder: Path, seed: int, kind: type[Worker]
 ) -> None:
     clock = ManualClock()
     store = EmbeddedStore(
@@ -203,22 +201,18 @@ def test_a_crash_at_any_step_leaves_everything_as_it_was(
         chance=Random(seed).randbytes,
     )
     worker = kind(store, clock, seed)
-    steps = 0
+    steps = count()
 
-    def watched(segment: int) -> Iterator[None]:
-        nonlocal steps
-        for _ in Compactor._compact(store._compactor, segment):
-            steps += 1
-            check_copy(folder, store)
-            yield
+    def look() -> None:
+        next(steps)
         check_copy(folder, store)
 
-    monkeypatch.setattr(store._compactor, "_compact", watched)
-    while store.info()["compacted_segments"] != 2:
+    watch_compaction(store, 2, look)
+    while store._compactor.is_working:
         worker.work(2)
         store.commit()
 
-    assert steps > 20
+    assert next(steps) > 20
     store.close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +19,6 @@ from quinque.model.own_ops import AddItems
 from quinque.model.states import State
 from quinque.model.work_ops import Browse, Purge
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded.compact import Compactor
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance.claim_words import subscribe
@@ -39,7 +38,7 @@ from tests.conformance.words import tick
 from tests.store.disk import Disk, check_refused, leave_room
 from tests.store.picture import check_indexes, picture_of
 from tests.store.random_items import ItemWorker
-from tests.store.stage import Stage
+from tests.store.stage import Stage, watch_compaction
 
 pytestmark = pytest.mark.usefixtures("compaction_pauses_often")
 
@@ -174,30 +173,26 @@ def test_items_for_which_there_is_no_room_are_all_refused(
 
 @pytest.mark.parametrize("seed", range(2))
 def test_random_work_is_as_it_was_after_a_crash_at_any_step_of_compaction(
-    folder: Path, clock: ManualClock, seed: int, monkeypatch: pytest.MonkeyPatch
+    folder: Path, clock: ManualClock, seed: int
 ) -> None:
     chance = Random(seed).randbytes
     store = EmbeddedStore(
         folder / "live", clock=clock, segment_bytes=3_000, maxmemory=500, chance=chance
     )
     worker = ItemWorker(store, clock, seed)
-    steps = 0
+    steps = count()
 
-    def watched(segment: int) -> Iterator[None]:
-        nonlocal steps
-        for _ in Compactor._compact(store._compactor, segment):
-            steps += 1
-            if steps % 7 == 0:
-                check_copy(folder, store)
-            yield
+    def look() -> None:
+        if next(steps) % 7 == 0:
+            check_copy(folder, store)
 
-    monkeypatch.setattr(store._compactor, "_compact", watched)
-    while store.info()["compacted_segments"] != 4:
+    watch_compaction(store, 4, look)
+    while store._compactor.is_working:
         worker.work(2)
         store.commit()
     check_copy(folder, store)
 
-    assert steps > 50
+    assert next(steps) > 50
     store.close()
 
 

@@ -11,6 +11,7 @@ from quinque.errors import DiskFull, LimitReached
 from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
 from quinque.model.families import RELIABLE
 from quinque.model.lifecycle import Kind, Reason
+from quinque.model.limits import RENAME_MOST
 from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Recover
 from quinque.model.queue_ops import (
     DeleteQueues,
@@ -21,11 +22,11 @@ from quinque.model.queue_ops import (
 )
 from quinque.model.work_ops import Add, ScanMessages, Take
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded import queue_operations
 from quinque.stores.embedded.numbers import Numbers
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance.record_words import rows
 from tests.copying.places import FolderPlace, copy
+from tests.store.disk import Disk
 from tests.store.picture import check_indexes, picture_of
 from tests.store.random_reliable import ReliableWorker
 from tests.store.stage import Stage
@@ -136,19 +137,14 @@ def test_a_queue_that_ended_while_nobody_was_there_is_gone(stage: Stage) -> None
     check_indexes(stage.store)
 
 
-def test_what_finds_no_room_in_the_journal_changes_nothing(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_finds_no_room_in_the_journal_changes_nothing(stage: Stage, disk: Disk) -> None:
     spread(stage)
     push(stage.store, b"x", queue=R)
     stage.turn()
     before = picture_of(stage.store)
     delivered = stage.store.run(Inspect(RELIABLE, Q, True, 0, 9))
 
-    def refuse(event: object, spare_bytes: int = 0) -> None:
-        raise DiskFull("there is no room")
-
-    monkeypatch.setattr(stage.store.journal, "append", refuse)
+    stage.fill(disk)
     for op in (
         Add(RELIABLE, Q, [b"y"], RELIABLE_TERMS),
         Add(RELIABLE, b"other", [b"y"], RELIABLE_TERMS),
@@ -168,15 +164,15 @@ def test_what_finds_no_room_in_the_journal_changes_nothing(
 
 
 def test_what_comes_after_an_end_that_found_no_room_in_the_journal_is_kept(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, disk: Disk
 ) -> None:
     push(stage.store, b"old")
     stage.store.run(SetExpiry(RELIABLE, Q, stage.store.now_ms() + 1))
     stage.turn()
-    with monkeypatch.context() as full:
-        full.setattr(stage.store, "try_append", lambda event: False)
-        stage.clock.advance(1)
-        stage.store.tick()
+    stage.fill(disk)
+    stage.clock.advance(1)
+    stage.store.tick()
+    disk.heal()
     push(stage.store, b"new")
     stage.turn()
     assert seen(stage.store) == ([b"new"], [])
@@ -222,24 +218,17 @@ def test_former_names_are_known_after_a_restart(stage: Stage) -> None:
 
 
 def test_a_queue_that_is_renamed_while_compaction_waits_for_room_keeps_its_counts(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, disk: Disk
 ) -> None:
     ids = push(stage.store, b"x")
     pop(stage.store)
     stage.store.run(Complete(RELIABLE, Q, ids, is_leased=True))
-    stage.turn()
-    is_full = True
-    append = type(stage.store._compactor)._has_appended
-
-    def refused(self: object, event: object) -> bool:
-        return not is_full and append(self, event)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(type(stage.store._compactor), "_has_appended", refused)
+    stage.fill(disk)
     steps = stage.compact_first()
     next(steps)
     next(steps)
+    disk.heal()
     stage.store.run(RenameQueue(RELIABLE, Q, R))
-    is_full = False
     for _ in steps:
         stage.turn()
     before = picture_of(stage.store)
@@ -268,16 +257,13 @@ def test_a_rename_is_on_record_once_however_the_process_ended(stage: Stage) -> N
     assert [row.seen.size for row in told if row.seen.reason == Reason.RENAMED][4:8] == [1] * 4
 
 
-def test_a_queue_that_is_too_long_keeps_its_name(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queue_operations, "RENAME_MOST", 2)
-    push(stage.store, b"1", b"2", b"3")
+def test_a_queue_that_is_too_long_keeps_its_name(stage: Stage) -> None:
+    push(stage.store, b"1", b"2", *[b""] * (RENAME_MOST - 1))
 
-    with pytest.raises(LimitReached, match="3 messages cannot be renamed: the limit is 2"):
+    with pytest.raises(LimitReached, match="100001 messages cannot be renamed: the limit is 1000"):
         stage.store.run(RenameQueue(RELIABLE, Q, R))
 
-    assert pop(stage.store, 9) == [b"1", b"2", b"3"]
+    assert pop(stage.store, 2) == [b"1", b"2"]
 
 
 def test_a_queue_that_is_deleted_while_some_of_it_is_claimed_gets_that_back(stage: Stage) -> None:

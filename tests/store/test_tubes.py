@@ -47,6 +47,7 @@ from tests.conformance.tube_words import (
     put,
     take_views,
 )
+from tests.store.disk import Disk
 from tests.store.picture import check_indexes, picture_of
 from tests.store.stage import Stage
 from tests.store.tube_stage import body, spread, taken
@@ -179,14 +180,9 @@ def test_a_task_whose_data_is_damaged_can_still_be_got_rid_of(stage: Stage) -> N
     path.write_bytes(data)
 
 
-def test_what_finds_no_room_in_the_journal_changes_nothing(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_finds_no_room_in_the_journal_changes_nothing(stage: Stage, disk: Disk) -> None:
     spread(stage)
     before = picture_of(stage.store)
-
-    def refuse(event: object, spare_bytes: int = 0) -> None:
-        raise DiskFull("there is no room")
 
     operations: Sequence[Any] = (
         MakeTube(b"other", b"fifo", TubeSettings()),
@@ -202,16 +198,16 @@ def test_what_finds_no_room_in_the_journal_changes_nothing(
         ReturnTasks(TUBE),
         TruncateTube(TUBE),
     )
-    with monkeypatch.context() as full:
-        full.setattr(stage.store.journal, "append", refuse)
-        for op in operations:
-            with pytest.raises(DiskFull):
-                stage.store.run(op)
+    stage.fill(disk)
+    for op in operations:
+        with pytest.raises(DiskFull):
+            stage.store.run(op)
 
-            assert picture_of(stage.store) == before, op
-            check_indexes(stage.store)
-        # A session ends whether there is room or not: after a restart nobody is of it either.
-        stage.store.run(LeaveSession(ANN))
+        assert picture_of(stage.store) == before, op
+        check_indexes(stage.store)
+    # A session ends whether there is room or not: after a restart nobody is of it either.
+    stage.store.run(LeaveSession(ANN))
+    disk.heal()
     assert counts(stage.store) == (2, 1, 1, 1, 0)
 
     stage.reopened()

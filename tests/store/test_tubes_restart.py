@@ -19,7 +19,7 @@ from quinque.errors import (
 from quinque.model.claim_ops import OpenClaims
 from quinque.model.families import EVENTS, JOBS, TUBES
 from quinque.model.lifecycle import Kind, Reason
-from quinque.model.limits import NEVER_MS
+from quinque.model.limits import NEVER_MS, SETTLE_MOST
 from quinque.model.look_ops import BrowsePlaces, DividePlaces
 from quinque.model.ops import Put
 from quinque.model.queue_ops import FindFamilies
@@ -28,6 +28,7 @@ from quinque.model.tube_events import TASKS_PUT, TUBE_KEPT, TasksPut, TubeKept
 from quinque.model.tube_ops import (
     FOREVER_MS,
     NO_LANE,
+    RETURNED_AT_ONCE_MOST,
     AckTasks,
     DeleteTasks,
     DropTube,
@@ -45,8 +46,6 @@ from quinque.model.tube_ops import (
 )
 from quinque.model.work_ops import Add, LookAt, ScanMessages, ScanQueues, Terms
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded import session_operations
-from quinque.stores.embedded import store as opened
 from quinque.stores.embedded.survey import survey
 from tests.conformance.record_words import rows
 from tests.conformance.tube_words import (
@@ -104,17 +103,13 @@ def test_a_session_that_has_taken_nothing_does_not_outlive_a_restart(stage: Stag
     assert stage.store.run(LeaveSessions()) == 0
 
 
-def test_what_a_session_has_taken_comes_back_in_slices(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_operations, "RETURNED_AT_ONCE_MOST", 4)
-    monkeypatch.setattr(opened, "SETTLE_MOST", 2)
+def test_what_a_session_has_taken_comes_back_in_slices(stage: Stage) -> None:
     begin(stage.store)
     make(stage.store, queue=b"second")
-    put(stage.store, *[b"x"] * 6)
-    put(stage.store, *[b"x"] * 5, queue=b"second")
-    taken(stage.store)
-    take_views(stage.store, 9, queue=b"second")
+    put(stage.store, *[b"x"] * (RETURNED_AT_ONCE_MOST - SETTLE_MOST))
+    put(stage.store, *[b"x"] * (4 * SETTLE_MOST + 1), queue=b"second")
+    taken(stage.store, RETURNED_AT_ONCE_MOST)
+    take_views(stage.store, RETURNED_AT_ONCE_MOST, queue=b"second")
     tubes = [stage.store._tubes.known(name, 0) for name in (TUBE, b"second")]
 
     stage.store.run(LeaveSession(ANN))
@@ -124,24 +119,22 @@ def test_what_a_session_has_taken_comes_back_in_slices(
         stage.store.commit()
         left.append(sum(tube.leased for tube in tubes))
 
-    assert left == [7, 5, 3, 1, 0]
+    assert left == [1_501, 1_001, 501, 1, 0]
     assert stage.store.next_due_ms() == NEVER_MS
     assert stage.store.ready == {TUBE, b"second"}
     check_indexes(stage.store)
 
 
-def test_a_session_of_the_same_name_begins_with_nothing(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_operations, "RETURNED_AT_ONCE_MOST", 1)
+def test_a_session_of_the_same_name_begins_with_nothing(stage: Stage) -> None:
+    held = RETURNED_AT_ONCE_MOST + 1_200
     begin(stage.store)
-    put(stage.store, *[b"x"] * 1_200)
-    taken(stage.store, 1_200)
+    put(stage.store, *[b"x"] * held)
+    taken(stage.store, held)
     stage.store.run(LeaveSession(ANN))
 
     stage.store.run(JoinSession(ANN, is_new=True))
 
-    assert counts(stage.store)[:2] == (1_200, 0)
+    assert counts(stage.store)[:2] == (held, 0)
 
 
 # -- other words ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from quinque.engine.work.directory import SHELF_BITS, Directory
 from quinque.engine.work.message import WorkMessage
-from quinque.engine.work.order import BLOCK_MOST, Order
+from quinque.engine.work.order import Order
 from quinque.engine.work.worklist import DEAD, DELAYED, LEASED, READY, Worklist
 from quinque.model.limits import NEVER_MS
 from tests.engine.invariants import check_calendar
@@ -75,7 +75,7 @@ def check_order(order: Order) -> None:
     assert order.size == sum(map(len, order._blocks))
     assert order._separators == sorted(order._separators)
     for at, block in enumerate(order._blocks):
-        assert len(block) <= BLOCK_MOST
+        assert len(block) <= order._block_most
         assert block or len(order._blocks) == 1, "an empty block is dropped"
         if at:
             assert order._separators[at] <= block[0].place

@@ -13,7 +13,6 @@ Not here: the rules (decide.py).
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Final
 
 from quinque.engine.calendar import Calendar
 from quinque.engine.feed.due import soonest
@@ -23,7 +22,7 @@ from quinque.model.families import Family
 from quinque.model.limits import NEVER_MS
 from quinque.model.message import FeedMessage, Run
 
-RUN_MOST: Final = 1_000  # messages that share a run
+RUN_MOST = 1_000  # messages that share a run; not Final: compiled, a test could not make it few
 
 
 class Feed(Queue):
@@ -34,12 +33,14 @@ class Feed(Queue):
         "has_front",
         "head",
         "messages",
+        "run_most",
         "tail",
     )
 
     def __init__(self, name: bytes, family: Family, in_order: bool = True) -> None:
         super().__init__(name, family, in_order)
         self.messages: dict[bytes, FeedMessage] = {}
+        self.run_most = RUN_MOST
         self.has_front = False  # or had: some places are earlier than their messages are old
         self.has_chosen_ids = False  # or had: some ids are not the places of their messages
         self.head: FeedMessage | None = None
@@ -93,7 +94,7 @@ class Feed(Queue):
             message.before = tail
             tail.after = message
             run = tail.run
-        if run is None or run.count >= RUN_MOST:
+        if run is None or run.count >= self.run_most:
             run = Run(message)
         run.last = message
         self.tail = message
@@ -109,7 +110,7 @@ class Feed(Queue):
             message.after = head
             head.before = message
             run = head.run
-        if run is None or run.count >= RUN_MOST:
+        if run is None or run.count >= self.run_most:
             run = Run(message)
         run.first = message
         self.head = message

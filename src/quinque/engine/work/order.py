@@ -17,29 +17,30 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from quinque.engine.work.message import WorkMessage
 
-# Half of 1,024 pointers are 4 KiB to shift, which takes about 0.1 µs.
-BLOCK_MOST: Final = 1024
+# Half of 1,024 pointers are 4 KiB to shift, which takes about 0.1 µs. Not Final: compiled, a test
+# could not make blocks short.
+BLOCK_MOST = 1024
 
 
 class Order:
-    __slots__ = ("_blocks", "_separators", "size")
+    __slots__ = ("_block_most", "_blocks", "_separators", "size")
 
     def __init__(self, messages: Sequence[WorkMessage] = ()) -> None:
         """`messages` are in the order of their places."""
         self.size = len(messages)
-        starts = range(0, max(1, len(messages)), BLOCK_MOST)
-        self._blocks = [list(messages[at : at + BLOCK_MOST]) for at in starts]
+        self._block_most = most = BLOCK_MOST
+        starts = range(0, max(1, len(messages)), most)
+        self._blocks = [list(messages[at : at + most]) for at in starts]
         self._separators = [0, *(block[0].place for block in self._blocks[1:])]
 
     def add(self, message: WorkMessage) -> None:
         block = self._blocks[-1]
         if block and message.place < block[-1].place:
             self._add_within(message)
-        elif len(block) < BLOCK_MOST:
+        elif len(block) < self._block_most:
             block.append(message)
         else:
             self._blocks.append([message])
@@ -49,7 +50,7 @@ class Order:
     def add_last(self, messages: Sequence[WorkMessage]) -> None:
         """Messages, in their order, whose places are larger than all that are here."""
         block = self._blocks[-1]
-        if len(block) + len(messages) <= BLOCK_MOST:
+        if len(block) + len(messages) <= self._block_most:
             block += messages
             self.size += len(messages)
         else:
@@ -134,7 +135,7 @@ class Order:
         at = self._block_of(message.place)
         block = self._blocks[at]
         block.insert(_position(block, message.place), message)
-        if len(block) > BLOCK_MOST:
+        if len(block) > self._block_most:
             half = len(block) // 2
             self._blocks.insert(at + 1, block[half:])
             self._separators.insert(at + 1, block[half].place)

@@ -56,7 +56,7 @@ _WITH_BODY: Final = frozenset(
 )
 _WITH_ONE: Final = frozenset({KEPT, WORK_KEPT, REPLACED, TASK_KEPT, TASK_REPLACED})
 _WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED})
-STEP_BYTES: Final = 64 << 10
+STEP_BYTES = 64 << 10  # not Final: compiled, a test could not make it small
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
 SEGMENTS_LEFT: Final = 2  # the one being written and the one before it are not worth the work
 

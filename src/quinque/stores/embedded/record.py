@@ -37,12 +37,13 @@ from quinque.stores.embedded.record_frames import Frame, Position, frame_bytes
 from quinque.stores.keeping import Keeping as Keeping
 
 FOLDER: Final = "lifecycle"
-FRAME_BYTES: Final = 64 << 10
 FILE_BYTES: Final = 16 << 20
-BACKLOG_BYTES: Final = 8 << 20
+# Those that are not Final are made small by tests, and compiled they could not be.
+FRAME_BYTES = 64 << 10
+BACKLOG_BYTES = 8 << 20
 # Some hundred events are half a millisecond's work; and they hold on to bodies until then. Half of
 # the notes are events where a turn has only one.
-_NOTES_MOST: Final = 500
+_NOTES_MOST = 500
 _JOURNAL_BYTES_MOST: Final = 256 << 10
 _RETIRE_MS: Final = 10_000
 _READ_ROWS_MOST: Final = 100_000
@@ -180,14 +181,14 @@ class Recorder:
     def write(self) -> None:
         """What was committed is in the file, or waits for room."""
         changes, notes, journal = self._changes, self._notes, self._journal
-        tell = changes.tell
+        tell, frame_bytes_most = changes.tell, FRAME_BYTES
         done = 0
         for at, note in enumerate(notes):
             if isinstance(note, int):
                 changes.at_ms = note
                 for event in notes[done:at]:
                     tell(event)
-                    if changes.size_bytes >= FRAME_BYTES:
+                    if changes.size_bytes >= frame_bytes_most:
                         self._put_away()
                 done = at + 1
         if done and journal is not None:
