@@ -70,7 +70,9 @@ def test_a_task_is_released_with_changes_touched_buried_and_kicked(letters: Any)
 
     assert letters.bury([0, 1, 7]) == 2
     assert letters.peek(0).state == State.DEAD
-    assert letters.kick(5) == 2
+    assert letters.kick(tasks=[letters.peek(1), 1, 7]) == 1
+    assert letters.kick(5, tasks=[]) == 0
+    assert letters.kick(5) == 1
     assert letters.take().release(delay=600)
     assert (letters.info().ready, letters.info().delayed) == (1, 1)
     assert letters.take()
@@ -165,3 +167,19 @@ def test_tasks_are_looked_through_and_stay_where_they_are(letters: Any) -> None:
     assert by_state == ["two", "late", "one", "three"]
     assert [task.state for task in letters.browse(state=State.DEAD)] == [State.DEAD]
     assert (letters.info().ready, letters.info().taken) == (1, 1)
+
+
+def test_what_is_raised_over_a_task_is_seen_although_its_tube_is_gone(
+    queues: Any, queue: str
+) -> None:
+    tube = queues.tube(queue)
+    tube.make()
+    tube.put(b"x")
+
+    def fail() -> None:
+        tube.truncate()
+        tube.drop()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), tube.take():
+        fail()

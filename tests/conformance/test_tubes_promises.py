@@ -39,6 +39,7 @@ from tests.conformance.tube_words import (
     everything,
     join,
     kick,
+    kick_these,
     look,
     make,
     put,
@@ -79,7 +80,10 @@ def test_1_a_tube_is_ready_when_a_task_is(store: Store, kind: bytes) -> None:
     assert is_told(store, lambda: return_all(store))
     assert not is_told(store, lambda: return_all(store))
     assert not is_told(store, lambda: kick(store))
+    assert not is_told(store, lambda: kick_these(store, b"0"))
     assert not is_told(store, lambda: release(store, b"0"))
+    bury(store, b"0")
+    assert is_told(store, lambda: kick_these(store, b"0"))
 
 
 def test_1_what_is_delayed_is_told_of_when_it_is_ready(store: Store, clock: ManualClock) -> None:

@@ -127,7 +127,7 @@ operations: Final = st.one_of(
     st.builds(TouchTasks, tubes, sessions, ids, spans_ms),
     st.builds(BuryTasks, tubes, ids),
     st.builds(DeleteTasks, tubes, ids),
-    st.builds(KickTasks, tubes, counts),
+    st.builds(KickTasks, tubes, counts, st.none() | ids),
     st.builds(ReturnTasks, tubes),
     st.builds(TruncateTube, tubes),
     st.builds(JoinSession, sessions, st.just(value=True)),
@@ -284,7 +284,11 @@ class Walk:
         assert shown(self.store.run(op)) == expected
 
     def kick(self, op: KickTasks) -> None:
-        expected = self._tube(op).kick(op.count)
+        tube = self._tube(op)
+        if op.message_ids is None:
+            expected = tube.kick(op.count)
+        else:
+            expected = sum(map(tube.kick_this, op.message_ids))
 
         assert self.store.run(op) == expected
 

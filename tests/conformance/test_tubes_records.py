@@ -13,7 +13,7 @@ from tests.conformance.tube_words import (
     begin,
     bury,
     delete,
-    kick,
+    kick_these,
     leave,
     put,
     release,
@@ -44,7 +44,7 @@ def test_what_becomes_of_tasks_is_on_record(store: Store, clock: ManualClock) ->
     take(store)
     return_all(store)
     bury(store, b"1")
-    kick(store)
+    kick_these(store, b"1", b"0")
     take(store)
     clock.advance(500)
     tick(store)

@@ -38,6 +38,7 @@ from tests.conformance.tube_words import (
     delete,
     drop,
     kick,
+    kick_these,
     make,
     peek,
     put,
@@ -130,6 +131,10 @@ BY_STATE: Final[dict[str, tuple[Callable[[Store], object], dict[State, tuple[obj
         lambda store: kick(store, 5),
         {READY: (0, READY), DELAYED: (0, DELAYED), TAKEN: (0, TAKEN), BURIED: (1, READY)},
     ),
+    "kick by id": (
+        lambda store: kick_these(store, ZERO),
+        {READY: (0, READY), DELAYED: (0, DELAYED), TAKEN: (0, TAKEN), BURIED: (1, READY)},
+    ),
     "return all": (
         return_all,
         {READY: (0, READY), DELAYED: (0, DELAYED), TAKEN: (1, READY), BURIED: (0, BURIED)},
@@ -217,6 +222,37 @@ def test_kick_says_how_many_it_found(store: Store) -> None:
 
     assert [kick(store, count) for count in (0, 2, 100_500, 3)] == [0, 2, 3, 0]
     assert counts(store) == (5, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kick_by_ids_leaves_alone_what_is_not_named_or_not_buried(
+    store: Store, kind: bytes
+) -> None:
+    begin(store, kind, width=9)
+    put(store, *[b"x"] * 6)
+    take(store)
+    bury(store, b"1", b"2", b"3", b"4")
+
+    # One twice, one ready, one taken, one that is not there, and what cannot be an id.
+    ids = (b"3", b"1", b"3", b"5", b"0", b"77", b"003", b"-1", b"", b"x" * 40)
+    assert kick_these(store, *ids) == 2
+
+    assert [state(store, b"%d" % id) for id in range(6)] == [
+        TAKEN, READY, BURIED, READY, BURIED, READY,
+    ]  # fmt: skip
+    assert calls(store)["kick"] == 2
+    assert kick_these(store) == kick_these(store, b"3") == 0
+    assert kick(store, 9) == 2
+
+
+def test_kick_by_more_ids_than_fit_in_one_step(store: Store) -> None:
+    begin(store)
+    ids = put(store, *[b"x"] * 2_500)
+    bury(store, *ids)
+
+    assert kick_these(store, *reversed(ids[:2_300]), *ids[:900]) == 2_300
+
+    assert counts(store) == (2_300, 0, 0, 200, 0)
 
 
 @pytest.mark.parametrize("kind", [b"fifo", b"utube"])

@@ -38,6 +38,7 @@ from tests.conformance.tube_words import (
     counts,
     delete,
     kick,
+    kick_these,
     peek,
     put,
     put_one,
@@ -233,7 +234,7 @@ def test_a_buried_task_ends_and_ttr_does_not_touch_it(
     assert state(store, ID) == BURIED
 
     becomes(store, clock, 800, GONE)
-    assert kick(store) == 0
+    assert kick_these(store, ID) == kick(store) == 0
     assert calls(store) == {"put": 1, "take": 1, "bury": 1, "ttl": 1, "delete": 1}
 
 
@@ -386,6 +387,7 @@ LOOKS: Final[dict[str, Callable[[Store], bool]]] = {
     "delete": lambda store: delete(store, b"2") == [None],
     "return all": lambda store: return_all(store) == 0,
     "kick": lambda store: kick(store) == 0 and counts(store) == (2, 0, 0, 0, 1),
+    "kick by ids": lambda store: kick_these(store, b"0", b"2") == 0 and take(store) == [b"0"],
 }
 
 

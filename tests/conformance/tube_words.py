@@ -163,6 +163,10 @@ def kick(store: Store, count: int = 1, queue: bytes = TUBE) -> int:
     return store.run(KickTasks(queue, count))
 
 
+def kick_these(store: Store, *ids: bytes) -> int:
+    return store.run(KickTasks(TUBE, message_ids=ids))
+
+
 def return_all(store: Store, queue: bytes = TUBE) -> int:
     return store.run(ReturnTasks(queue))
 

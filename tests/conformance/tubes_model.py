@@ -212,11 +212,15 @@ class ModelTube:
         return task.shown(is_gone=True)
 
     def kick(self, count: int) -> int:
-        kicked = self.in_order(State.DEAD)[:count]
-        for task in kicked:
-            self.calls["kick"] += 1
-            self.lie(task, State.READY)
-        return len(kicked)
+        return sum(self.kick_this(task.id) for task in self.in_order(State.DEAD)[:count])
+
+    def kick_this(self, id: bytes) -> bool:
+        task = self.tasks.get(id)
+        if task is None or task.state != State.DEAD:
+            return False
+        self.calls["kick"] += 1
+        self.lie(task, State.READY)
+        return True
 
     def give_back(self, tasks: Iterable[ModelTask]) -> int:
         """Tasks that are taken are ready; how many."""

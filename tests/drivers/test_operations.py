@@ -15,6 +15,7 @@ from quinque.model.tube_ops import (
     BrowseTasks,
     DropTube,
     FindTubes,
+    KickTasks,
     LeaveSession,
     LeaveSessions,
     MakeTube,
@@ -164,6 +165,28 @@ def test_a_driver_that_has_no_room_says_so_and_room_wakes(workshop: Workshops) -
     two.ack(0)
     assert two.store.ready == {TUBE}
     assert two.put(b"c") == (2, "r", b"c")
+
+
+def test_kick_by_ids_is_for_buried_ones_of_drivers_that_can(workshop: Workshops) -> None:
+    class Counting(Driver):
+        kick_task = None  # type: ignore[assignment]
+
+    plain = workshop(plain=Driver, counting=Counting)
+    plain.put_all(b"a", b"b", b"c")
+    plain.bury(0)
+    plain.bury(1)
+    plain.store.ready.clear()
+
+    assert plain.kick_these(1, 1, 2, 7) == 1
+
+    assert plain.all() == [(0, "!", b"a"), (1, "r", b"b"), (2, "r", b"c")]
+    assert plain.calls()["kick"] == 1
+    assert plain.store.ready == {TUBE}
+    plain.reopen()
+    assert plain.peek(1) == (1, "r", b"b")
+    plain.store.run(MakeTube(b"other", b"counting", TubeSettings()))
+    with pytest.raises(BadRequest, match="kicks by count only"):
+        plain.store.run(KickTasks(b"other", message_ids=[b"0"]))
 
 
 def test_a_take_that_would_be_large_gives_fewer(plain: Workshop) -> None:

@@ -68,11 +68,12 @@ def test_a_buried_task_makes_way_and_is_kicked_when_nothing_newer_is_there(
     unique.bury(0)
     unique.bury(1)
 
+    assert unique.kick_these(0) == 0
     assert unique.kick(5) == 1
 
     assert unique.all() == [(0, "!", b"a"), (1, "r", b"b"), (2, "r", b"new")]
     unique.delete(2)
-    assert unique.kick(5) == 1
+    assert unique.kick_these(0, 1) == 1
 
 
 def test_a_task_is_ready_when_its_key_has_been_quiet(workshop: Workshops) -> None:

@@ -123,6 +123,10 @@ class Workshop:
         kicked: int = self.store.run(KickTasks(TUBE, count))
         return kicked
 
+    def kick_these(self, *ids: int) -> int:
+        kicked: int = self.store.run(KickTasks(TUBE, message_ids=[b"%d" % id for id in ids]))
+        return kicked
+
     def look(self) -> TubeView:
         view: TubeView = self.store.run(LookAtTube(TUBE))
         return view

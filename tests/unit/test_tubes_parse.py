@@ -208,6 +208,7 @@ def test_release_with_what_is_so_from_then_on() -> None:
 def test_what_is_about_a_tube() -> None:
     assert parsed("TUBE.KICK t") == KickTasks(b"t", 1)
     assert parsed("TUBE.KICK t 0") == KickTasks(b"t", 0)
+    assert parsed("TUBE.KICK t ids 7 0") == KickTasks(b"t", message_ids=[b"7", b"0"])
     assert parsed("TUBE.RELEASEALL t") == ReturnTasks(b"t")
     assert parsed("TUBE.TRUNCATE t") == TruncateTube(b"t")
     assert parsed("TUBE.DROP t") == DropTube(b"t")

@@ -91,12 +91,17 @@ class Unique(Driver):
         """Buried tasks wait again, but for those whose keys have others that wait or are worked."""
         kicked = 0
         for row in self.space.select("state", (BURIED,)):
-            key = row[KEY]
-            is_worked = self.space.min("key", (key, TAKEN)) is not None
-            if kicked < count and not is_worked and self._waiting(key) is None:
-                self.on_task_change(self.space.update(row[ID], {STATE: READY}), "kick")
+            if kicked < count and self.kick_task(row[ID]) is not None:
                 kicked += 1
         return kicked
+
+    def kick_task(self, task_id: int) -> Row | None:
+        row = self.space.get(task_id)
+        assert row is not None
+        is_worked = self.space.min("key", (row[KEY], TAKEN)) is not None
+        if is_worked or self._waiting(row[KEY]) is not None:
+            return None
+        return super().kick_task(task_id)
 
     # -- time ------------------------------------------------------------------------------------
 

@@ -9,10 +9,10 @@ workqueue.py, keys.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from quinque.client.calls import Call, Request, as_map, asks, seconds
+from quinque.client.parts import parts
 from quinque.client.tube_calls import CALLS as TUBE_CALLS
 from quinque.errors import BadArgument, EmptyKey
 from quinque.model.families import BY_NAME, EVENTS, ITEMS, RELIABLE, TUBES, Family
@@ -41,8 +41,6 @@ from quinque.model.work_ops import (
     WorkView,
 )
 
-# Of one request: far from the most words that a broker takes, and enough to make few of them.
-_WORDS_MOST: Final = 1_000
 _TYPES: Final = {RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name, TUBES: TUBES.name}
 _FAMILIES: Final = {"RELIABLEQ": RELIABLE, **BY_NAME}
 _ITEM_STATES: Final = {State.READY: "queued", State.LEASED: "processing"}
@@ -54,7 +52,7 @@ def add(op: Add) -> list[Request]:
     _is_of(op, op.family, RELIABLE)
     if op.terms != RELIABLE_TERMS or op.key is not None or op.max_length:
         raise BadArgument("RQ.PUSH takes no terms, no key and no limit")
-    return [["RQ.PUSH", op.queue, *some] for some in _parts(op.bodies)]
+    return [["RQ.PUSH", op.queue, *some] for some in parts(op.bodies)]
 
 
 def added(op: Add, replies: list[list[bytes]]) -> list[bytes]:
@@ -123,7 +121,7 @@ def _complete(op: Complete) -> list[Request]:
         raise BadArgument("RQ.ACK is for what is leased, and WQ.COMPLETE for all there is")
     word = "RQ.ACK" if op.family is RELIABLE else "WQ.COMPLETE"
     if op.family is RELIABLE:
-        return [[word, op.queue, *some] for some in _parts(op.message_ids)]
+        return [[word, op.queue, *some] for some in parts(op.message_ids)]
     return [[word, op.queue, id] for id in op.message_ids]
 
 
@@ -196,11 +194,6 @@ def _families(op: FindFamilies, replies: list[bytes]) -> list[Family | None]:
 def _delete(op: DeleteQueues) -> Request:
     _is_of(op, op.family, RELIABLE)
     return ["DEL", *op.queues]
-
-
-def _parts(items: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for at in range(0, len(items), _WORDS_MOST):
-        yield items[at : at + _WORDS_MOST]
 
 
 def _is_of(op: Op, family: Family, only: Family) -> None:

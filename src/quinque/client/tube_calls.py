@@ -12,13 +12,14 @@ tube_catalog.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgpack
 
 from quinque.client.calls import Call, Request, as_map, asks
 from quinque.client.link import Word
+from quinque.client.parts import parts
 from quinque.errors import BadArgument, NoTask, NotTaken, NoTube
 from quinque.model.ops import Op
 from quinque.model.states import State
@@ -49,8 +50,6 @@ from quinque.model.tube_ops import (
     TubeView,
 )
 
-# Of one request: far from the most words that a broker takes, and enough to make few of them.
-_WORDS_MOST: Final = 1_000
 _STATES: Final[dict[bytes, State | None]] = {
     b"r": State.READY,
     b"~": State.DELAYED,
@@ -89,8 +88,7 @@ def _make(op: MakeTube) -> Request:
 def _put(op: PutTasks) -> list[Request]:
     if op.terms == _AS_TUBE and len(op.bodies) > 1:
         bodies = [plain(body) for body in op.bodies]
-        parts = range(0, len(bodies), _WORDS_MOST)
-        return [["TUBE.MPUT", op.queue, *bodies[at : at + _WORDS_MOST]] for at in parts]
+        return [["TUBE.MPUT", op.queue, *some] for some in parts(bodies)]
     return _put_waiting(op, 0)
 
 
@@ -128,7 +126,7 @@ def _taken(op: TakeTasks, replies: list[Any]) -> list[TaskView]:
 
 def _ack(op: AckTasks) -> list[Request]:
     _is_own(op, op.session, op.sessions)
-    return [["TUBE.ACK", op.queue, *some] for some in _parts(op.message_ids)]
+    return [["TUBE.ACK", op.queue, *some] for some in parts(op.message_ids)]
 
 
 def _release(op: ReleaseTasks) -> list[Request]:
@@ -164,7 +162,19 @@ def _bury(op: BuryTasks) -> list[Request]:
 
 
 def _delete(op: DeleteTasks) -> list[Request]:
-    return [["TUBE.DELETE", op.queue, *some] for some in _parts(op.message_ids)]
+    return [["TUBE.DELETE", op.queue, *some] for some in parts(op.message_ids)]
+
+
+def _kick(op: KickTasks) -> list[Request]:
+    if op.message_ids is None:
+        return [["TUBE.KICK", op.queue, op.count]]
+    if not op.message_ids:
+        return [["TUBE.KICK", op.queue, 0]]
+    return [["TUBE.KICK", op.queue, "IDS", *some] for some in parts(op.message_ids)]
+
+
+def _kicked(op: KickTasks, replies: list[int]) -> int:
+    return sum(replies)
 
 
 def _each(op: Op, replies: list[Any]) -> list[TaskView | None]:
@@ -175,7 +185,7 @@ def _each(op: Op, replies: list[Any]) -> list[TaskView | None]:
 def _each_of_parts(op: AckTasks | DeleteTasks, replies: list[Any]) -> list[TaskView | None]:
     """The same of requests for many: a reply about one id is that task, and no list of them."""
     found: list[TaskView | None] = []
-    for some, reply in zip(_parts(op.message_ids), replies, strict=True):
+    for some, reply in zip(parts(op.message_ids), replies, strict=True):
         found += _each(op, [reply] if len(some) == 1 else reply)
     return found
 
@@ -264,11 +274,6 @@ def _is_own(op: Op, session: bytes, sessions: Sequence[bytes] = ()) -> None:
         raise BadArgument(f"{type(op).__name__} over the wire is of the client's own session")
 
 
-def _parts(items: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for at in range(0, len(items), _WORDS_MOST):
-        yield items[at : at + _WORDS_MOST]
-
-
 def _true(reply: Any) -> bool:
     return True
 
@@ -290,7 +295,7 @@ CALLS: Final[dict[type[Op], Call]] = {
     DeleteTasks: Call(_delete, _each_of_parts, is_safe=False, absent=NoTask),
     DropTube: asks(lambda op: ["TUBE.DROP", op.queue], _true, is_safe=False),
     # There may be more of them by now.
-    KickTasks: asks(lambda op: ["TUBE.KICK", op.queue, op.count], int, is_safe=False),
+    KickTasks: Call(_kick, _kicked, is_safe=False),
     ReturnTasks: asks(lambda op: ["TUBE.RELEASEALL", op.queue], int, is_safe=False),
     TruncateTube: asks(lambda op: ["TUBE.TRUNCATE", op.queue], int, is_safe=False),
     # These change nothing.

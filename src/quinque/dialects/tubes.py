@@ -299,14 +299,18 @@ def reply_any(
 
 
 def parse_kick(argv: list[bytes]) -> KickTasks:
-    """TUBE.KICK tube [count]
+    """TUBE.KICK tube [count|IDS id ...]
 
-    The first buried task is ready, or so many of them. How many there were.
+    The first buried task is ready, or so many of them, or these. How many were buried.
     """
-    if len(argv) > 3:
+    queue = read_tube(argv[1])
+    is_of_ids = len(argv) > 2 and argv[2].upper() == b"IDS"
+    if is_of_ids != (len(argv) > 3):
         raise WrongArity("TUBE.KICK")
+    if is_of_ids:
+        return KickTasks(queue, message_ids=read_ids(argv[3:]))
     count = read_int("count", argv[2], least=0, most=EXACT_MOST) if len(argv) == 3 else 1
-    return KickTasks(read_tube(argv[1]), count)
+    return KickTasks(queue, count)
 
 
 def parse_releaseall(argv: list[bytes]) -> ReturnTasks:

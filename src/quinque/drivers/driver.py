@@ -115,9 +115,7 @@ class Driver:
     def kick(self, count: int) -> int:
         """The first `count` buried tasks are ready again; how many were."""
         buried = self.space.select("state", (BURIED,), limit=count)
-        for task in buried:
-            self.on_task_change(self.space.update(task[ID], {STATE: READY}), "kick")
-        return len(buried)
+        return sum(self.kick_task(task[ID]) is not None for task in buried)
 
     def peek(self, task_id: int) -> Row | None:
         """The task as it is."""
@@ -136,6 +134,12 @@ class Driver:
         return self.space.select("state", (state,))
 
     # -- what a driver may have besides ----------------------------------------------------------
+
+    def kick_task(self, task_id: int) -> Row | None:
+        """The task, which is buried, is ready again; None when it is not to be, and stays so."""
+        task = self.space.update(task_id, {STATE: READY})
+        self.on_task_change(task, "kick")
+        return task
 
     def start(self) -> None:
         """The driver begins to work: its space holds all that it was left with."""

@@ -301,10 +301,15 @@ class DeleteTasks(Op):
 
 @dataclass
 class KickTasks(Op):
-    """The first `count` buried tasks are ready; the result is how many."""
+    """The first `count` buried tasks are ready, or with `message_ids` those of them that are
+    buried; the result is how many.
+
+    Raises BadRequest when the tube is of a driver that kicks by count only, and ids are given.
+    """
 
     queue: bytes
     count: int = 1
+    message_ids: Sequence[bytes] | None = None
 
 
 @dataclass

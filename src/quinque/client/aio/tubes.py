@@ -112,7 +112,7 @@ class Task(KeptBody):
         if error is None:
             await self.ack()
         else:
-            with suppress(*UNHEARD):
+            with suppress(UNHEARD):
                 await self.release()
 
     def __repr__(self) -> str:
@@ -303,9 +303,10 @@ class Tube:
         ids = _ids(tasks)
         return _count(await self._run(BuryTasks(self.name, ids))) if ids else 0
 
-    async def kick(self, count: int = 1) -> int:
-        """The first buried tasks are ready again; how many."""
-        kicked: int = await self._run(KickTasks(self.name, as_whole("count", count)))
+    async def kick(self, count: int = 1, *, tasks: Iterable[Task | int] | None = None) -> int:
+        """The first buried tasks are ready again, or those of `tasks` that are buried; how many."""
+        ids = None if tasks is None else _ids(tasks)
+        kicked: int = await self._run(KickTasks(self.name, as_whole("count", count), ids))
         return kicked
 
     async def delete(self, tasks: Iterable[Task | int]) -> int:

@@ -112,7 +112,7 @@ class Task(KeptBody):
         if error is None:
             self.ack()
         else:
-            with suppress(*UNHEARD):
+            with suppress(UNHEARD):
                 self.release()
 
     def __repr__(self) -> str:
@@ -301,9 +301,10 @@ class Tube:
         ids = _ids(tasks)
         return _count(self._run(BuryTasks(self.name, ids))) if ids else 0
 
-    def kick(self, count: int = 1) -> int:
-        """The first buried tasks are ready again; how many."""
-        kicked: int = self._run(KickTasks(self.name, as_whole("count", count)))
+    def kick(self, count: int = 1, *, tasks: Iterable[Task | int] | None = None) -> int:
+        """The first buried tasks are ready again, or those of `tasks` that are buried; how many."""
+        ids = None if tasks is None else _ids(tasks)
+        kicked: int = self._run(KickTasks(self.name, as_whole("count", count), ids))
         return kicked
 
     def delete(self, tasks: Iterable[Task | int]) -> int:

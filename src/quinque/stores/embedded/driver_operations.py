@@ -305,7 +305,21 @@ def _bury(seat: Seat, op: BuryTasks, now_ms: int) -> list[TaskView | None]:
 
 
 def _kick(seat: Seat, op: KickTasks, now_ms: int) -> int:
+    ids = op.message_ids
+    if ids is not None:
+        return _kick_each(seat, [_there(seat, id) for id in dict.fromkeys(ids)], now_ms)
     return seat.call("kick", now_ms, lambda: int(seat.driver.kick(max(0, op.count))))
+
+
+def _kick_each(seat: Seat, ids: Sequence[int | None], now_ms: int) -> int:
+    if not callable(getattr(seat.driver, "kick_task", None)):
+        raise BadRequest("the driver of the tube kicks by count only: it has no kick_task")
+
+    def kick(id: int, was: Row) -> TaskView | None:
+        task = seat.driver.kick_task(id) if was[STATE] == BURIED else None
+        return None if task is None else seat.view(task, was)
+
+    return sum(view is not None for view in _each(seat, "kick", ids, now_ms, kick))
 
 
 def _return(seat: Seat, op: ReturnTasks, now_ms: int) -> int:

@@ -250,9 +250,13 @@ class TubeOperations:
         if tube.is_driven:
             kicked: int = self._tubes.driver_of(tube).run(tube, op, now_ms)
             return kicked
-        while tube.expiries.next_ms <= now_ms:  # what is over is not kicked
-            self._tubes.settle(tube, now_ms, SETTLE_MOST_COUNTING)
-        ids = [task.id for task in tube.dead.first(max(0, op.count))]
+        if op.message_ids is not None:
+            living = self._living(tube, op.message_ids, now_ms)
+            ids = [task.id for task in living if task.state == State.DEAD]
+        else:
+            while tube.expiries.next_ms <= now_ms:  # what is over is not kicked
+                self._tubes.settle(tube, now_ms, SETTLE_MOST_COUNTING)
+            ids = [task.id for task in tube.dead.first(max(0, op.count))]
         if ids:
             self._tubes.carry(tube, [decide.come_back(tube, ids, BY_KICK, now_ms)])
         return len(ids)

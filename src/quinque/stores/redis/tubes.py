@@ -206,6 +206,11 @@ def bury(op: BuryTasks, edge: Edge) -> Steps:
 
 def kick(op: KickTasks, edge: Edge) -> Steps:
     kicked = 0
+    if op.message_ids is not None:
+        keys = list(_keys(op.message_ids).values())
+        for at in range(0, len(keys) or 1, _KICK_MOST):
+            kicked += yield from ask("tube_kick", op.queue, edge, b"", *keys[at : at + _KICK_MOST])
+        return kicked
     while True:
         most = max(0, min(op.count - kicked, _KICK_MOST))
         some: int = yield from ask("tube_kick", op.queue, edge, most)

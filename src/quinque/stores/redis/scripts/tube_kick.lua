@@ -1,16 +1,19 @@
--- tube_kick.lua: the first buried tasks of a tube are ready.
+-- tube_kick.lua: buried tasks of a tube are ready: the first ones, or these.
 --
 -- KEYS     1  slot       HASH  the tube's slot
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
 --          4  settle_most      settle so many tasks first
---          5  most             so many at most
+--          5  most             the first ones, so many at most; nothing where ids are given
+--          6.. id              of each task, none twice; what is not buried stays as it is
 -- RETURNS  how many
 -- ERRORS   WRONGTYPE           the name belongs to another family
 --          NOTUBE              there is no such tube
 -- SAME AS  model/tube_ops.py:KickTasks
 
+-- include lib/argv_rest.lua
+-- include lib/many.lua
 -- include lib/tube_answer.lua
 -- include lib/tube_count.lua
 -- include lib/tube_enter.lua
@@ -21,7 +24,7 @@
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, settle_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local most = tonumber(ARGV[5])
+local most, named = tonumber(ARGV[5]), argv_rest(6)
 
 local tube = tube_find(slot, queue, family, now_ms, settle_most)
 if tube == nil then
@@ -29,10 +32,17 @@ if tube == nil then
 elseif not tube then
   return tube_answer(redis.error_reply('NOTUBE there is none'))
 end
-local ids
-repeat
-  ids = most > 0 and redis.call('ZRANGE', slot .. 'dead:' .. queue, 0, most - 1) or {}
-until not tube_ripen(tube, ids)
+local dead, ids = slot .. 'dead:' .. queue, {}
+if most then
+  repeat
+    ids = most > 0 and redis.call('ZRANGE', dead, 0, most - 1) or {}
+  until not tube_ripen(tube, ids)
+else
+  tube_ripen(tube, named)
+  for at, pri in ipairs(many('ZMSCORE', dead, named)) do
+    ids[#ids + 1] = pri and named[at] or nil
+  end
+end
 for _, task in ipairs(tube_load(tube, ids)) do
   task.state = 'dead'
   tube_leave(tube, task)
