@@ -34,8 +34,8 @@ def test_several_words_in_a_bracket_are_a_block() -> None:
     (block,) = arguments_of("HELLO [protocol [AUTH username password]]", "HELLO")
 
     assert (block.kind, block.is_optional) == ("block", True)
-    assert [argument.name for argument in block.arguments] == ["protocol", "username"]
-    assert block.arguments[1].kind == "block"
+    assert [argument.name for argument in block.arguments] == ["protocol", "username_password"]
+    assert (block.arguments[1].kind, block.arguments[1].token) == ("block", "AUTH")
 
 
 def test_a_bar_parts_ways() -> None:
@@ -46,6 +46,63 @@ def test_a_bar_parts_ways() -> None:
         "oneof",
         arguments=[Argument("on", "pure-token", "ON"), Argument("off", "pure-token", "OFF")],
     )
+
+
+def test_a_word_before_several_ways_is_that_of_the_choice() -> None:
+    (reply,) = arguments_of("JSCAN [REPLY id|all]", "JSCAN")
+    (filters,) = arguments_of("LIST [FILTERBY MODULE module|ACLCAT category]", "LIST")
+    (kick,) = arguments_of("TUBE.KICK [count|IDS id ...]", "TUBE.KICK")
+
+    assert reply == Argument(
+        "reply",
+        "oneof",
+        "REPLY",
+        is_optional=True,
+        arguments=[Argument("id", "string"), Argument("all", "string")],
+    )
+    assert (filters.kind, filters.token, filters.name) == ("oneof", "FILTERBY", "filterby")
+    assert filters.arguments == [
+        Argument("module", "string", "MODULE"),
+        Argument("category", "string", "ACLCAT"),
+    ]
+    assert kick.token == ""
+    assert kick.arguments == [
+        Argument("count", "string"),
+        Argument("id", "string", "IDS", is_multiple=True),
+    ]
+
+
+def test_a_word_before_several_arguments_in_a_bracket_is_that_of_the_block() -> None:
+    (rate,) = arguments_of("QSET [RATE n s]", "QSET")
+    (option,) = arguments_of("TUBE.PUT [OPTION name value] ...", "TUBE.PUT")
+
+    n, s = Argument("n", "string"), Argument("s", "string")
+    assert rate == Argument("n_s", "block", "RATE", is_optional=True, arguments=[n, s])
+    assert (option.kind, option.token) == ("block", "OPTION")
+    assert (option.is_optional, option.is_multiple, option.has_multiple_token) == (True,) * 3
+
+
+def test_an_argument_may_be_named_once_or_twice_to_be_repeated() -> None:
+    twice = arguments_of("WQ.X queue [STATE state [state ...]] id [id ...]", "WQ.X")
+
+    assert twice == arguments_of("WQ.X queue [STATE state ...] id ...", "WQ.X")
+    assert twice == [
+        Argument("queue", "key"),
+        Argument("state", "string", "STATE", is_optional=True, is_multiple=True),
+        Argument("id", "string", is_multiple=True),
+    ]
+
+
+def test_several_that_are_repeated_together_are_a_block() -> None:
+    (several,) = arguments_of("PARTS [part attempt ...]", "PARTS")
+    (address, pairs) = arguments_of("KILL address|option value [option value ...]", "KILL")[
+        0
+    ].arguments
+
+    assert (several.kind, several.is_optional, several.is_multiple) == ("block", True, True)
+    assert address == Argument("address", "string")
+    assert (pairs.kind, pairs.is_optional, pairs.is_multiple) == ("block", False, True)
+    assert [argument.name for argument in pairs.arguments] == ["option", "value"]
 
 
 def test_a_token_in_brackets_takes_no_argument_after_them() -> None:

@@ -96,12 +96,13 @@ def _usage(argument: Sequence[Any]) -> str:
             text = ""
         case _:
             text = facts["name"].decode()
+    if "multiple_token" in flags:
+        return f"[{token} {text}] ..." if "optional" in flags else f"{token} {text} ..."
+    if "multiple" in flags:
+        is_short = "optional" in flags or token
+        text = f"{text} ..." if is_short else f"{text} [{text} ...]"
     text = " ".join(filter(None, (token, text)))
-    is_optional, is_multiple = "optional" in flags, "multiple" in flags
-    if is_optional and is_multiple and facts["type"] == b"block":
-        return f"[{text}] ..."
-    text = f"{text} ..." if is_multiple else text
-    return f"[{text}]" if is_optional else text
+    return f"[{text}]" if "optional" in flags else text
 
 
 def _words(argument: Sequence[Any]) -> Iterator[str]:

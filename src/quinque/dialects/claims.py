@@ -170,7 +170,7 @@ def parse_play(argv: list[bytes]) -> PlayClaim:
 
 def parse_mark(argv: list[bytes]) -> MarkClaim:
     """CLAIM.MARK queue subscription number outcome [DELAY ms] [REASON text] [SHARD n]
-    IDS id [id ...]
+    IDS id ...
 
     When the claim is settled, these messages of it are finished as all others are (outcome ACK),
     go back to the queue (NACK), if need be later (DELAY), or are dead (DEAD). How many it has.

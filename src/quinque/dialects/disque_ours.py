@@ -120,7 +120,7 @@ def reply_qset(queue: QueueView | None) -> Value:
 
 
 def parse_qpurge(argv: list[bytes]) -> Purge:
-    """QPURGE queue [STATE state [state ...]]
+    """QPURGE queue [STATE state ...]
 
     Remove the queue's jobs: all, or those that are queued, delayed, active or dead. How many there
     were. Ours.

@@ -7,7 +7,9 @@ Calls       nothing.
     CLIENT REPLY ON|OFF|SKIP                    upper case: the word        ...   may be repeated
                                                                             |     one of these
 
-An upper-case word and the argument after it belong together: GROUPS group.
+An upper-case word and the argument after it belong together: GROUPS group. Where several follow it
+in a bracket, or one of several, it is the word of all of them: [RATE n s], [REPLY id|all]. An
+argument that is repeated may be named once or twice: id ..., id [id ...].
 
 Not here: whether a request follows its usage (each command's own parse).
 """
@@ -32,6 +34,7 @@ class Argument:
     token: str = ""
     is_optional: bool = False
     is_multiple: bool = False
+    has_multiple_token: bool = False  # the token is said each time
     arguments: list[Argument] = field(default_factory=list)
 
     def documentation(self) -> Value:
@@ -44,6 +47,8 @@ class Argument:
             flags.append(Simple(b"optional"))
         if self.is_multiple:
             flags.append(Simple(b"multiple"))
+        if self.has_multiple_token:
+            flags.append(Simple(b"multiple_token"))
         if flags:
             shown["flags"] = flags
         if self.arguments:
@@ -74,8 +79,24 @@ def _alternatives(pieces: list[str]) -> list[Argument]:
         ways.append(_sequence(pieces))
     if len(ways) == 1:
         return ways[0]
+    token = _word_of_all(ways)
     choices = [_block(way) for way in ways]
-    return [Argument(choices[0].name, "oneof", arguments=choices)]
+    return [Argument(token.lower() or choices[0].name, "oneof", token, arguments=choices)]
+
+
+def _word_of_all(ways: list[list[Argument]]) -> str:
+    """The word that stands before all ways, which is taken from the first of them; or nothing.
+
+    In REPLY id|all no other way begins with a word; in FILTERBY MODULE module|ACLCAT category the
+    first has two.
+    """
+    first, *others = (way[0] for way in ways)
+    if first.kind == "pure-token" and len(ways[0]) > 1 and not ways[0][1].is_optional:
+        return ways[0].pop(0).token
+    if first.kind == "pure-token" or any(other.token for other in others):
+        return ""
+    token, first.token = first.token, ""
+    return token
 
 
 def _sequence(pieces: list[str]) -> list[Argument]:
@@ -83,12 +104,10 @@ def _sequence(pieces: list[str]) -> list[Argument]:
     while pieces and pieces[-1] not in ("]", "|"):
         piece = pieces.pop()
         if piece == "...":
-            arguments[-1].is_multiple = True
+            _repeat(arguments, ends_bracket=pieces[-1:] == ["]"])
         elif piece == "[":
-            argument = _block(_alternatives(pieces))
+            _add_bracket(arguments, _block(_alternatives(pieces)))
             assert pieces.pop() == "]"
-            argument.is_optional = True
-            arguments.append(argument)
         elif piece.isupper():
             arguments.append(Argument(piece.lower(), "pure-token", piece))
         elif arguments and arguments[-1].kind == "pure-token" and not arguments[-1].is_optional:
@@ -98,10 +117,44 @@ def _sequence(pieces: list[str]) -> list[Argument]:
     return arguments
 
 
+def _repeat(arguments: list[Argument], *, ends_bracket: bool) -> None:
+    """What the dots stand after may be repeated; all of it in [part attempt chunks ...]."""
+    last = arguments[-1]
+    if ends_bracket and all(map(_is_plain, arguments)):
+        arguments[:] = [_block(arguments[:])]
+    arguments[-1].is_multiple = True
+    arguments[-1].has_multiple_token = last.is_optional and bool(last.token)
+
+
+def _add_bracket(arguments: list[Argument], inner: Argument) -> None:
+    """There is one more that may be left out; but in id [id ...] there is one that is repeated."""
+    inside = inner.arguments if inner.kind == "block" else [inner]
+    count = len(inside)
+    before = arguments[-count:]
+    if inner.is_multiple and [(it.name, it.kind) for it in before] == [
+        (it.name, it.kind) for it in inside
+    ]:
+        arguments[-count:] = [_block(before)]
+        arguments[-1].is_multiple = True
+    else:
+        inner.is_optional = True
+        arguments.append(inner)
+
+
 def _block(arguments: list[Argument]) -> Argument:
-    if len(arguments) == 1:
-        return arguments[0]
-    return Argument(arguments[0].name, "block", arguments=arguments)
+    """They are one. A word that stands before several plain ones is that of the block."""
+    first, *others = arguments
+    if not others:
+        return first
+    name, token = first.name, ""
+    if first.kind != "pure-token" and not first.arguments and all(map(_is_plain, others)):
+        token, first.token = first.token, ""
+        name = "_".join(argument.name for argument in arguments)
+    return Argument(name, "block", token, arguments=arguments)
+
+
+def _is_plain(argument: Argument) -> bool:
+    return not (argument.token or argument.arguments or argument.is_optional)
 
 
 def _kind(name: str) -> str:
