@@ -55,7 +55,7 @@ def test_an_event_whose_context_raises_is_given_back_and_its_deliveries_are_coun
 
 def test_leases_are_extended_shortened_and_given_back(clicks: Any) -> None:
     clicks.add_many([1, 2, 3])
-    group = clicks.group("g", lease=30)
+    group = clicks.group("g", lease=60)
     first, second, third = group.take_many(3)
 
     assert first.extend(60) is True
@@ -64,7 +64,7 @@ def test_leases_are_extended_shortened_and_given_back(clicks: Any) -> None:
     assert third.extend(60) is False
     assert third.id == group.take().id
     assert second.extend(0.001) is True
-    assert second.id == group.take(timeout=10).id
+    assert second.id == group.take(timeout=30).id
     assert (group.extend([], 60), group.release([])) == (0, 0)
 
 

@@ -118,6 +118,7 @@ def test_a_delay_and_a_limit_of_deliveries_and_dead_jobs(jobs: Any) -> None:
 
     assert (delayed.body, dead.body, dead.reason) == (b'"later"', b'"once"', b"no good")
     assert jobs.show(dead.message_id.decode()).state == State.DEAD
+    assert jobs.redrive(ids=[]) == 0
     assert jobs.redrive() == 1
     assert jobs.take().body == "once"
     assert jobs.purge(State.DELAYED) == 1

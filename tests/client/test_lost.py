@@ -18,6 +18,7 @@ from quinque.client.link import NotSent
 from quinque.errors import NotDone, OutcomeUnknown
 from tests.client.conftest import Opener
 from tests.server.broker import RunningBroker, start_broker
+from tests.server.resp import TIMEOUT_S
 from tests.unit.test_client_broker import Silent
 
 
@@ -27,6 +28,9 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         yield running
 
 
+PATIENT = 20  # retries: a broker is back by then, however busy the machine is
+# In which a broker answers. One that is well may be late on a busy machine; then there is more.
+TRIED_S = (0.2, 2.0, 20.0)
 ID = "D-dcb833cf-rEh6ASt9I3oyJ301XFS1XOa+-05a1"
 
 
@@ -37,7 +41,7 @@ def url_of(port: int) -> str:
 def test_a_client_finds_a_broker_that_came_back(
     opener: Opener, mortal: RunningBroker, queue: str
 ) -> None:
-    queues = opener.connect(url_of(mortal.port), retries=8)
+    queues = opener.connect(url_of(mortal.port), retries=PATIENT)
     jobs, tube = queues.jobs(queue), queues.tube(queue + "t")
     tube.make()
     tube.put(b"task")
@@ -45,7 +49,7 @@ def test_a_client_finds_a_broker_that_came_back(
     assert tube.take().body == b"task"
 
     mortal.kill()
-    back = threading.Thread(target=lambda: mortal.restart(same_port=True))
+    back = threading.Thread(target=lambda: mortal.restart())
     back.start()
 
     assert jobs.add(b"again", key="k") == jobs.find("k")
@@ -58,7 +62,7 @@ def test_a_client_finds_a_broker_that_came_back(
 def test_whoever_goes_through_a_queue_goes_on(
     opener: Opener, mortal: RunningBroker, queue: str
 ) -> None:
-    jobs = opener.connect(url_of(mortal.port), retries=8).jobs(queue)
+    jobs = opener.connect(url_of(mortal.port), retries=PATIENT).jobs(queue)
     going = iter(jobs)
     jobs.add(b"one")
     assert next(going).ack()
@@ -67,11 +71,11 @@ def test_whoever_goes_through_a_queue_goes_on(
     waiting.start()
 
     mortal.kill()
-    mortal.restart(same_port=True)
+    mortal.restart()
     jobs.add(b"two")
-    waiting.join(30)
+    waiting.join(TIMEOUT_S)
 
-    assert found[0].body == b"two"
+    assert [job.body for job in found] == [b"two"]
     going.close()
 
 
@@ -124,16 +128,25 @@ def test_of_several_all_are_asked_again_or_none(
 def test_a_broker_that_hangs_is_passed_over_with_all_its_connections(
     opener: Opener, embedded_broker: RunningBroker, queue: str
 ) -> None:
-    with Silent(b"*-1\r\n") as hanging:
-        url = f"{url_of(hanging.port)},127.0.0.1:{embedded_broker.port}"
-        jobs = opener.connect(url, timeout_s=0.2, retries=0).jobs(queue)
-        assert jobs.info() is None
-        hanging.is_deaf = True
-
-        for _ in range(3):
+    def pass_over(timeout_s: float) -> None:
+        with Silent(b"*-1\r\n") as hanging:
+            url = f"{url_of(hanging.port)},127.0.0.1:{embedded_broker.port}"
+            jobs = opener.connect(url, timeout_s=timeout_s, retries=0).jobs(f"{queue}{timeout_s}")
             assert jobs.info() is None
-        assert jobs.add(b"x")
-        assert hanging.requests == 2
+            hanging.is_deaf = True
+
+            for _ in range(3):
+                assert jobs.info() is None
+            assert jobs.add(b"x")
+            assert hanging.requests == 2
+
+    for timeout_s in TRIED_S:
+        try:
+            pass_over(timeout_s)
+            break
+        except (AssertionError, NotDone, OutcomeUnknown):
+            if timeout_s == TRIED_S[-1]:
+                raise
 
 
 def test_what_is_raised_over_a_message_is_not_hidden_by_a_broker_that_is_gone(
@@ -141,11 +154,10 @@ def test_what_is_raised_over_a_message_is_not_hidden_by_a_broker_that_is_gone(
 ) -> None:
     job = b"*1\r\n*7\r\n$1\r\nq\r\n$40\r\n%b\r\n$1\r\nx\r\n+n\r\n:0\r\n+a\r\n:0\r\n" % (ID.encode())
     with Silent(job) as silent:
-        taken = opener.connect(url_of(silent.port), retries=0, timeout_s=0.2).jobs("q").take()
-        silent.is_deaf = True
+        taken = opener.connect(url_of(silent.port), retries=0).jobs("q").take()
 
-        with pytest.raises(ZeroDivisionError), taken:
-            1 / 0  # noqa: B018
+    with pytest.raises(ZeroDivisionError), taken:
+        1 / 0  # noqa: B018
 
 
 def test_what_a_broker_calls_unknown_is_unknown(opener: Opener) -> None:
@@ -230,8 +242,8 @@ def test_a_task_that_is_interrupted_disturbs_no_other(
 
 def test_of_what_was_asked_on_a_lost_connection_what_was_not_sent_is_not_done() -> None:
     async def work(port: int) -> list[type]:
-        link = await connect(Address("127.0.0.1", port), None, 5)
-        asked = [asyncio.create_task(link.ask([["PING"]], 5)) for _ in range(2)]
+        link = await connect(Address("127.0.0.1", port), None, TIMEOUT_S)
+        asked = [asyncio.create_task(link.ask([["PING"]], TIMEOUT_S)) for _ in range(2)]
         await asyncio.sleep(0)
         link.close()  # the second would have been sent at the end of the turn
         return [type(it) for it in await asyncio.gather(*asked, return_exceptions=True)]

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.server.resp import TIMEOUT_S
+
 PRODUCERS, CONSUMERS, EACH = 2, 3, 40
 
 
@@ -62,19 +64,22 @@ def test_what_is_added_is_taken_once(queues: Any, queue: str, family: str) -> No
             worked.add([f"{number}-{at}" for at in range(start, start + 8)])
 
     def consume() -> None:
+        while len(taken) < PRODUCERS * EACH and not failures:
+            taken.extend(it.body for it in worked.take())
+
+    def noted(work: Callable[..., None], *args: int) -> None:
         try:
-            while len(taken) < PRODUCERS * EACH:
-                taken.extend(it.body for it in worked.take())
+            work(*args)
         except BaseException as error:
             failures.append(error)
             raise
 
-    threads = [threading.Thread(target=produce, args=(it,)) for it in range(PRODUCERS)]
-    threads += [threading.Thread(target=consume) for _ in range(CONSUMERS)]
+    threads = [threading.Thread(target=noted, args=(produce, it)) for it in range(PRODUCERS)]
+    threads += [threading.Thread(target=noted, args=(consume,)) for _ in range(CONSUMERS)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(TIMEOUT_S)
 
     assert failures == []
     assert sorted(taken) == sorted(

@@ -6,13 +6,16 @@ import asyncio
 import multiprocessing
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import quinque
 import quinque.aio
 from quinque.errors import BadDriver, FolderLocked, NoKind, QuinqueError, StoreClosed
 from tests.client.conftest import Opener
 from tests.drivers.odd_drivers import Timed
+from tests.server.resp import TIMEOUT_S
 
 
 def test_those_who_wait_are_told_when_the_store_is_closed(opener: Opener, tmp_path: Path) -> None:
@@ -33,7 +36,7 @@ def test_those_who_wait_are_told_when_the_store_is_closed(opener: Opener, tmp_pa
     asked.wait()
     queues.close()
     for thread in threads:
-        thread.join(30)
+        thread.join(TIMEOUT_S)
 
     assert told == [StoreClosed] * 3
     with pytest.raises(StoreClosed, match="the store is closed"):
@@ -56,9 +59,9 @@ def test_a_child_process_must_not_use_it(tmp_path: Path) -> None:
 
         child = fork.Process(target=in_child)
         child.start()
-        assert ours.poll(30)
+        assert ours.poll(TIMEOUT_S)
         assert "opened by another process" in ours.recv()
-        child.join(30)
+        child.join(TIMEOUT_S)
 
         [job] = jobs.take_many(2)
         assert job.body == b"x"
@@ -94,14 +97,40 @@ def test_drivers_may_be_given(opener: Opener, tmp_path: Path) -> None:
         opener.open(tmp_path / "third", drivers={"bad": object()})
 
 
+class Interrupting(Timed):
+    """As if Ctrl-C came in the middle of a put."""
+
+    def put(self, data: bytes, options: Any) -> Any:
+        super().put(data, options)
+        raise KeyboardInterrupt
+
+
+def test_who_is_interrupted_in_the_middle_of_something_has_to_open_it_again(tmp_path: Path) -> None:
+    drivers = {"interrupting": Interrupting}
+    queues = quinque.open(tmp_path / "q", drivers=drivers)
+    tube, jobs = queues.tube("t"), queues.jobs("q")
+    tube.make("interrupting")
+    jobs.add(b"before")
+
+    with pytest.raises(KeyboardInterrupt):
+        tube.put(b"x")
+    with pytest.raises(StoreClosed, match="was interrupted: open the folder again"):
+        jobs.take()
+    queues.close()
+
+    with quinque.open(tmp_path / "q", drivers=drivers) as again:
+        assert [job.body for job in again.jobs("q").take_many(5)] == [b"before"]
+        assert again.tube("t").take() is None
+
+
 def test_many_tasks_that_wait_do_not_keep_out_the_one_that_adds(tmp_path: Path) -> None:
     async def work() -> list[list[str]]:
         async with quinque.aio.open(tmp_path / "q", fsync="no") as queues:
             jobs = queues.jobs("q")
-            waiting = [asyncio.create_task(jobs.take(timeout=30)) for _ in range(60)]
+            waiting = [asyncio.create_task(jobs.take(timeout=TIMEOUT_S)) for _ in range(60)]
             await asyncio.sleep(0)
             ids = await jobs.add_many([b"x"] * 60)
-            taken = await asyncio.wait_for(asyncio.gather(*waiting), 30)
+            taken = await asyncio.wait_for(asyncio.gather(*waiting), TIMEOUT_S)
             return [ids, [job.id for job in taken if job]]
 
     ids, taken = asyncio.run(work())

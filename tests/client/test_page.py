@@ -13,6 +13,7 @@ import pytest
 import quinque
 import quinque.aio
 from quinque import errors
+from quinque.client.aio.broker import Broker
 from tests.facts.pages import text_of
 from tests.facts.repository import ROOT
 from tests.server.broker import RunningBroker
@@ -80,6 +81,19 @@ def test_all_that_programs_see_says_what_it_does(module: Any) -> None:
         assert it.__doc__, name
         for method in public_methods(it) if isinstance(it, type) else ():
             assert getattr(it, method).__doc__, f"{name}.{method}"
+
+
+def test_both_colours_take_the_same_settings() -> None:
+    [plain, awaited, broker] = [
+        list(inspect.signature(it).parameters.values())
+        for it in (quinque.connect, quinque.aio.connect, Broker)
+    ]
+
+    assert plain == [it for it in awaited if it.name != "connections"]
+    assert awaited == broker
+    assert (
+        inspect.signature(quinque.open).parameters == inspect.signature(quinque.aio.open).parameters
+    )
 
 
 def test_every_setting_of_a_connection_is_named() -> None:

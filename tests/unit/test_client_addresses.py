@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quinque.client.addresses import Address, parse_broker_url
+from quinque.client.login import login_words
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 
@@ -16,6 +17,7 @@ from quinque.errors import BadSetting
         ("redis://one:5000/", [("one", 5000)]),
         ("rediss://one:5000/0", [("one", 5000)]),
         ("redis://one:5000,two,[::1]:6000", [("one", 5000), ("two", 4777), ("::1", 6000)]),
+        ("redis://[fe80::1%25eth0]:5000", [("fe80::1%eth0", 5000)]),
         ("unix:///run/quinque.sock", [("/run/quinque.sock", 0)]),
         ("unix://alice:secret@/run/a%20b.sock", [("/run/a b.sock", 0)]),
     ],
@@ -29,6 +31,7 @@ def test_a_url_may_say_who_asks() -> None:
 
     assert (told.username, told.password) == ("alice", "p@ss:word")
     assert told.shown == "redis://one:4777,two:4777"
+    assert parse_broker_url("redis://:%ff%41@one").password == "\udcffA"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,10 @@ def test_a_url_may_say_who_asks() -> None:
         ("redis://:secret@one/3", "a broker has no databases but 0"),
         ("redis://:secret@one,,two", "a host is missing"),
         ("redis://", "a host is missing"),
+        ("redis://:secret@one:0", "a port is 1 or more"),
         ("redis://:secret@one:port", "its host or port makes no sense"),
+        (f"redis://:secret@{'long' * 16}", "its host or port makes no sense"),
+        ("redis://:secret@\udcff", "its host or port makes no sense"),
         ("redis://:secret@[one", "its host or port makes no sense"),
         ("unix://socket", "unix:// is followed by the path of a socket, which begins with /"),
     ],
@@ -68,3 +74,12 @@ def test_files_for_tls_need_a_url_for_tls() -> None:
 def test_files_for_tls_that_are_none_are_named() -> None:
     with pytest.raises(BadSetting, match=r"nosuch\.pem: these are not the files"):
         Broker("rediss://one", ca="nosuch.pem")
+
+
+def test_a_password_is_any_bytes() -> None:
+    assert login_words("", "\udcff") == [b"\xff"]
+    assert login_words("alice", "") == [b"alice", b""]
+    assert login_words("", "") == []
+    with pytest.raises(BadSetting) as caught:
+        login_words("", "secret\ud800")
+    assert "secret" not in str(caught.value)

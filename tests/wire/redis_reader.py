@@ -17,7 +17,7 @@ import hiredis
 from tests.servers.redis_server import RedisServer
 
 # A server that has not answered by then never will; nothing waits for this to pass.
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 # A script that gives back its arguments: the words of the rest of the line.
 _WORDS_OF = b'EVAL "return ARGV" 0 '

@@ -70,16 +70,25 @@ def _parse(parts: SplitResult) -> BrokerUrl:
     if parts.scheme == "unix":
         if hosts or not parts.path.strip("/"):
             raise _BadUrl("unix:// is followed by the path of a socket, which begins with /")
-        addresses = [Address(unquote(parts.path), 0)]
+        addresses = [Address(_said(parts.path), 0)]
     else:
         if parts.path not in ("", "/", "/0"):
             raise _BadUrl("a broker has no databases but 0")
         addresses = [_address(text) for text in hosts.split(",")]
-    return BrokerUrl(parts.scheme, tuple(addresses), unquote(username), unquote(password))
+    return BrokerUrl(parts.scheme, tuple(addresses), _said(username), _said(password))
+
+
+def _said(text: str) -> str:
+    """Bytes that are no UTF-8 are surrogates, as in all texts of the system."""
+    return unquote(text, errors="surrogateescape")
 
 
 def _address(text: str) -> Address:
     parts = urlsplit(f"//{text}")
     if not parts.hostname:
         raise _BadUrl("a host is missing")
-    return Address(parts.hostname, _PORT if parts.port is None else parts.port)
+    host, port = unquote(parts.hostname), _PORT if parts.port is None else parts.port
+    host.encode("idna")  # as it will be looked up: a ValueError now, or one then
+    if not port:  # which would be that of a unix socket
+        raise _BadUrl("a port is 1 or more")
+    return Address(host, port)

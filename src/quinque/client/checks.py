@@ -20,7 +20,7 @@ _EXACT_MOST: Final = (1 << 53) - 1
 
 def as_name(what: str, name: str | bytes, *, may_be_empty: bool = False) -> bytes:
     """A queue, a group, a key, an id: any text, but not too long. Raises BadArgument."""
-    text = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
+    text = _encoded(what, name) if isinstance(name, str) else name
     if not text and not may_be_empty:
         raise BadArgument(f"{what} is empty")
     if len(text) > NAME_MOST_BYTES:
@@ -30,7 +30,7 @@ def as_name(what: str, name: str | bytes, *, may_be_empty: bool = False) -> byte
 
 def as_work_id(id: str) -> bytes:
     """The id of a job. Raises BadId."""
-    text = id.encode("utf-8", "surrogateescape")
+    text = id.encode("utf-8", "surrogatepass")
     if not is_id(text):
         raise BadId(text)
     return text
@@ -38,6 +38,8 @@ def as_work_id(id: str) -> bytes:
 
 def as_whole(what: str, number: int, least: int = 0, most: int = _EXACT_MOST) -> int:
     """A whole number within bounds. Raises BadArgument."""
+    if type(number) is not int and not isinstance(number, int):
+        raise BadArgument(f"{what} {number!r} is not a whole number")
     if not least <= number <= most:
         raise BadArgument(f"{what} {number} is not within {least} and {most}")
     return number
@@ -46,3 +48,11 @@ def as_whole(what: str, number: int, least: int = 0, most: int = _EXACT_MOST) ->
 def as_reason(text: str) -> bytes:
     """Why a message was given back: as much of it as is kept with the message."""
     return text.encode("utf-8", "backslashreplace")[:NAME_MOST_BYTES]
+
+
+def _encoded(what: str, text: str) -> bytes:
+    """As it came from a broker: what was no UTF-8 there is in surrogates."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise BadArgument(f"{what} is no text: {error.reason}") from error

@@ -35,7 +35,7 @@ class Codec(Protocol):
 class Bytes:
     def encode(self, value: Any) -> bytes:
         if isinstance(value, str):
-            return value.encode()
+            return _encoded(value)
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
         raise BadArgument(
@@ -49,14 +49,15 @@ class Bytes:
 class Json:
     def encode(self, value: Any) -> bytes:
         try:
-            return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-        except (TypeError, ValueError) as error:
+            text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+            return text.encode()
+        except (TypeError, ValueError, RecursionError) as error:
             raise BadArgument(f"JSON cannot say this: {error}") from error
 
     def decode(self, body: bytes) -> Any:
         try:
             return json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadArgument(f"the body is not JSON: {error}") from error
 
 
@@ -71,8 +72,15 @@ class MessagePack:
     def decode(self, body: bytes) -> Any:
         try:
             return msgpack.unpackb(body, strict_map_key=False)
-        except ValueError as error:  # the errors of msgpack are such
+        except (ValueError, TypeError) as error:  # those of msgpack, and a list for a key
             raise BadArgument(f"the body is not MessagePack: {error}") from error
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise BadArgument(f"a body is no text: {error.reason}") from error
 
 
 NAMED: Final[dict[str, Codec]] = {"bytes": Bytes(), "json": Json(), "msgpack": MessagePack()}

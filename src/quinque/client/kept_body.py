@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quinque.client.codecs import Codec
-from quinque.errors import NotDone, StoreClosed, StoreUnavailable
+from quinque.errors import QuinqueError
 
 # When something is raised while a message is worked on, and giving it back fails too, the first is
-# what the program is to see: the message comes back when its lease has ended.
-UNHEARD: Final = (NotDone, StoreClosed, StoreUnavailable)
+# what the program is to see: the message comes back when its lease has ended, or has gone with its
+# queue.
+UNHEARD: Final = QuinqueError
 
 
 class KeptBody:

@@ -8,10 +8,13 @@ Not here: sockets, and what is done when a broker is gone (aio/broker.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+from weakref import WeakMethod
 
 import hiredis
+
+from quinque.errors import ProtocolBroken
 
 Word = bytes | str | int
 Reply = hiredis.ReplyError  # an error reply; its text is the line after the minus sign
@@ -19,10 +22,12 @@ Reply = hiredis.ReplyError  # an error reply; its text is the line after the min
 READ_BYTES: Final = 1 << 16
 CLOSED: Final = "the broker closed the connection"
 LATE: Final = "the broker did not answer in time"
+UNREAD: Final = "the broker read no further than what it refused"
+_LAST: Final = f"{ProtocolBroken.code} {ProtocolBroken.begins}"
 
 
 class NotSent(ConnectionError):
-    """The connection was lost before anything was sent on it."""
+    """The connection was lost before anything was sent on it, or read by the broker."""
 
 
 def packed(requests: Sequence[Sequence[Word]]) -> bytes:
@@ -40,8 +45,18 @@ def _packed(words: Sequence[Word]) -> bytes:
 class Replies:
     """The replies that have come so far."""
 
-    def __init__(self) -> None:
-        self._reader = hiredis.Reader(notEnoughData=_MORE)
+    def __init__(self, on_last: Callable[[Reply], None]) -> None:
+        """`on_last` is called with a refusal that is the broker's last word: nothing was done of
+        that request, nor is anything of what was sent after it."""
+        called = WeakMethod(on_last)
+
+        def refused(text: str) -> Reply:
+            reply = Reply(text)
+            if text.startswith(_LAST) and (call := called()) is not None:
+                call(reply)
+            return reply
+
+        self._reader = hiredis.Reader(notEnoughData=_MORE, replyError=refused)
 
     def feed(self, data: bytes) -> None:
         self._reader.feed(data)

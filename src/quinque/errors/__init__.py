@@ -14,6 +14,7 @@ Calls       nothing.
     │   ├── WrongUsage        usage:       RedisRQ's word for the same; the usage follows
     │   └── NoSuchProtocol    NOPROTO      HELLO asked for neither 2 nor 3
     ├── ProtocolBroken        ERR          the bytes are not a request; the connection closes
+    │   └── TooLarge          ERR          the request is over a limit, and was not read
     ├── WrongType             WRONGTYPE    the queue belongs to another family
     ├── NoQueue               ERR          there is no queue of that name
     │   ├── EmptyKey          EMPTYKEY     RedisRQ's word for the same, and its only one
@@ -108,6 +109,7 @@ from quinque.errors.requests import (
     NotDefined,
     ProtocolBroken,
     Refused,
+    TooLarge,
     Unblocked,
     UnknownCommand,
     WrongArity,
@@ -191,6 +193,7 @@ __all__ = [
     "StoreClosed",
     "StoreUnavailable",
     "Superseded",
+    "TooLarge",
     "TooLate",
     "TouchRefused",
     "TubeBusy",
@@ -212,6 +215,8 @@ def error_told(text: str) -> QuinqueError:
     """The error that an error reply, `CODE text`, tells of. One of no class is a QuinqueError."""
     code, _, rest = text.partition(" ")
     kind = BY_CODE.get(code)
+    if kind is None and code == QuinqueError.code and rest.startswith(ProtocolBroken.begins):
+        kind = TooLarge  # whoever asks like this speaks the protocol: only limits are left
     if kind is None:
         return QuinqueError(rest if code == QuinqueError.code else text)
     error: QuinqueError = told_again(kind, (rest,), {})

@@ -8,6 +8,8 @@ Not here: what is wrong with a queue or a message (queues.py).
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from quinque.errors.base import QuinqueError, printable
 
 
@@ -70,9 +72,14 @@ class ProtocolBroken(QuinqueError):
     """The bytes received are not a request, and nothing after them can be trusted."""
 
     closes = True
+    begins: ClassVar[str] = "Protocol error: "  # its text; the code is that of many
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"Protocol error: {what}")
+        super().__init__(self.begins + what)
+
+
+class TooLarge(ProtocolBroken):
+    """A request, or one argument of it, is over a limit of the broker, which the text names."""
 
 
 class Refused(QuinqueError):

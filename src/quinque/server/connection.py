@@ -57,7 +57,7 @@ class Connection(Client):
     def eof_received(self) -> bool:
         """The client says no more. It gets the replies to what it said; if it waits, it is gone."""
         self._is_over = True
-        if self.waiting is not None:
+        if self.waiting is not None or self._lingering is not None:
             return False
         self.broker.turn.arrived(self, [])
         # TLS knows no half-closed connections.
@@ -66,6 +66,7 @@ class Connection(Client):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
         self._transport = None
+        self._stop_lingering()
         self._in_line.clear()
         self.broker.farewell(self)
         self.waiting = None
@@ -122,6 +123,7 @@ class Connection(Client):
             return
         if self._reader.broken is not None:
             self.send_error(self._reader.broken)
+            self._is_misunderstood = True
         self.close()
 
     # -- replies ------------------------------------------------------------------------------

@@ -31,9 +31,9 @@ from quinque.errors import (
 )
 from quinque.model.claim_ops import FindClaims
 from quinque.model.families import BY_NAME, Family
+from quinque.model.giving_back import giving_back
 from quinque.model.ops import Op
 from quinque.model.work_ops import FindQueues
-from quinque.server.giving_back import giving_back
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending, after
 from quinque.wire.resp import OK, Value, encode, encode_error

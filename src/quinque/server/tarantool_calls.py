@@ -32,7 +32,7 @@ from quinque.errors import (
     QuinqueError,
     printable,
 )
-from quinque.server.giving_back import giving_back
+from quinque.model.giving_back import giving_back
 from quinque.server.together import FOR_ALL
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending

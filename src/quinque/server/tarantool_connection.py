@@ -85,7 +85,7 @@ class TarantoolConnection(Client):
     def eof_received(self) -> bool:
         """The client says no more. It gets the replies to what it said; if it waits, it is gone."""
         self._is_over = True
-        if self._waitings:
+        if self._waitings or self._lingering is not None:
             return False
         self.broker.turn.add(self)
         return True
@@ -93,6 +93,7 @@ class TarantoolConnection(Client):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
         self._transport = None
+        self._stop_lingering()
         self._in_line.clear()
         self.broker.farewell(self)
         self._waitings.clear()
@@ -186,6 +187,7 @@ class TarantoolConnection(Client):
         if self._is_finished and not self._is_closing:
             if self._reader.broken is not None:
                 self.send_error(self._reader.broken)
+                self._is_misunderstood = True
             self._is_closing = True
         is_silent = not self.out
         self.write_out()

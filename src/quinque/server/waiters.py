@@ -20,10 +20,10 @@ from typing import Any
 
 from quinque.dialects.command import Wait
 from quinque.errors import NotDone, QuinqueError
+from quinque.model.giving_back import giving_back
 from quinque.model.glob import compile_glob
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import FindReady
-from quinque.server.giving_back import giving_back
 from quinque.stores.pending import Pending
 
 

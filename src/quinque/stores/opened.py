@@ -6,6 +6,9 @@ Calls       stores/embedded/.
 One thread runs at a time. What an operation changed is durable when it returns. Who waits for a
 message is woken by the threads that bring one, and by the clock.
 
+Whoever is interrupted while an operation is carried out (KeyboardInterrupt) has to open the folder
+again, and sees then whether it is done. Nobody who only waits for a message has to.
+
 The program is one session: it takes the tasks of operations that name none. What it had taken and
 not acked is ready when it closes the store, or, if it was killed, when the folder is opened again.
 
@@ -19,13 +22,13 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
 from quinque.drivers.registry import Drivers
-from quinque.errors import QuinqueError, StoreClosed
+from quinque.errors import QuinqueError, StoreClosed, StoreUnavailable
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import Op
 from quinque.model.tube_ops import (
@@ -69,6 +72,7 @@ class OpenedStore:
         self._session = b""
         self._process_id = os.getpid()
         self._is_closed = False
+        self._unfit = ""  # why nothing can be asked any more
 
     def run(self, op: Op, wait_ms: int = 0) -> Any:
         """The result of the operation, or its error is raised. `wait_ms` is how long to wait for
@@ -137,12 +141,16 @@ class OpenedStore:
             if self._is_closed:
                 return
             self._is_closed = True
+            is_torn, self._unfit = bool(self._unfit), self._unfit or "the store is closed"
             try:
-                if self._session:
+                if is_torn:
+                    self._store.journal.failed = self._unfit  # so that it is left as it is
+                elif self._session:
                     self._store.run(LeaveSession(self._session))
                     self._store.commit()
             finally:
-                self._store.close()
+                with suppress(StoreUnavailable) if is_torn else nullcontext():
+                    self._store.close()
                 self._wake()
 
     def _refuse_children(self) -> None:
@@ -152,25 +160,34 @@ class OpenedStore:
             raise StoreClosed("the store was opened by another process: only that one may use it")
 
     def _run_all(self, ops: Sequence[Op]) -> list[Any]:
-        if self._is_closed:
-            raise StoreClosed("the store is closed")
+        if self._unfit:
+            raise StoreClosed(self._unfit)
         store = self._store
         results: list[Any] = []
         failure: QuinqueError | None = None
         run: Callable[[Op], Any] = store.run
-        for op in ops:
-            try:
-                if isinstance(op, _OF_SESSION) and not op.session:
-                    op.session = self._session or self._join()
-                results.append(run(op))
-            except QuinqueError as error:
-                failure = failure or error
-                results.append(None)
-        store.tick()
-        store.commit()
-        if store.ready:
-            store.ready = set()
+        try:
+            for op in ops:
+                try:
+                    if isinstance(op, _OF_SESSION) and not op.session:
+                        op.session = self._session or self._join()
+                    results.append(run(op))
+                except QuinqueError as error:
+                    failure = failure or error
+                    results.append(None)
+            store.tick()
+            store.commit()
+            if store.ready:
+                store.ready = set()
+                self._wake()
+        except Exception:
+            raise
+        except BaseException:
+            # A handler of signals raised it, anywhere: what is kept in memory may not be what is
+            # on the disk. The folder is as if the program had been killed.
+            self._unfit = "an operation was interrupted: open the folder again"
             self._wake()
+            raise
         if failure is not None:
             try:
                 raise failure

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from quinque.errors import ProtocolBroken
+from quinque.errors import ProtocolBroken, TooLarge
 from quinque.wire.inline import split_inline
 
 _STAR: Final = ord("*")
@@ -114,7 +114,7 @@ class RequestReader:
             return at
         count = _number(data[at + 1 : stop])
         if count is None or count > self.limits.args:
-            self._break(f"invalid multibulk length; at most {self.limits.args} arguments")
+            self._refuse(f"invalid multibulk length; at most {self.limits.args} arguments")
             return at
         self._args_left = max(0, count)
         return stop + 2
@@ -129,11 +129,11 @@ class RequestReader:
             return at
         size = _number(data[at + 1 : stop])
         if size is None or not 0 <= size <= self.limits.arg_bytes:
-            self._break(f"invalid bulk length; at most {self.limits.arg_bytes} bytes")
+            self._refuse(f"invalid bulk length; at most {self.limits.arg_bytes} bytes")
             return at
         # By what is announced and not by what has come: a chunk may hold many other requests.
         if self._args_bytes + size > self.limits.buffer_bytes:
-            self._break(f"a request of more than {self.limits.buffer_bytes} bytes")
+            self._refuse(f"a request of more than {self.limits.buffer_bytes} bytes")
             return at
         start = stop + 2
         if start + size + 2 > len(data):
@@ -168,7 +168,13 @@ class RequestReader:
         return stop
 
     def _break(self, why: str) -> None:
-        self.broken = ProtocolBroken(why)
+        self._end(ProtocolBroken(why))
+
+    def _refuse(self, why: str) -> None:
+        self._end(TooLarge(why))
+
+    def _end(self, broken: ProtocolBroken) -> None:
+        self.broken = broken
         self._rest.clear()
         self._args.clear()
         self._rest_bytes = self._args_bytes = 0

@@ -22,6 +22,7 @@ import random
 import secrets
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final
@@ -29,23 +30,26 @@ from weakref import WeakSet
 
 from quinque.client.addresses import Address, parse_broker_url
 from quinque.client.aio.edge import Link, Pool, connect, sleep
+from quinque.client.aio.interrupted import INTERRUPTED, LATE_S, sheltered
 from quinque.client.aio.typed_run import TypedRun
 from quinque.client.calls import CALLS as OWN_CALLS
 from quinque.client.calls import Call, Request
+from quinque.client.homes import ASKED, Home, check_home, home_of
 from quinque.client.job_calls import CALLS as JOB_CALLS
 from quinque.client.link import NotSent, Reply
+from quinque.client.login import login_words, tls_context
 from quinque.client.own_calls import CALLS as OWN_ID_CALLS
+from quinque.client.refusals import are_repeated, error_of, forgive, is_of_code
 from quinque.client.work_calls import CALLS as WORK_CALLS
 from quinque.errors import (
     BadSetting,
-    Leaving,
     NoPermission,
     NotDone,
     OutcomeUnknown,
     QuinqueError,
-    StoreUnavailable,
     error_told,
 )
+from quinque.model.giving_back import HANDING_OUT, giving_back
 from quinque.model.ops import Op
 
 CALLS: Final = {**OWN_CALLS, **WORK_CALLS, **JOB_CALLS, **OWN_ID_CALLS}
@@ -55,11 +59,8 @@ _FIRST_PAUSE_S: Final = 0.2
 _PAUSE_MOST_S: Final = 5.0
 _CONNECT_MOST_S: Final = 5.0  # a host that is silent for longer is passed over
 
-# Nothing was done; Redis's word for a server that has not read its data yet is among them.
-_NOT_DONE: Final = frozenset({NotDone.code, Leaving.code, "LOADING"})
+_SETTING_MOST: Final = 1_000_000_000  # that is for ever, and a number that the system takes
 _FULL: Final = "max number of clients reached"
-# Something may have been done.
-_UNKNOWN: Final = frozenset({StoreUnavailable.code})
 
 
 class Broker(TypedRun):
@@ -95,18 +96,21 @@ class Broker(TypedRun):
         }
         self._addresses = told.addresses
         self._shown = told.shown
-        self._username = told.username if username is None else username
-        self._password = told.password if password is None else password
+        username = told.username if username is None else username
+        password = told.password if password is None else password
+        self._login = login_words(username, password)
         for name, least in (("timeout_s", 0.001), ("retries", 0), ("connections", 1)):
-            if not self._made_from[name] >= least:
-                raise BadSetting(f"{name} {self._made_from[name]} is less than {least}")
+            if not least <= self._made_from[name] <= _SETTING_MOST:
+                told_as = self._made_from[name]
+                raise BadSetting(f"{name} {told_as} is not within {least} and {_SETTING_MOST}")
         if told.scheme != "rediss" and (ca or certificate or key):
             raise BadSetting("ca, certificate and key are for rediss://")
-        self._tls = _tls(ca, certificate, key) if told.scheme == "rediss" else None
+        self._tls = tls_context(ca, certificate, key) if told.scheme == "rediss" else None
         self._timeout_s = timeout_s
         self._retries = retries
         self._pool = Pool(connections)
         self._session = _new_session()
+        self._homes: dict[Address, Home] = {}
         self._at = 0  # which of the addresses answered last
         _BROKERS.add(self)
 
@@ -172,6 +176,7 @@ class Broker(TypedRun):
                 (call.absent,) * len(requests) if call.absent else (),
                 is_safe=call.may_repeat(op),
                 is_of_session=call.is_of_session,
+                op=op,
             )
             return call.result(op, replies)
         # In slices, each answered well within the time that an answer may take.
@@ -183,6 +188,7 @@ class Broker(TypedRun):
                 is_safe=call.may_repeat(op),
                 is_of_session=call.is_of_session,
                 is_alone=True,
+                op=op,
             )
             found = call.result(op, replies)
             if (found is not None and found != []) or monotonic() >= until_s:
@@ -196,9 +202,11 @@ class Broker(TypedRun):
         is_safe: bool,
         is_of_session: bool = False,
         is_alone: bool = False,
+        op: Op | None = None,
     ) -> list[Any]:
         """The replies to requests that are sent together, None for one that is refused with the
-        error which says that. Raises what the first other refused one says.
+        error which says that. Raises what the first other refused one says. Interrupted, what the
+        `op` they are of was handed by then is given back.
 
         Raises NotDone when nothing was done, OutcomeUnknown when it is not known what came of it.
         """
@@ -213,20 +221,23 @@ class Broker(TypedRun):
             at = (first + number) % count
             try:
                 link = await self._link(at, is_of_session=is_of_session, is_alone=is_alone)
-                replies = await self._ask_once(link, requests, is_alone=is_alone)
+                replies = await self._ask_once(link, requests, is_alone=is_alone, op=op)
             except (NotDone, OutcomeUnknown) as error:
                 failure, may_repeat = error, is_safe or isinstance(error, NotDone)
                 self._leave(at)
+            except BadSetting:
+                self._leave(at)  # another one may be who it should be
+                raise
             else:
                 self._at = at
                 if absent:
-                    _forgive(absent, replies)
+                    forgive(absent, replies)
                 refusals = [str(reply) for reply in replies if type(reply) is Reply]
                 if not refusals:
                     return replies
                 is_all = len(refusals) == len(requests)
-                failure = _error(refusals, is_all=is_all)
-                may_repeat = _may_repeat(refusals, is_safe=is_safe, is_all=is_all)
+                failure = error_of(refusals, is_all=is_all)
+                may_repeat = are_repeated(refusals, is_safe=is_safe, is_all=is_all)
             if isinstance(failure, OutcomeUnknown):
                 unknown = failure
             if not may_repeat:
@@ -260,31 +271,56 @@ class Broker(TypedRun):
             return link
         try:
             identify = [["TUBE.IDENTIFY", self._session]]
-            [reply] = await link.ask(identify, self._timeout_s, is_alone=is_alone)
+            [reply] = await link.ask(identify, self._timeout_s)
             if isinstance(reply, Reply):
                 raise error_told(str(reply))
         except OSError as error:
             self._pool.keep(link)
             raise NotDone(f"no broker answers at {link.address} ({error})") from error
-        except BaseException:
+        except QuinqueError:
+            self._pool.keep(link)
+            raise
+        except INTERRUPTED:
+            link.abandon(identify, is_alone=is_alone)
             self._pool.keep(link)
             raise
         link.session = self._session
         return link
 
     async def _ask_once(
-        self, link: Link, requests: Sequence[Request], *, is_alone: bool
+        self, link: Link, requests: Sequence[Request], *, is_alone: bool, op: Op | None = None
     ) -> list[Any]:
         try:
-            return await link.ask(requests, self._timeout_s, is_alone=is_alone)
+            return await link.ask(requests, self._timeout_s)
         except NotSent as error:
             raise NotDone(f"the connection to {link.address} was lost ({error})") from error
         except OSError as error:
             raise OutcomeUnknown(
                 f"the connection to {link.address} was lost ({error}): what was asked may be done"
             ) from error
+        except INTERRUPTED:
+            if isinstance(op, HANDING_OUT):
+                await sheltered(self._give_back, link, requests, op, is_alone)
+            else:
+                link.abandon(requests, is_alone=is_alone)
+            raise
         finally:
             self._pool.keep(link)
+
+    async def _give_back(
+        self, link: Link, requests: Sequence[Request], op: Op, is_alone: bool
+    ) -> None:
+        """What the operation hands out is given back, if the broker says in time what it is."""
+        with suppress(OSError, QuinqueError):
+            replies = await link.late_replies(requests, LATE_S, is_alone=is_alone)
+            if any(type(reply) is Reply for reply in replies):
+                return
+            back = giving_back(op, _call_of(op).result(op, replies))
+            if back is None:
+                return
+            call = _call_of(back)
+            link = await self._link(self._at, is_of_session=call.is_of_session, is_alone=False)
+            await self._ask_once(link, call.requests(back), is_alone=False)
 
     async def _connect(self, address: Address) -> Link:
         """Raises NotDone, or what the broker says to who asks."""
@@ -297,16 +333,21 @@ class Broker(TypedRun):
         except OSError as error:
             raise NotDone(f"no broker answers at {address} ({error})") from error
         # A broker that has no room, or does not like the client's certificate, says so only now.
-        who = [self._username] if self._username else []
-        first = ["AUTH", *who, self._password] if who or self._password else ["PING"]
+        first: Request = ["AUTH", *self._login] if self._login else ["PING"]
         try:
-            [reply] = await link.ask([first], self._timeout_s, is_alone=True)
+            [reply] = await link.ask([first], self._timeout_s)
+            if isinstance(reply, Reply) and (first[0] == "AUTH" or not _is_forbidden(reply)):
+                refusal = error_told(str(reply))
+                raise NotDone(str(refusal)) if str(refusal) == _FULL else refusal
+            if len(self._addresses) > 1:
+                home = home_of(await link.ask(ASKED, self._timeout_s))
+                if home is not None:
+                    check_home(self._homes, address, home)
         except OSError as error:
             raise NotDone(f"no broker answers at {address} ({error})") from error
-        if isinstance(reply, Reply) and (first != ["PING"] or not _is_of_code(reply, NoPermission)):
+        except BaseException:
             link.close()
-            refusal = error_told(str(reply))
-            raise NotDone(str(refusal)) if str(refusal) == _FULL else refusal
+            raise
         return link
 
 
@@ -317,48 +358,13 @@ def _call_of(op: Op) -> Call:
     return call
 
 
-def _error(refusals: Sequence[str], *, is_all: bool) -> QuinqueError:
-    """What the first says; unless nothing was done of it, and of others something was."""
-    error = error_told(refusals[0])
-    if isinstance(error, StoreUnavailable):
-        return OutcomeUnknown(str(error))
-    if isinstance(error, NotDone) and not is_all:
-        return OutcomeUnknown(f"a part of what was asked is not done: {error}")
-    return error
+def _is_forbidden(reply: Reply) -> bool:
+    return is_of_code(reply, NoPermission)
 
 
 def _new_session() -> str:
     """No UUID, which a broker would have to know."""
     return f"client-{secrets.token_hex(16)}"
-
-
-def _forgive(absent: Sequence[type[QuinqueError] | None], replies: list[Any]) -> None:
-    """A refusal that says that there is nothing is None."""
-    for at, kind in enumerate(absent):
-        reply = replies[at]
-        if kind is not None and isinstance(reply, Reply) and _is_of_code(reply, kind):
-            replies[at] = None
-
-
-def _is_of_code(reply: Reply, kind: type[QuinqueError]) -> bool:
-    return str(reply).partition(" ")[0] == kind.code
-
-
-def _may_repeat(refusals: Sequence[str], *, is_safe: bool, is_all: bool) -> bool:
-    """Whether to ask again: of several requests, those that were not refused are carried out."""
-    codes = {refusal.partition(" ")[0] for refusal in refusals}
-    return codes <= (_NOT_DONE | _UNKNOWN if is_safe else _NOT_DONE) and (is_safe or is_all)
-
-
-def _tls(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=ca)
-        if certificate:
-            context.load_cert_chain(certificate, key)
-    except (OSError, ValueError) as error:
-        named = ", ".join(filter(None, (ca, certificate, key)))
-        raise BadSetting(f"{named}: these are not the files (PEM) that TLS needs") from error
-    return context
 
 
 def _begin_in_child() -> None:

@@ -25,7 +25,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, cast
 
 from quinque.client.addresses import Address
-from quinque.client.link import CLOSED, LATE, NotSent, Replies, Word, packed
+from quinque.client.link import CLOSED, LATE, UNREAD, NotSent, Replies, Reply, Word, packed
 
 # Connections that make somebody wait for longer are joined by one more, if there may be one.
 _SLOW_S: Final = 0.01
@@ -49,20 +49,19 @@ class Link(asyncio.Protocol):
         self.is_over = False
         self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._replies = Replies()
+        self._replies = Replies(self._hear_last)
+        self._refusal: Reply | None = None  # the broker's last word
         self._unsent: list[_Asked] = []
         self._sent: deque[_Asked] = deque()
         self._timeout_s = 0.0
         self._heard_s = 0.0  # when something came, on the loop's clock
         self._late: asyncio.TimerHandle | None = None
+        self._interrupted: dict[int, _Asked] = {}  # by the id of the requests
         self._is_retired = False
 
-    async def ask(
-        self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool = False
-    ) -> list[Any]:
+    async def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
         """The reply to each request. Raises NotSent, and another OSError when nothing of them comes
-        for so long. Interrupted, whoever is alone closes the connection; else answers to nobody
-        are dropped."""
+        for so long. Whoever is interrupted calls `late_replies` or `abandon`."""
         if self.is_over or self._transport is None:
             raise NotSent(CLOSED)
         asked = _Asked(requests, [], self.loop.create_future(), self.loop.time())
@@ -79,9 +78,40 @@ class Link(asyncio.Protocol):
         try:
             return await asked.all_came
         except asyncio.CancelledError:
+            self._interrupted[id(requests)] = asked
+            raise
+
+    async def late_replies(
+        self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool
+    ) -> list[Any]:
+        """The replies to requests of somebody who was interrupted. On a connection that was theirs
+        alone nothing more is said: a broker in which they wait hangs up then, and hands out
+        nothing. Raises OSError."""
+        asked = self._interrupted.pop(id(requests))
+        if len(asked.replies) == len(requests):
+            return asked.replies
+        late: asyncio.Future[list[Any]] = self.loop.create_future()
+        for at, it in enumerate(self._sent):
+            if it is asked:
+                self._sent[at] = asked._replace(all_came=late)
+                break
+        else:
+            raise NotSent(CLOSED)
+        try:
+            if is_alone:
+                self._say_no_more()
+            async with asyncio.timeout(timeout_s):
+                return await late
+        finally:
             if is_alone:
                 self.close()
-            raise
+
+    def abandon(self, requests: Sequence[Sequence[Word]], *, is_alone: bool) -> None:
+        """Whoever asked for this was interrupted. A connection that was theirs alone is closed;
+        else answers to nobody are dropped."""
+        self._interrupted.pop(id(requests), None)
+        if is_alone:
+            self.close()
 
     @property
     def is_idle(self) -> bool:
@@ -119,9 +149,29 @@ class Link(asyncio.Protocol):
         else:
             self._late = self.loop.call_later(left_s, self._look_for_late) if self._sent else None
 
-    def _end(self, error: OSError) -> None:
-        """Whoever waits is told. Of what was not sent, nothing can have been done."""
+    def _say_no_more(self) -> None:
+        """Nobody else may ask here. Over TLS, which has no half of a connection, it is closed."""
         self.is_over = True
+        if self._transport is not None and self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self.close()
+
+    def _hear_last(self, refusal: Reply) -> None:
+        self.is_over = True
+        self._refusal = refusal
+        self.loop.call_soon(self.close)  # when the reply is where it belongs
+
+    def _end(self, error: OSError) -> None:
+        """Whoever waits is told. Of what was not sent, or not read, nothing can have been done."""
+        self.is_over = True
+        if self._refusal is not None:
+            error = NotSent(UNREAD)
+            if self._sent and self._sent[0].replies:
+                asked = self._sent.popleft()
+                missing = len(asked.requests) - len(asked.replies)
+                if not asked.all_came.done():
+                    asked.all_came.set_result([*asked.replies, *[self._refusal] * missing])
         for kind, some in ((type(error), self._sent), (NotSent, self._unsent)):
             for asked in some:
                 if not asked.all_came.done():

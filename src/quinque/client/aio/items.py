@@ -70,7 +70,7 @@ class Item(KeptBody):
         if error is None:
             await self.complete()
         else:
-            with suppress(*UNHEARD):
+            with suppress(UNHEARD):
                 await self.extend(0.001)
 
     def __repr__(self) -> str:

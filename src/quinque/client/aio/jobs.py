@@ -92,7 +92,7 @@ class Job(KeptBody):
         if error is None:
             await self.ack()
         else:
-            with suppress(*UNHEARD):
+            with suppress(UNHEARD):
                 await self.nack(reason=f"{type(error).__name__}: {error}")
 
     def __repr__(self) -> str:
@@ -251,10 +251,12 @@ class Jobs:
         """The queue takes jobs and hands them out."""
         await self._run(Configure(JOBS, self.name, is_paused_in=False, is_paused_out=False))
 
-    async def redrive(self, count: int = 0, *, ids: Sequence[str] = ()) -> int:
+    async def redrive(self, count: int = 0, *, ids: Sequence[str] | None = None) -> int:
         """Dead jobs are ready again as if they were new: these, or the first `count` (0 = all); how
         many."""
-        if ids:
+        if ids is not None:
+            if not ids:
+                return 0
             op = Redrive(JOBS, _ids(ids))
         else:
             op = Redrive(JOBS, queue=self.name, count=as_whole("count", count))

@@ -16,7 +16,10 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from quinque.client.aio.interrupted import INTERRUPTED, sheltered
 from quinque.client.opened import Opened
+from quinque.errors import QuinqueError
+from quinque.model.giving_back import HANDING_OUT, giving_back
 from quinque.model.ops import Op
 
 
@@ -32,6 +35,8 @@ class Local:
 
     async def run(self, op: Op, wait_ms: int = 0) -> Any:
         if not wait_ms:
+            if isinstance(op, HANDING_OUT):
+                return (await self._attempt(op))[0]
             return await asyncio.to_thread(self._store.run, op)
         until_s = monotonic() + wait_ms / 1000
         with self._store.watching(op):
@@ -40,7 +45,7 @@ class Local:
                 woken = asyncio.get_running_loop().create_future()
                 self._waiting.add(woken)
                 try:
-                    found, due_s = await asyncio.to_thread(self._store.attempt, op)
+                    found, due_s = await self._attempt(op)
                     left_s = until_s - monotonic()
                     if (found is not None and found != []) or left_s <= 0:
                         return found
@@ -54,6 +59,26 @@ class Local:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._store.close)
+
+    async def _attempt(self, op: Op) -> tuple[Any, float | None]:
+        """As the store's. Whoever is interrupted gives back what is handed out all the same: of a
+        thread that runs, the end can only be waited for."""
+        if not isinstance(op, HANDING_OUT):
+            return await asyncio.to_thread(self._store.attempt, op)
+        loop = asyncio.get_running_loop()
+        attempt = loop.run_in_executor(None, self._store.attempt, op)
+        try:
+            return await asyncio.shield(attempt)
+        except INTERRUPTED:
+            await sheltered(self._give_back, attempt, op)
+            raise
+
+    async def _give_back(self, attempt: asyncio.Future[tuple[Any, float | None]], op: Op) -> None:
+        with suppress(QuinqueError):
+            found, _ = await attempt
+            back = giving_back(op, found)
+            if back is not None:
+                await asyncio.to_thread(self._store.run, back)
 
     def _wake(self) -> None:
         for woken in list(self._waiting):

@@ -17,15 +17,18 @@ import ssl
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from time import sleep as sleep
 from typing import Any, Final
 
 from quinque.client.addresses import Address
-from quinque.client.link import CLOSED, LATE, READ_BYTES, Replies, Word, packed
+from quinque.client.link import CLOSED, LATE, READ_BYTES, Replies, Reply, Word, packed
 
 _IDLE_MOST: Final = 8  # connections to a broker that are kept for later
 _FRESH_S: Final = 0.001
+_MUCH_BYTES: Final = 1 << 17  # less than what a broker reads before it is rid of its replies
+_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Link:
@@ -38,7 +41,9 @@ class Link:
         self.is_over = False
         self.era = 0  # of the pool that opened it
         self._asked_s = 0.0  # when it was last answered
-        self._replies = Replies()
+        self._replies = Replies(self._hear_last)
+        self._refusal: Reply | None = None  # the broker's last word
+        self._came: list[Any] = []  # what whoever was interrupted has been answered
         self._timeout_s = timeout_s
         if address.port:
             sock = socket.create_connection((address.host, address.port), timeout_s)
@@ -57,40 +62,70 @@ class Link:
             raise
         self._sock = sock
         self._is_plain = tls is None
+        self._arrivals = select.poll()
+        self._arrivals.register(sock, select.POLLIN)
         self._limit(timeout_s)
 
-    def ask(
-        self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool = False
-    ) -> list[Any]:
-        """The reply to each request. Raises OSError when nothing of them comes for so long.
-        Interrupted, it is closed: a late reply would be taken for another's."""
+    def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
+        """The reply to each request. Raises OSError when nothing of them comes for so long. Whoever
+        is interrupted calls `late_replies` or `abandon`."""
         replies: list[Any] = []
         try:
             if timeout_s != self._timeout_s:
                 self._limit(timeout_s)
-            self._sock.sendall(packed(requests))
-            while True:
+            data = packed(requests)
+            if len(data) > _MUCH_BYTES:
+                self._send_much(data, replies, len(requests))
+            else:
+                self._sock.sendall(data)
+            while len(replies) < len(requests):
+                if self._refusal is not None:
+                    return [*replies, *[self._refusal] * (len(requests) - len(replies))]
                 self._replies.feed(self._receive())
                 self._replies.take_into(replies, len(requests))
-                if len(replies) == len(requests):
-                    self._asked_s = monotonic()
-                    return replies
+            self._asked_s = monotonic()
+            return replies
         except BlockingIOError:
             self.close()
             raise TimeoutError(LATE) from None
-        except BaseException:
+        except OSError:
             self.close()
             raise
+        except BaseException:
+            self.is_over = True
+            self._came = replies
+            raise
+
+    def late_replies(
+        self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool
+    ) -> list[Any]:
+        """The replies to requests of somebody who was interrupted. Nothing more is said: a broker
+        in which they wait hangs up then, and hands out nothing. Raises OSError."""
+        replies = self._came
+        try:
+            self._limit(timeout_s)
+            if self._is_plain:
+                self._sock.shutdown(socket.SHUT_WR)
+            elif is_alone:  # TLS has no half of a connection
+                raise ConnectionResetError(CLOSED)
+            while len(replies) < len(requests):
+                self._replies.feed(self._receive())
+                self._replies.take_into(replies, len(requests))
+            return replies
+        finally:
+            self.close()
+
+    def abandon(self, requests: Sequence[Sequence[Word]], *, is_alone: bool) -> None:
+        """Whoever asked for this was interrupted: it is closed, since a late reply would be taken
+        for another's."""
+        self.close()
 
     @property
     def is_fit(self) -> bool:
         """Whether nothing came that nobody asked for: not even the end of the connection."""
         if monotonic() - self._asked_s < _FRESH_S:  # a look costs a system call
             return not self.is_over
-        try:
-            return not select.select([self._sock], [], [], 0)[0]
-        except (OSError, ValueError):  # closed
-            return False
+        return not (self.is_over or self._arrivals.poll(0))
 
     def close(self) -> None:
         self.is_over = True
@@ -112,6 +147,40 @@ class Link:
         span = struct.pack("ll", int(timeout_s), max(int(timeout_s % 1 * 1e6), 1))
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, span)
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, span)
+
+    def _hear_last(self, refusal: Reply) -> None:
+        self.is_over = True
+        self._refusal = refusal
+
+    def _send_much(self, data: bytes, replies: list[Any], most: int) -> None:
+        """All is sent, and what came meanwhile is among the replies: a broker does not read on that
+        cannot get rid of them. What is refused is not sent to its end."""
+        unsent = memoryview(data)
+        ways = select.poll()
+        ways.register(self._sock, select.POLLIN | select.POLLOUT)
+        self._sock.settimeout(0)
+        try:
+            while unsent and self._refusal is None:
+                if not ways.poll(self._timeout_s * 1000):
+                    raise TimeoutError(LATE)
+                with suppress(*_NOT_NOW):
+                    self._replies.feed(self._receive())
+                    self._replies.take_into(replies, most)
+                with suppress(*_NOT_NOW):
+                    unsent = unsent[self._sock.send(unsent[:_MUCH_BYTES]) :]
+        except ConnectionError:
+            self._hear_why(replies, most)
+            if self._refusal is None:
+                raise
+        finally:
+            self._limit(self._timeout_s)
+
+    def _hear_why(self, replies: list[Any], most: int) -> None:
+        """What came before the broker hung up is among the replies."""
+        with suppress(OSError):
+            while True:
+                self._replies.feed(self._receive())
+                self._replies.take_into(replies, most)
 
     def _receive(self) -> bytes:
         data = self._sock.recv(READ_BYTES)

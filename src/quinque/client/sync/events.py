@@ -83,7 +83,7 @@ class Event(KeptBody):
         if error is None:
             self.ack()
         else:
-            with suppress(*UNHEARD):
+            with suppress(UNHEARD):
                 self.release()
 
     def __repr__(self) -> str:

@@ -70,7 +70,7 @@ class Item(KeptBody):
         if error is None:
             self.complete()
         else:
-            with suppress(*UNHEARD):
+            with suppress(UNHEARD):
                 self.extend(0.001)
 
     def __repr__(self) -> str:

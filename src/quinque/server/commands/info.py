@@ -89,6 +89,7 @@ def _server(connection: Connection, kept: Facts) -> Facts:
         "disque_git_dirty": 0,
         "disque_build_id": 0,
         "quinque_version": __version__,
+        "quinque_store": broker.config.store.partition(":")[0],
         "redis_mode": "standalone",
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
         "arch_bits": 64 if sys.maxsize > 1 << 32 else 32,

@@ -1,6 +1,7 @@
-"""What a store handed out for a client that was gone by then goes back.
+"""What a store handed out for somebody who was gone by then goes back.
 
-Called by   dispatch.py and waiters.py, where an answer may come later than it was asked for.
+Called by   server/ (dispatch.py and its neighbours), where an answer may come late;
+            client/aio/broker.py and local.py, whose callers may be interrupted.
 Calls       nothing.
 
 Otherwise it would be nobody's until its lease has ended. What is worked at most once does not come
@@ -13,12 +14,14 @@ Not here: messages that a client got and did not ack (the store's clock brings t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from quinque.model.ops import Op, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
 from quinque.model.tube_ops import ReleaseTasks, TakeTasks
 from quinque.model.work_ops import Requeue, Take
+
+HANDING_OUT: Final = (Take, Reserve, TakeTasks)
 
 
 def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> Op | None:

@@ -1,0 +1,32 @@
+"""What is done yet when a program that waits for an answer is interrupted: of one on an event loop.
+
+Called by   broker.py and local.py.
+Calls       asyncio.
+
+client/sync/interrupted.py has the same names for programs with threads.
+
+Not here: what an interrupted program gives back (model/giving_back.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+INTERRUPTED: Final = asyncio.CancelledError
+
+LATE_S: Final = 30.0  # so long an answer may take that is on its way
+_WAIT_S: Final = 1.0  # so long whoever is interrupted waits for it
+
+
+async def sheltered(do: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+    """It is done; or a short time has passed, or whoever waits was interrupted once more, and it
+    goes on by itself."""
+    task = asyncio.create_task(do(*args))
+    _TASKS.add(task)
+    task.add_done_callback(_TASKS.discard)
+    await asyncio.wait([task], timeout=_WAIT_S)
+
+
+_TASKS: Final = set[asyncio.Task[None]]()  # the loop alone would not keep them

@@ -1,0 +1,46 @@
+"""Which store a broker keeps its messages in, as far as it tells: brokers of one URL share one.
+
+Called by   aio/broker.py, when it connects to one of several brokers.
+Calls       nothing.
+
+A store in a folder is of one broker, which has an id for as long as there is the folder. Whether
+brokers on Redis have the same Redis is not told.
+
+Not here: URLs (addresses.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from quinque.client.addresses import Address
+from quinque.errors import BadSetting
+
+ASKED: Final = (("HELLO",), ("INFO", "server"))
+_STORE: Final = b"quinque_store:"
+
+
+class Home(NamedTuple):
+    node_id: bytes
+    is_shared: bool  # or may be
+
+
+def home_of(replies: list[Any]) -> Home | None:
+    """What the broker told when it was asked; None if it did not say, or may not."""
+    hello, info = replies
+    if not isinstance(hello, list) or len(hello) < 2 or not isinstance(info, bytes):
+        return None
+    told = [line.removeprefix(_STORE) for line in info.splitlines() if line.startswith(_STORE)]
+    return Home(hello[1], told[0] != b"embedded") if told else None
+
+
+def check_home(homes: dict[Address, Home], address: Address, home: Home) -> None:
+    """The broker is known to keep its messages there. Raises BadSetting when another one is known
+    to keep them elsewhere."""
+    for other, theirs in list(homes.items()):  # another thread may come to know of one
+        is_other = other != address and theirs.node_id != home.node_id
+        if is_other and not (theirs.is_shared and home.is_shared):
+            raise BadSetting(
+                f"url: {address} and {other} share no store: what one has the other has not"
+            )
+    homes[address] = home

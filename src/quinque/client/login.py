@@ -1,0 +1,37 @@
+"""Who asks a broker, and how both sides know each other.
+
+Called by   aio/broker.py.
+Calls       nothing.
+
+Not here: what a URL says of it (addresses.py).
+"""
+
+from __future__ import annotations
+
+import ssl
+
+from quinque.errors import BadSetting
+
+
+def login_words(username: str, password: str) -> list[bytes]:
+    """The words of AUTH; none if nobody in particular asks. Raises BadSetting, without them."""
+    try:
+        who = username.encode("utf-8", "surrogateescape")
+        word = password.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise BadSetting("username or password: this is no text") from None
+    if not who:
+        return [word] if word else []
+    return [who, word]
+
+
+def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
+    """Of files (PEM). Raises BadSetting."""
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if certificate:
+            context.load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:
+        named = ", ".join(filter(None, (ca, certificate, key)))
+        raise BadSetting(f"{named}: these are not the files (PEM) that TLS needs") from error
+    return context

@@ -1,0 +1,55 @@
+"""What refusals among the replies of a broker mean: which error it is, and who may ask again.
+
+Called by   aio/broker.py.
+Calls       nothing.
+
+Not here: the error of a code (errors/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from quinque.client.link import Reply
+from quinque.errors import (
+    Leaving,
+    NotDone,
+    OutcomeUnknown,
+    QuinqueError,
+    StoreUnavailable,
+    error_told,
+)
+
+# Nothing was done; Redis's word for a server that has not read its data yet is among them.
+_NOT_DONE: Final = frozenset({NotDone.code, Leaving.code, "LOADING"})
+# Something may have been done.
+_UNKNOWN: Final = frozenset({StoreUnavailable.code})
+
+
+def forgive(absent: Sequence[type[QuinqueError] | None], replies: list[Any]) -> None:
+    """A refusal that says that there is nothing is None."""
+    for at, kind in enumerate(absent):
+        reply = replies[at]
+        if kind is not None and isinstance(reply, Reply) and is_of_code(reply, kind):
+            replies[at] = None
+
+
+def is_of_code(reply: Reply, kind: type[QuinqueError]) -> bool:
+    return str(reply).partition(" ")[0] == kind.code
+
+
+def error_of(refusals: Sequence[str], *, is_all: bool) -> QuinqueError:
+    """What the first says; unless nothing was done of it, and of others something was."""
+    error = error_told(refusals[0])
+    if isinstance(error, StoreUnavailable):
+        return OutcomeUnknown(str(error))
+    if isinstance(error, NotDone) and not is_all:
+        return OutcomeUnknown(f"a part of what was asked is not done: {error}")
+    return error
+
+
+def are_repeated(refusals: Sequence[str], *, is_safe: bool, is_all: bool) -> bool:
+    """Whether to ask again: of several requests, those that were not refused are carried out."""
+    codes = {refusal.partition(" ")[0] for refusal in refusals}
+    return codes <= (_NOT_DONE | _UNKNOWN if is_safe else _NOT_DONE) and (is_safe or is_all)

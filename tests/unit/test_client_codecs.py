@@ -1,0 +1,38 @@
+"""Bodies that make no sense are said to make none, whatever is wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from quinque.client.codecs import codec_of
+from quinque.errors import BadArgument
+
+
+@pytest.mark.parametrize(
+    ("codec", "body"),
+    [
+        ("json", b""),
+        ("json", b"\xff"),
+        ("json", b"[" * 100_000),
+        ("msgpack", b""),
+        ("msgpack", b"\xc1"),
+        ("msgpack", b"\x01\x01"),
+        ("msgpack", b"\x81\x91\x01\x01"),  # a list for a key
+        ("msgpack", b"\x91" * 100_000),
+    ],
+)
+def test_a_body_that_makes_no_sense(codec: str, body: bytes) -> None:
+    with pytest.raises(BadArgument, match="the body is not"):
+        codec_of(codec).decode(body)
+
+
+@pytest.mark.parametrize("codec", ["json", "msgpack"])
+def test_a_value_that_cannot_be_said(codec: str) -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (object(), endless, deep, "\ud800", 1 << 70 if codec == "msgpack" else {(): 1}):
+        with pytest.raises(BadArgument, match="cannot say this"):
+            codec_of(codec).encode(value)
