@@ -63,7 +63,7 @@ class Terminal:
         return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
 
     def press(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
+        os.write(self._ours, os.fsencode(keys))
 
     def wait_for(self, text: str) -> None:
         """The text is on the screen, after what was waited for before."""

@@ -69,6 +69,20 @@ def test_buried_tasks_are_dead_messages_of_a_tube(shell: Shell, client: Client, 
     assert [row["id"] for row in shell.json("message", "peek", queue)] == ["1"]
 
 
+def test_buried_tasks_are_redriven_by_id(shell: Shell, client: Client, queue: str) -> None:
+    client.call("TUBE.CREATE", queue, "fifo")
+    client.call("TUBE.MPUT", queue, "one", "two", "three")
+    for id in range(3):
+        client.call("TUBE.BURY", queue, id)
+
+    assert shell.json("dead", "redrive", queue, "2", "0", "2", "9") == {"redriven": 2}
+    assert shell.json("dead", "redrive", queue, "2", code=1) == {"redriven": 0}
+    assert [row["id"] for row in shell.json("dead", "ls", queue)] == ["1"]
+    refused = shell.run("dead", "redrive", queue, "1", "--count", "1")
+    assert (refused.exit_code, "--count" in refused.stderr) == (2, True)
+    assert shell.json("dead", "redrive", queue) == {"redriven": 1}
+
+
 def test_families_without_dead_messages_say_so(shell: Shell, client: Client, queue: str) -> None:
     client.call("RQ.PUSH", queue, "one")
 

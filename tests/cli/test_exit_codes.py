@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
 from tests.facts.pages import table_rows, text_of
 from tests.facts.repository import ROOT
+from tests.server.broker import RunningBroker
 from tests.server.resp import Client
 from tests.servers.ports import ReservedPort
 from tests.servers.redis_server import RedisServer
@@ -80,6 +82,25 @@ def test_what_cannot_be_printed_has_a_code_and_no_traceback(
 
     told = [(result.returncode, result.stderr) for result in results]
     assert told == [(5, "quinque: No space left on device\n"), (141, "")]
+
+
+def test_what_the_locale_has_no_characters_for_is_printed_with_their_numbers(
+    embedded_shell: Shell, queue: str
+) -> None:
+    embedded_shell.lines("message", "add", queue, "ü€")
+
+    words = ["message", "peek", queue, "--url", embedded_shell.url]
+    result = CliRunner(charset="latin-1").invoke(main, words)
+
+    assert (result.exit_code, "ü\\u20ac" in result.stdout) == (0, True)
+
+
+def test_a_folder_in_use_is_said_to_be_so_in_json_too(embedded_broker: RunningBroker) -> None:
+    result = CliRunner().invoke(main, ["check", str(embedded_broker.folder), "--json"])
+
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["exit_code"]) == (1, 1)
+    assert "is in use by the process" in told["error"]
 
 
 def test_destructive_verbs_ask_and_no_means_no(embedded_shell: Shell, queue: str) -> None:

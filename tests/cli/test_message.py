@@ -90,7 +90,6 @@ def test_a_verb_that_a_family_does_not_have_is_refused_with_what_there_is_instea
     for words, why in (
         (("message", "take", queue), "has no message take without --ack or --session"),
         (("message", "ack", queue, "0"), "has no message ack without --session"),
-        (("dead", "redrive", queue, "0"), "has no dead redrive by ids: with --count"),
         (("message", "add", queue, "x", "--unique", "k"), "has no --unique here: it has --delay"),
         (("message", "take", f"{queue}.events"), "has no message take and ack without --group"),
         (("message", "peek", f"{queue}.events", "--state", "dead"), "queue info tells how many"),
@@ -152,7 +151,7 @@ def test_bodies_that_are_no_text_are_told_in_base64_and_a_terminal_is_not_told_w
 
 
 def test_names_too_are_told_in_base64_and_do_nothing_to_a_terminal(
-    shell: Shell, queue: str
+    shell: Shell, client: Client, queue: str
 ) -> None:
     name = f"{queue}\x1b[2J\udcff"  # as Python has a byte that is not UTF-8, when it was typed
 
@@ -163,6 +162,8 @@ def test_names_too_are_told_in_base64_and_do_nothing_to_a_terminal(
     flushed = shell.json("queue", "flush", name, "--yes")
     assert b64decode(flushed["name_base64"]) == os.fsencode(name)
     assert shell.run("message", "show", f"{name}.none", "x").stderr.endswith(f"{shown}.none\n")
+    client.call("TUBE.CREATE", os.fsencode(f"{name}.lanes"), "utube")
+    assert shell.lines("message", "add", f"{name}.lanes", "x", "--lane", name) == ["0"]
 
 
 def test_nothing_within_the_time_is_nothing_found(shell: Shell, queue: str) -> None:
@@ -172,6 +173,37 @@ def test_nothing_within_the_time_is_nothing_found(shell: Shell, queue: str) -> N
     result = shell.run("message", "take", queue, "--wait", "20ms")
 
     assert (result.exit_code, result.output) == (1, "")
+
+
+def test_of_a_tube_that_gets_full_it_is_told_what_went_in(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("TUBE.CREATE", queue, "limfifottl", "CAPACITY", 5)
+    full = f"quinque: tube '{queue}' is full"
+
+    assert shell.json("message", "add", queue, "one") == [{"id": "0"}]
+    some = shell.run("message", "add", queue, "two", "three", "--pri", "1", "--json")
+    assert json.loads(some.stdout) == [{"id": "1"}, {"id": "2"}]
+    result = shell.run("message", "add", queue, "four", "five", "six", "seven")
+    assert (result.exit_code, result.stdout.splitlines()) == (3, ["3", "4"])
+    assert result.stderr.splitlines() == ["quinque: 2 messages added before that:", full]
+    client.call("TUBE.DELETE", queue, 3)
+    told = shell.json("message", "add", queue, "four", "five", "--pri", "1", code=3)
+    assert (told["error"], told["added"]) == (f"tube '{queue}' is full", ["5"])
+    assert shell.run("message", "add", queue, "x").stderr.splitlines() == [full]
+
+
+def test_a_job_is_found_in_its_own_queue_only(shell: Shell, queue: str) -> None:
+    [id] = shell.lines("message", "add", queue, "one")
+    shell.lines("message", "add", f"{queue}.other", "two")
+    other = f"{queue}.other"
+
+    assert shell.code("message", "show", other, id) == 1
+    assert shell.json("message", "delete", other, id, "--yes", code=1) == {"deleted": 0}
+    assert shell.json("message", "ack", other, id, code=1) == {"acked": 0}
+    assert shell.json("dead", "redrive", other, id, code=1) == {"redriven": 0}
+
+    assert shell.json("message", "delete", queue, id, "--yes") == {"deleted": 1}
 
 
 def test_errors_are_told_in_json_too(shell: Shell) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import time
 from pathlib import Path
+from threading import Thread
 
 from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
+from tests.server.resp import Client
+from tests.servers.patience import PATIENCE_S
 
 
 def test_a_command_is_sent_and_its_reply_shown_as_redis_cli_does(shell: Shell, queue: str) -> None:
@@ -45,9 +51,41 @@ def test_lines_are_read_where_nobody_types(shell: Shell, queue: str) -> None:
     assert result.stderr == "quinque: the quotes do not balance\n"
     told = shell.run("cli", "--json", input=b"NOSUCH\nhelp QLEN\nhelp\nhelp NOSUCH\n").stdout
     refused, used, groups, unknown = map(json.loads, told.splitlines())
+    mute = shell.run("cli", input=b"client reply off\nECHO x\n")
+    assert (mute.exit_code, mute.stdout) == (3, '"x"\n')
     assert (used["usage"], unknown["exit_code"]) == ("QLEN queue", 1)
     assert refused["error"]
     assert "QLEN" in groups["jobs"]
+
+
+def test_lines_have_whatever_bytes_and_end_with_quit(shell: Shell, queue: str) -> None:
+    typed = f"ADDJOB {queue} \udcff\udcfe 0\nQLEN {queue}\n quit \nQLEN {queue}\n"
+
+    result = shell.run("cli", input=os.fsencode(typed))
+
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, ["(integer) 1"])
+    assert shell.json("message", "peek", queue)[0]["body_base64"] == "//4="
+
+
+def test_a_monitor_that_is_cut_off_says_so(embedded_shell: Shell) -> None:
+    with embedded_shell.client() as other:
+        cut_off = Thread(target=cut_off_monitor, args=(other,))
+        cut_off.start()
+        result = embedded_shell.run("cli", "MONITOR")
+        cut_off.join()
+
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (4, "OK")
+    assert "was lost" in result.stderr
+
+
+def test_what_speaks_another_protocol_is_no_broker() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        answering = Thread(target=answer_once, args=(other, b":no number\r\n"))
+        answering.start()
+        result = Shell(other.getsockname()[1]).run("cli", "PING")
+        answering.join()
+
+    assert (result.exit_code, "this is not a broker" in result.stderr) == (4, True)
 
 
 def test_at_the_prompt_tab_completes_and_shows_the_usage(
@@ -79,14 +117,36 @@ def test_at_the_prompt_tab_completes_and_shows_the_usage(
 def test_ctrl_c_ends_a_command_that_waits_and_not_the_prompt(
     embedded_shell: Shell, queue: str
 ) -> None:
-    with Terminal("cli", "--history", "", "--url", embedded_shell.url) as terminal:
+    words = ("cli", "--history", "", "--url", embedded_shell.url)
+    with Terminal(*words, PYTHONIOENCODING="utf-8:strict") as terminal:
         at_prompt(terminal, f"GETJOB FROM {queue}\r")
         terminal.wait_for(f"FROM {queue}")
         terminal.press("\x03")
         at_prompt(terminal, "ECHO again\r")
         terminal.wait_for('"again"')
+        at_prompt(terminal, "ECHO \udcff\r")
+        terminal.wait_for(r'"\xff"')
         at_prompt(terminal, "\x04")
         assert terminal.end() == 0
+
+
+def cut_off_monitor(other: Client) -> None:
+    """Whoever monitors is cut off as soon as there is somebody."""
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        for line in other.call("CLIENT", "LIST").splitlines():
+            if b" cmd=monitor " in line:
+                other.call("CLIENT", "KILL", "ID", line.split()[0].removeprefix(b"id="))
+                return
+
+
+def answer_once(server: socket.socket, reply: bytes) -> None:
+    """Whatever is asked, that is the reply."""
+    server.settimeout(PATIENCE_S)
+    asking, _ = server.accept()
+    with asking:
+        asking.recv(1024)
+        asking.sendall(reply)
 
 
 def at_prompt(terminal: Terminal, keys: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.shell import Shell
-from tests.server.resp import Client
+from tests.server.resp import Client, request
 
 
 def test_queues_of_all_families_are_listed_with_what_is_in_them(
@@ -42,6 +42,31 @@ def test_the_largest_come_first_if_it_is_asked_for(
     listed = shell.json("queue", "ls", f"{queue}.*", "--sort", "ready")
 
     assert [row["name"] for row in listed] == [f"{queue}.many", f"{queue}.few"]
+
+
+def test_small_queues_are_found_among_very_many(embedded_shell: Shell, queue: str) -> None:
+    shell = embedded_shell
+    full = [f"{queue}.full.{number}" for number in range(1_000)]
+    with shell.client() as client:
+        client.send_bytes(b"".join(request("RQ.PUSH", name, "one", "two") for name in full))
+        client.read_many(len(full))
+        client.call("TUBE.CREATE", f"{queue}.small", "fifo")
+        client.call("TUBE.PUT", f"{queue}.small", "one")
+        client.call("TUBE.BURY", f"{queue}.small", 0)
+        try:
+            everything = shell.run("queue", "ls")
+            [small] = shell.json("queue", "ls", f"{queue}.s*")
+            tubes = {row.get("name") for row in shell.json("queue", "ls", "--family", "tubes")}
+            dead = {row.get("name") for row in shell.json("dead", "ls")}
+            named = shell.json("queue", "ls", f"{queue}.*")
+        finally:
+            client.call("DEL", *full)
+
+    assert len(everything.stdout.splitlines()) == 1_001
+    assert "queues with less in them are left out" in everything.stderr
+    assert (small["name"], small["dead"]) == (f"{queue}.small", 1)
+    assert small["name"] in tubes & dead
+    assert {row.get("name") for row in named} == {*full, small["name"]}
 
 
 def test_info_tells_what_a_family_has_of_its_own(shell: Shell, client: Client, queue: str) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from quinque.cli.hints import Hints
 from quinque.cli.line import Refusal, Status
 from quinque.cli.main import main
+from quinque.cli.pipeline_run import show_queues, show_summary
 from quinque.cli.replies import shown_reply
 from quinque.cli.shown import cut, span_text, table, text_of, width_of
 from quinque.server.commands.table import all_commands
@@ -27,6 +28,20 @@ def test_columns_are_aligned_and_lines_have_no_blanks_at_their_ends() -> None:
         "a           1",
         "longer  1,000",
     ]
+
+
+def test_a_name_is_no_markup_and_does_nothing_to_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counts = dict.fromkeys(("added", "acked", "expired", "removed", "dead", "open", "missing"), 1)
+    signs = dict.fromkeys(("unbalanced", "acked_twice", "after_ack", "unknown"), 0)
+
+    show_queues([{"queue": "[/red]\x1b[2J", "is_good": True, **counts, **signs}])
+    show_summary({"job": "drain", "queue": "a\x1b[2J"})
+
+    shown = capsys.readouterr().out
+    assert r"[/red]\x1b[2J " in shown
+    assert shown.endswith("queue  a\\x1b[2J\n")
 
 
 @pytest.mark.parametrize(

@@ -73,14 +73,14 @@ def test_where_there_is_little_room_names_are_cut_and_columns_left_out_and_numbe
 
 
 def test_at_a_terminal_it_is_drawn_again_and_again_until_q(embedded_shell: Shell) -> None:
-    shell = embedded_shell
-    shell.lines("message", "add", "drawn", "one")
+    shell, many = embedded_shell, b"one\n" * 1_000  # or queues of other tests would hide it
+    shell.lines("message", "add", "drawn", "--lines", input=many)
     with Terminal("top", "--every", "20ms", QUINQUE_URL=shell.url) as terminal:
         terminal.wait_for("drawn")
-        shell.lines("message", "add", "drawn.later", "one")
+        shell.lines("message", "add", "drawn.later", "--lines", input=many)
         terminal.wait_for("drawn.later")
         terminal.press("s")
-        terminal.wait_for("drawn")
+        terminal.wait_for("q ends, s sorts")
         terminal.press("q")
         assert terminal.end() == 0
 

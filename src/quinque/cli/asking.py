@@ -23,7 +23,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -88,7 +88,8 @@ def run(out: Output, work: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return NOT_READ
     except OSError as error:  # not the broker's: those are none of Python's by then
-        click.secho(f"quinque: {error.strerror}", fg="red", err=True)
+        with suppress(OSError):  # which stdout may have raised
+            out.failed(error.strerror or str(error), NOT_HERE)
         return NOT_HERE
     except (KeyboardInterrupt, click.Abort):  # the latter from who is asked whether it is meant
         click.echo(err=True)
@@ -169,7 +170,7 @@ def complete_queue(
 ) -> list[CompletionItem]:
     """The names of queues that begin so, each with its family; none that cannot be typed. A shell
     is told no errors."""
-    from quinque.cli.queue_counts import read_counts
+    from quinque.cli.queue_counts import read_every
 
     try:
         # What was not said is not among them where a line is only completed.
@@ -179,12 +180,13 @@ def complete_queue(
             if option.name in SAID
         }
         with open_broker(**who, retries=0, timeout_s=_COMPLETION_S) as broker:
-            counts = read_counts(broker).queues
+            begins_so = re.sub(rb"([*?[\]\\])", rb"\\\1", as_bytes(incomplete)) + b"*"
+            counts = read_every(broker, begins_so)
     except (QuinqueError, click.ClickException):
         return []
     names = [(found.name.decode("utf-8", "surrogateescape"), found.family.name) for found in counts]
     return [CompletionItem(_for_shell(name), help=family) for name, family in names
-            if name.startswith(incomplete) and name.isprintable()]  # fmt: skip
+            if name and name.isprintable()]  # fmt: skip
 
 
 def _for_shell(name: str) -> str:

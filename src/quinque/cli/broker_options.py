@@ -70,7 +70,7 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
 
 def brokers_file() -> Path:
     """Where brokers have names, if there is such a file."""
-    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(folder) / "quinque" / "brokers.toml"
 
 

@@ -191,7 +191,7 @@ def _telling(prefix: str, is_wanted: bool) -> Iterator[Tell]:
         yield lambda progress: None
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

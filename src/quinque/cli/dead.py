@@ -22,8 +22,9 @@ from quinque.cli.asking import (
     yes_option,
 )
 from quinque.cli.exit_codes import DONE, NOTHING
-from quinque.cli.queue_counts import read_counts
+from quinque.cli.queue_counts import read_every
 from quinque.cli.shown import Output, many
+from quinque.errors import BadSetting
 from quinque.model.states import State
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
     if name is None:
         rows = [
             {"name": found.name, "family": found.family.name, "dead": found.dead}
-            for found in read_counts(broker).queues
+            for found in read_every(broker)
             if found.dead
         ]
     else:
@@ -93,6 +94,8 @@ def redrive(broker: Broker, out: Output, name: str, ids: tuple[str, ...], count:
 
     They are as if they were new: they may be delivered as often as at first.
     """
+    if ids and count is not None:
+        raise BadSetting("either ids or --count: they do not go together")
     redriven = _verbs(broker, name).redrive(ids, count or 0)
     out.done(f"redrove {many(redriven, 'message')} of {name}", {"redriven": redriven})
     return DONE if redriven else NOTHING

@@ -16,6 +16,7 @@ from quinque.client.sync.broker import Broker
 from quinque.client.sync.jobs import Jobs
 from quinque.model.families import JOBS
 from quinque.model.states import State
+from quinque.model.work_ops import WorkView
 
 
 class JobVerbs(Verbs):
@@ -44,13 +45,13 @@ class JobVerbs(Verbs):
         ]
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
-        return self._jobs.ack(ids)
+        return self._jobs.ack(list(self._own(ids)))
 
     def delete(self, ids: Sequence[str]) -> int:
-        return self._jobs.delete(ids)
+        return self._jobs.delete(list(self._own(ids)))
 
     def show(self, id: str) -> Shown | None:
-        view = self._jobs.show(id)
+        view = self._own([id]).get(id)
         if view is None:
             return None
         facts: dict[str, Any] = {
@@ -97,11 +98,19 @@ class JobVerbs(Verbs):
         }
 
     def redrive(self, ids: Sequence[str], count: int) -> int:
-        return self._jobs.redrive(count, ids=ids)
+        if not ids:
+            return self._jobs.redrive(count)
+        own = list(self._own(ids))
+        return self._jobs.redrive(ids=own) if own else 0
 
     def drop(self, ids: Sequence[str]) -> int:
         if not ids:
             return self._jobs.purge(State.DEAD)
         # A job that was redriven since is not dropped.
-        dead = [id for id in ids if (view := self._jobs.show(id)) and view.state is State.DEAD]
+        dead = [id for id, view in self._own(ids).items() if view.state is State.DEAD]
         return self._jobs.delete(dead)
+
+    def _own(self, ids: Sequence[str]) -> dict[str, WorkView]:
+        """Those of the jobs that are in this queue: by its id, one of any queue could be meant."""
+        views = {id: self._jobs.show(id) for id in ids}
+        return {id: view for id, view in views.items() if view and view.queue == self.queue}

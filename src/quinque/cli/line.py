@@ -77,12 +77,13 @@ class Line:
             raise
 
     def listen(self) -> Iterator[Any]:
-        """All that comes unasked, until the broker ends; then there is no connection."""
+        """All that comes unasked. In the end there is no connection. Raises NotDone when it is the
+        broker that ends."""
         try:
             while True:
                 yield self._hear()
-        except OSError:
-            pass
+        except OSError as error:
+            raise NotDone(f"the connection to {self.at} was lost ({error})") from error
         finally:
             self.close()
 
@@ -129,7 +130,10 @@ class Line:
 
     def _hear(self) -> Any:
         assert self._replies is not None
-        return _read(self._replies)
+        try:
+            return _read(self._replies)
+        except ValueError as error:  # no number where one should be
+            raise ConnectionAbortedError("this is not a broker") from error
 
 
 def _connect(address: Address, tls: ssl.SSLContext | None) -> socket.socket:
@@ -151,7 +155,9 @@ def _connect(address: Address, tls: ssl.SSLContext | None) -> socket.socket:
 
 
 def _packed(words: Sequence[bytes | str]) -> bytes:
-    encoded = [word.encode() if isinstance(word, str) else word for word in words]
+    encoded = [
+        word.encode("utf-8", "surrogateescape") if isinstance(word, str) else word for word in words
+    ]
     parts = [b"*%d\r\n" % len(encoded), *(b"$%d\r\n%b\r\n" % (len(it), it) for it in encoded)]
     return b"".join(parts)
 

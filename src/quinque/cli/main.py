@@ -15,7 +15,9 @@ Not here: the settings of a broker (cli/serve_command.py).
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any, Final, cast
 
 import click
@@ -108,6 +110,10 @@ def main(ctx: click.Context) -> None:
 
     QUINQUE_URL, or --url, says which broker; without them it is redis://127.0.0.1:4777.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # Names and bodies may have characters that the locale has not.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # https://no-color.org: set, to whatever but the empty text, is no colour.
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
@@ -126,7 +132,7 @@ def check(ctx: click.Context, folder: str, repair: bool, as_json: bool) -> None:
 
         return run(folder, repair, as_json)
 
-    ctx.exit(code_of_work(run_check))
+    ctx.exit(code_of_work(run_check, as_json))
 
 
 @main.command()

@@ -105,13 +105,15 @@ def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_
     try:
         with telling("added", len(bodies) or None) as tell:
             for some in _batches(bodies, has_lines):
-                added = verbs.add(some, how)
-                count += len(added)
-                tell(len(some))
-                if out.as_json or not has_lines:
-                    ids += added
+                while some and (added := verbs.add(some, how)):
+                    some = some[len(added) :]
+                    count += len(added)
+                    tell(len(added))
+                    if out.as_json or not has_lines:
+                        ids += added
     except QuinqueError:
         if count:
+            _show_ids(out, ids)
             click.echo(f"quinque: {many(count, 'message')} added before that:", err=True)
         raise
     if out.as_json:
@@ -119,8 +121,9 @@ def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_
     elif has_lines:
         out.done(f"added {many(count, 'message')} to {name}", {})
     else:
-        for id in ids:
-            click.echo(text_of(id))
+        _show_ids(out, ids)
+    if not count and not has_lines:
+        out.nothing(f"{name} has a message of that id, and takes no other")
     return DONE if ids or has_lines else NOTHING
 
 
@@ -219,6 +222,13 @@ def peek(broker: Broker, out: Output, name: str, count: int, state: str) -> int:
     else:
         out.nothing(f"{name} has no messages that are {state}")
     return DONE if found else NOTHING
+
+
+def _show_ids(out: Output, ids: list[str]) -> None:
+    """One on each line; with --json they are part of what is told in the end."""
+    out.so_far["added"] = ids
+    for id in () if out.as_json else ids:
+        click.echo(text_of(id))
 
 
 def _batches(bodies: tuple[str, ...], has_lines: bool) -> Iterator[list[bytes]]:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quinque.cli.interrupts import interrupted_by_signals
+from quinque.cli.shown import text_of
 from quinque.errors import BadSetting, QuinqueError
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ def show_summary(summary: dict[str, Any]) -> None:
     shown = {name: value for name, value in summary.items() if _is_shown(value)}
     width = max(len(name) for name in shown)
     for name, value in shown.items():
-        text = f"{value:,}" if isinstance(value, int | float) and value is not True else str(value)
+        is_number = isinstance(value, int | float) and value is not True
+        text = f"{value:,}" if is_number else text_of(str(value))
         colour = {"good": "green", "bad": "red"}.get(text) if name == "verdict" else None
         click.echo(f"{name.replace('_', ' '):<{width}}  {click.style(text, fg=colour)}")
 
@@ -165,6 +167,7 @@ def show_queues(queues: Sequence[dict[str, Any]]) -> None:
     """The rows of the audit, as a table."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     names = ("added", "acked", "expired", "removed", "dead", "open", "missing")
     signs = ("unbalanced", "acked_twice", "after_ack", "unknown")
@@ -175,7 +178,7 @@ def show_queues(queues: Sequence[dict[str, Any]]) -> None:
     for queue in queues:
         style = None if queue["is_good"] else "red"
         cells = [f"{queue[name]:,}" for name in (*names, *signs)]
-        table.add_row(queue["queue"], *cells, style=style)
+        table.add_row(Text(text_of(queue["queue"])), *cells, style=style)
     console = Console(file=sys.stdout)
     # A figure that is cut off is of no use: in a narrow window lines wrap.
     console.width = max(console.width, _TABLE_WIDTH)
@@ -195,7 +198,7 @@ def _fail(asked: Asked, why: str, code: int) -> int:
     if asked.as_json:
         click.echo(json.dumps({"error": why, "exit_code": code}))
     for line in why.splitlines():
-        click.secho(f"quinque: {line}", fg="red", err=True)
+        click.secho(f"quinque: {text_of(line)}", fg="red", err=True)
     return code
 
 

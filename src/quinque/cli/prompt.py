@@ -15,6 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,13 +28,14 @@ from quinque.cli.hints import Hint, Hints
 from quinque.cli.line import Line, Refusal
 from quinque.cli.replies import reply_as_json, shown_reply
 from quinque.cli.shown import Output, is_terminal, text_of
-from quinque.errors import BadSetting, QuinqueError
+from quinque.errors import BadSetting, OutcomeUnknown, QuinqueError
 from quinque.wire.inline import split_inline
 
 _HISTORY_LINES: Final = 1_000
 _SECRETS: Final = re.compile(r"\b(auth|requirepass|password|setuser)\b", re.IGNORECASE)
 _PLAIN: Final = re.compile(rb"[!-~]+")
 _ENDS: Final = frozenset({"exit", "quit"})
+_MUTE: Final = frozenset({b"CLIENT REPLY OFF", b"CLIENT REPLY SKIP"})
 _ARITY: Final = "wrong number of arguments"
 
 
@@ -68,8 +70,7 @@ def _run(out: Output, words: Sequence[str], history: str | None, who: dict[str, 
         if words:
             return talk.say([as_bytes(word) for word in words])
         if not is_terminal(sys.stdin):
-            codes = [talk.type(text) for text in sys.stdin or ()]
-            return max(codes, default=DONE)
+            return _read_all(talk)
         return _prompt(talk, _history_file(history))
     finally:
         line.close()
@@ -91,9 +92,9 @@ class _Talk:
             self._hints = Hints(docs if isinstance(docs, list) else [], self._queues)
         return self._hints
 
-    def type(self, text: str) -> int:
+    def type(self, text: bytes) -> int:
         """One line; the exit code if it were the only one."""
-        words = split_inline(as_bytes(text))
+        words = split_inline(text)
         if words is None:
             self._out.failed("the quotes do not balance", REFUSED)
             return REFUSED
@@ -102,13 +103,21 @@ class _Talk:
     def say(self, words: Sequence[bytes]) -> int:
         """These words; the exit code if they were the only ones."""
         if words[0].lower() == b"help":
-            return self._help([word.decode("utf-8", "replace") for word in words[1:]])
+            return self._help([_text(word) for word in words[1:]])
+        if b" ".join(words).upper() in _MUTE:
+            self._out.failed("CLIENT REPLY: what has no reply cannot be shown here", REFUSED)
+            return REFUSED
         show: Callable[[Any], str] = reply_as_json if self._out.as_json else shown_reply
-        reply = self.line.ask(*words)
+        try:
+            reply = self.line.ask(*words)
+        except OutcomeUnknown:
+            if words[0].upper() != b"SHUTDOWN":
+                raise
+            return DONE  # it is answered so, unless it is refused
         click.echo(show(reply))
         if isinstance(reply, Refusal):
             if _ARITY in reply.text and not self._out.as_json:
-                self._help([word.decode("utf-8", "replace") for word in words], is_short=True)
+                self._help([_text(word) for word in words], is_short=True)
             return REFUSED
         if words[0].upper() == b"MONITOR":
             for each in self.line.listen():
@@ -143,10 +152,22 @@ class _Talk:
         return [name.decode() for name in names if _PLAIN.fullmatch(name)]
 
 
+def _read_all(talk: _Talk) -> int:
+    """Lines are read until exit, quit or the end; the worst of their codes."""
+    code = DONE
+    for line in sys.stdin.buffer if sys.stdin is not None else ():
+        if line.strip().lower().decode("latin-1") in _ENDS:
+            break
+        code = max(code, talk.type(line))
+    return code
+
+
 def _prompt(talk: _Talk, history: Path | None) -> int:
     """Lines are typed until exit, quit or Ctrl-D."""
     import readline
 
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # whatever bytes are typed
     _read_history(history)
     readline.set_completer_delims(" \t")
     readline.set_completer(_completer(talk))
@@ -175,7 +196,7 @@ def _typed(talk: _Talk) -> str | None:
 
 def _answer(talk: _Talk, typed: str) -> None:
     try:
-        talk.type(typed)
+        talk.type(as_bytes(typed))
     except KeyboardInterrupt:
         click.echo()
     except QuinqueError as error:
@@ -208,7 +229,7 @@ def _completions(talk: _Talk, begun: str) -> tuple[list[str], Hint | None]:
     import readline
 
     typed = readline.get_line_buffer()[: readline.get_begidx()]
-    before = [word.decode("utf-8", "replace") for word in split_inline(as_bytes(typed)) or ()]
+    before = [_text(word) for word in split_inline(as_bytes(typed)) or ()]
     is_help = bool(before) and before[0].lower() == "help"
     if is_help:
         before = before[1:]
@@ -216,11 +237,16 @@ def _completions(talk: _Talk, begun: str) -> tuple[list[str], Hint | None]:
     return found, None if is_help else talk.hints.find(before)
 
 
+def _text(word: bytes) -> str:
+    return word.decode("utf-8", "surrogateescape")
+
+
 def _history_file(named: str | None) -> Path | None:
     if named is not None:
         return Path(named) if named else None
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "quinque" / "history"
+    state = Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"))
+    # Who has no home has no history: then it begins with ~ still.
+    return state / "quinque" / "history" if state.is_absolute() else None
 
 
 def _read_history(file: Path | None) -> None:

@@ -23,10 +23,9 @@ from quinque.cli.asking import (
 )
 from quinque.cli.bars import telling
 from quinque.cli.exit_codes import DONE, NOTHING
-from quinque.cli.queue_counts import QueueCounts, read_counts
+from quinque.cli.queue_counts import Counts, QueueCounts, read_counts, read_every
 from quinque.cli.shown import Output, many
 from quinque.model.families import BY_NAME
-from quinque.model.glob import compile_glob
 
 if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
@@ -64,18 +63,14 @@ def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, s
     quinque queue ls
     quinque queue ls 'mail.*' --sort ready
     """
-    counts = read_counts(broker)
-    matches = compile_glob(as_bytes(pattern)).fullmatch
-    found = [
-        each
-        for each in counts.queues
-        if matches(each.name) and (family is None or each.family.name == family)
-    ]
+    is_all = pattern == "*" and family is None
+    counts = read_counts(broker) if is_all else Counts(read_every(broker, as_bytes(pattern)), 0)
+    found = [each for each in counts.queues if family is None or each.family.name == family]
     rows = [fields_of(each) for each in sorted_by(sort, found)]
     if rows or out.as_json:
         out.rows(rows, COLUMNS)
     else:
-        out.nothing("there is no such queue" if counts.queues else "there are no queues yet")
+        out.nothing("there are no queues yet" if is_all else "there is no such queue")
     if counts.left_out:
         click.echo(f"quinque: {counts.left_out:,} queues with less in them are left out", err=True)
     return DONE if rows else NOTHING

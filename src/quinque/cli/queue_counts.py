@@ -1,20 +1,24 @@
 """How much is in each queue, as a broker tells it of all at once.
 
 Called by   cli/queue.py, cli/dead.py, cli/top.py, cli/asking.py (names of queues, for shells).
-Calls       the command QUEUES.
+Calls       the commands QUEUES and, where there are more queues than that tells of, SCAN.
 
 Not here: how the broker knows (server/commands/queues.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quinque.model.families import BY_NAME, Family
+from quinque.model.glob import compile_glob
 
 if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
+
+_AT_ONCE: Final = 500  # queues: fewer than QUEUES tells of
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,30 @@ def read_counts(broker: Broker, *names: bytes) -> Counts:
     """All queues, or these of them that there are."""
     left_out, queues = broker.call("QUEUES", *names)
     return Counts([_counts(_map(told)) for told in queues], left_out)
+
+
+def read_every(broker: Broker, pattern: bytes = b"*") -> list[QueueCounts]:
+    """The queues that match, however many there are."""
+    counts = read_counts(broker)
+    if not counts.left_out:
+        matches = compile_glob(pattern).fullmatch
+        return [found for found in counts.queues if matches(found.name)]
+    names = list(dict.fromkeys(_scanned(broker, pattern)))
+    return [
+        found
+        for at in range(0, len(names), _AT_ONCE)
+        for found in read_counts(broker, *names[at : at + _AT_ONCE]).queues
+    ]
+
+
+def _scanned(broker: Broker, pattern: bytes) -> Iterator[bytes]:
+    """The names that match; some perhaps twice."""
+    cursor = b"0"
+    while True:
+        cursor, names = broker.call("SCAN", cursor, "MATCH", pattern, "COUNT", _AT_ONCE)
+        yield from names
+        if cursor == b"0":
+            return
 
 
 def _counts(told: dict[str, Any]) -> QueueCounts:

@@ -44,6 +44,7 @@ _LEAST_CUT: Final = 20  # characters that are left of a cell when a row is too l
 class Output:
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
+        self.so_far: dict[str, Any] = {}  # what is done though the command may fail
 
     def rows(self, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
         """A line each. `columns` are fields and what stands above them; JSON has all fields."""
@@ -89,7 +90,8 @@ class Output:
         """Why it was not done. People read it on stderr; with --json it is an object too."""
         lines = why.splitlines()
         if self.as_json:
-            click.echo(json.dumps({"error": "\n".join(map(text_of, lines)), "exit_code": code}))
+            told = {"error": "\n".join(map(text_of, lines)), "exit_code": code}
+            click.echo(json.dumps(told | _plain(self.so_far)))
         for line in lines:
             click.secho(f"quinque: {text_of(line)}", fg="red", err=True)
 

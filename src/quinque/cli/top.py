@@ -31,7 +31,7 @@ from quinque.cli.queue import COLUMNS, SORTS, fields_of, sorted_by
 from quinque.cli.queue_counts import Counts, QueueCounts, read_counts
 from quinque.cli.shown import Output, cut, is_terminal, many, span_text, text_of, width_of
 from quinque.cli.spans import span_s
-from quinque.errors import NotDone, StoreUnavailable
+from quinque.errors import BadSetting, NotDone, StoreUnavailable
 
 if TYPE_CHECKING:
     from rich.console import ConsoleDimensions, RenderableType
@@ -120,6 +120,8 @@ def top(broker: Broker, out: Output, every: float, sort: str, is_once: bool) -> 
     At a terminal, q ends it and s sorts by the next column. With --json, a line for each look.
     Where neither is so, it is as with --once.
     """
+    if not every and not is_once:
+        raise BadSetting("--every 0: looking needs some time in between")
     watch = Watch(lambda: read_counts(broker))
     can_draw = is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     if is_once or not (out.as_json or can_draw):

@@ -10,15 +10,16 @@ Not here: what a verb means (verbs.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from quinque.cli.verbs import Shown, Tell, Verbs, as_ids
 from quinque.client.calls import as_map
-from quinque.errors import NoPermission, NoTask, NotDone, NotTaken, TubeFull
+from quinque.errors import NoPermission, NoTask, NotDone, NotTaken, NoTube, TubeFull
 from quinque.model.families import TUBES
 from quinque.model.states import State
 from quinque.model.task_bodies import plain
-from quinque.model.tube_ops import BrowseTasks, DeleteTasks
+from quinque.model.tube_ops import BrowseTasks, DeleteTasks, KickTasks
 
 _STATES: Final = {b"r": "ready", b"t": "leased", b"~": "delayed", b"!": "dead", b"-": "gone"}
 # Longer, and the broker would be thought to be gone.
@@ -36,19 +37,15 @@ class TubeVerbs(Verbs):
         words: list[Any] = []
         for option, word in (("delay", "DELAY"), ("ttl", "TTL"), ("pri", "PRI"), ("lane", "UTUBE")):
             if option in how:
-                words += [word, str(how[option])]
+                words += [word, *as_ids([str(how[option])])]
         if not words:
             tasks = self.broker.call("TUBE.MPUT", self.queue, *bodies)
-            if len(tasks) < len(bodies):
-                raise TubeFull(self.queue)
-            return [str(task[0]) for task in tasks]
-        ids = []
-        for body in bodies:
-            put = self.broker.call("TUBE.PUT", self.queue, body, *words)
-            if put is None:
-                raise TubeFull(self.queue)
-            ids.append(str(put[0]))
-        return ids
+        else:
+            puts = (self.broker.call("TUBE.PUT", self.queue, body, *words) for body in bodies)
+            tasks = list(takewhile(lambda task: task is not None, puts))
+        if bodies and not tasks:
+            raise TubeFull(self.queue)
+        return [str(task[0]) for task in tasks]
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
         joined = None
@@ -104,8 +101,10 @@ class TubeVerbs(Verbs):
         return count
 
     def details(self) -> dict[str, Any]:
-        listed = self.broker.call("TUBE.LIST")
-        [told] = [told for told in map(as_map, listed) if told[b"name"] == self.queue]
+        listed = map(as_map, self.broker.call("TUBE.LIST"))
+        told = next((told for told in listed if told[b"name"] == self.queue), None)
+        if told is None:  # by now
+            raise NoTube(self.queue)
         calls = as_map(as_map(self.broker.call("TUBE.STATS", self.queue))[b"calls"])
         shown = {name.decode(): value for name, value in told.items() if name != b"name"}
         for name in ("temporary", "asleep"):
@@ -114,11 +113,8 @@ class TubeVerbs(Verbs):
 
     def redrive(self, ids: Sequence[str], count: int) -> int:
         if ids:
-            self.refuse(
-                "dead redrive by ids", "with --count, the first that were buried are kicked"
-            )
-        kicked: int = self.broker.call("TUBE.KICK", self.queue, count or self._buried())
-        return kicked
+            return self.broker.run(KickTasks(self.queue, message_ids=as_ids(ids)))
+        return self.broker.run(KickTasks(self.queue, count or self._buried()))
 
     def drop(self, ids: Sequence[str]) -> int:
         if not ids:

@@ -57,7 +57,11 @@ class Verbs:
     # -- messages --------------------------------------------------------------------------------
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
-        """Messages of these bodies are in the queue; their ids. `how` has options of `adding`."""
+        """Messages of these bodies are in the queue; their ids. `how` has options of `adding`.
+
+        Of the first ones only where there is room for no more; then the others may be tried again,
+        and what is wrong is raised.
+        """
         raise NotImplementedError
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
