@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.server.broker import RunningBroker
 
 HTTP = ("--http-listen", "127.0.0.1:0")
-_TIMEOUT_S = 30
+_TIMEOUT_S = 60
 _AT = re.compile(r"metrics and probes are at ([^,\"\s]+)")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from quinque.server.metrics import METRICS
+from quinque.server.metrics import METRICS as OF_BROKERS
+from quinque.worker.metrics import METRICS as OF_WORKERS
 from tests.facts.repository import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -18,6 +19,7 @@ DASHBOARD = json.loads((EXAMPLES / "grafana" / "quinque.json").read_text())
 ALERTS = yaml.safe_load((EXAMPLES / "prometheus" / "alerts.yml").read_text())
 NAMED = re.compile(r"quinque_\w+")
 LABELED = re.compile(r"(quinque_\w+)\{([^}]*)\}")
+METRICS = (*OF_BROKERS, *OF_WORKERS)
 TABLE = {metric.name: metric for metric in METRICS}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -48,21 +49,22 @@ def watcher() -> Iterator[socket.socket]:
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock,
     ):
         sock.bind(f"{folder}/notify")
-        sock.settimeout(30)
+        sock.settimeout(60)
         yield sock
 
 
 def test_a_broker_tells_when_it_is_ready_runs_and_stops(
     watcher: socket.socket, tmp_path: Path
 ) -> None:
-    variables = {"NOTIFY_SOCKET": watcher.getsockname(), "WATCHDOG_USEC": "200000"}
+    variables = {"NOTIFY_SOCKET": watcher.getsockname(), "WATCHDOG_USEC": "1000000"}
     with start_broker(tmp_path, "--log-json", *HTTP, variables=variables) as broker:
         first = watcher.recv(1000).decode().splitlines()
         heard = [watcher.recv(1000) for _ in range(3)]
         broker.signal(signal.SIGTERM)
-        code = broker.wait()
+        # Before it is waited for: a socket has room for ten of these, and others are not sent.
         while heard[-1] == b"WATCHDOG=1":
             heard.append(watcher.recv(1000))
+        code = broker.wait()
         lines = [json.loads(line) for line in broker.log]
 
     assert first == ["READY=1", f"STATUS=listens on 127.0.0.1:{broker.port}"]
@@ -162,4 +164,4 @@ def test_a_broker_that_may_start_later_says_so_by_its_exit_code(tmp_path: Path) 
 
     assert ended.returncode == 4  # examples/systemd starts it again
     assert [line["level"] for line in lines] == ["error", "info"]
-    assert "Connection refused" in lines[0]["msg"]
+    assert re.search("Connection refused|does not answer", lines[0]["msg"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from quinque.console.port import CONNECTIONS_MOST, REQUEST_S
 from quinque.server.measuring import GROUPS_MOST, QUEUES_MOST
 from quinque.server.metrics import METRICS
+from quinque.stats.metric import Metric
+from quinque.worker.metrics import METRICS as OF_WORKERS
 from tests.facts.pages import text_of
 from tests.facts.repository import ROOT
 
@@ -15,9 +17,11 @@ PAGE = text_of(ROOT / "docs" / "metrics.md")
 
 
 def test_the_table_of_metrics_is_that_of_the_code() -> None:
-    begin = "<!-- metrics -->\n"
+    assert between("metrics") == metrics_table()
 
-    assert PAGE[PAGE.index(begin) + len(begin) : PAGE.index("<!-- /metrics -->")] == metrics_table()
+
+def test_the_table_of_a_workers_metrics_is_that_of_the_code() -> None:
+    assert between("worker metrics") == worker_metrics_table()
 
 
 def test_how_many_are_told_of_is_as_the_code_has_it() -> None:
@@ -30,11 +34,28 @@ def test_how_many_connections_there_may_be_is_as_the_code_has_it() -> None:
     assert f"within {REQUEST_S} seconds" in PAGE
 
 
+def between(marker: str) -> str:
+    begin = f"<!-- {marker} -->\n"
+    return PAGE[PAGE.index(begin) + len(begin) : PAGE.index(f"<!-- /{marker} -->")]
+
+
 def metrics_table() -> str:
-    """All metrics as a Markdown table."""
+    """All metrics of a broker as a Markdown table."""
     rows = ["| metric | kind | labels | stores | meaning |", "|---|---|---|---|---|"]
     for metric in METRICS:
-        labels = ", ".join(f"`{label}`" for label in metric.labels)
-        cells = [f"`{metric.name}`", metric.kind, labels, metric.where, metric.help]
+        cells = [f"`{metric.name}`", metric.kind, _labels(metric), metric.where, metric.help]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
+
+
+def worker_metrics_table() -> str:
+    """All metrics of a worker, which has no store."""
+    rows = ["| metric | kind | labels | meaning |", "|---|---|---|---|"]
+    for metric in OF_WORKERS:
+        cells = [f"`{metric.name}`", metric.kind, _labels(metric), metric.help]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _labels(metric: Metric) -> str:
+    return ", ".join(f"`{label}`" for label in metric.labels)

@@ -33,7 +33,9 @@ class RunningWorker:
         prefix: str,
         *flags: str,
         app: str = "tests.worker.worked_app:app",
+        lease_s: float = 300,
     ) -> None:
+        """Items and elements are leased for so long."""
         self.url = f"redis://127.0.0.1:{broker.port}"
         self.prefix = prefix
         self.queues: Queues = quinque.connect(self.url)
@@ -44,7 +46,7 @@ class RunningWorker:
             stdout=subprocess.DEVNULL,
             text=True,
             cwd=ROOT,
-            env=os.environ | {"BROKER": self.url, "PREFIX": prefix},
+            env=os.environ | {"BROKER": self.url, "PREFIX": prefix, "LEASE": str(lease_s)},
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

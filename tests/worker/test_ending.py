@@ -18,12 +18,14 @@ from click.testing import CliRunner
 from quinque.cli.main import main
 from quinque.errors import BadSetting
 from quinque.model.work_ops import QueueView
-from quinque.worker.process import find_app
+from quinque.worker.process import ENDED, find_app
+from quinque.worker.supervisor import Asked, Supervisor
 from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
 from tests.worker.stage import RunningWorker
 
 ONE = ("--threads", "1")
+STALLED = "1 of its handlers get nothing done"
 
 
 @pytest.fixture
@@ -84,11 +86,15 @@ def test_what_kills_processes_is_put_aside_where_the_worker_counts(
 ) -> None:
     die = {"do": "die"}
     id = "long" * 100  # it has no room on the board, and is counted all the same
-    with RunningWorker(broker, prefix, *ONE, "--processes", "2") as worker:
+    with RunningWorker(broker, prefix, *ONE, "--processes", "2", lease_s=1) as worker:
         tube = worker.queues.tube(f"{prefix}tube", codec="json")
         tube.make("fifottl")
         tube.put(die)
         wait_until(lambda: (it := tube.info()) is not None and it.buried, "it is buried")
+        # Once for each of its two deliveries, though it is ready in the moment that one has died.
+        wait_until(
+            lambda: sum("ended with SIGKILL" in line for line in worker.log) == 2, "two have died"
+        )
         worker.queues.items(f"{prefix}items", codec="json").add(id, die)
         item = worker.dead_letter("items", id)
         pushed = worker.queues.reliable(f"{prefix}reliable", codec="json").push(die)
@@ -109,12 +115,13 @@ def test_who_has_work_and_finishes_none_is_unhealthy(
 
         # One is worked, for as long as it takes, and another waits.
         ids = [_wait(worker), _wait(worker)]
-        wait_until(lambda: _health(url)[0] == 503, "it is not healthy")
-        _, told = _health(url)
+        wait_until(
+            lambda: _health(url)[1]["processes"][0]["trouble"] == STALLED, "it is not healthy"
+        )
+        assert _health(url)[0] == 503
         for _ in ids:
             worker.queues.jobs(f"{prefix}gate").add(b"go on")
 
-        assert told["processes"][0]["trouble"] == "1 of its handlers get nothing done"
         assert [worker.result(id)["result"] for id in ids] == [{"deliveries": 1}] * 2
         wait_until(lambda: _health(url)[0] == 200, "it is healthy again")
         assert worker.stop() == 0
@@ -126,7 +133,7 @@ def test_its_processes_end_when_the_supervisor_is_killed(
 ) -> None:
     with RunningWorker(broker, prefix) as worker:
         worker.result(worker.add({"do": "double", "of": 1}))
-        [pid] = worker.pids()
+        pid = int(worker.heard("process 0 is "))
 
         worker.stop(signal.SIGKILL)
 
@@ -174,6 +181,19 @@ def test_an_address_that_cannot_be_had_is_said_at_once(address: str) -> None:
     assert (ran.exit_code, ran.output.startswith("quinque: ")) == (2, True)
 
 
+def test_a_process_that_cannot_be_started_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    too_long = "x" * 200_000  # for an argument of a process
+    asked = Asked(too_long, 1, 1, 0.0, 300.0, None, None, None)
+    supervisor = Supervisor(asked, None)
+
+    try:
+        assert supervisor.look_after() == ENDED
+        assert "process 0 cannot be started: " in caplog.text
+        assert supervisor.measure().processes == 0
+    finally:
+        supervisor.close()
+
+
 def _wait(worker: RunningWorker) -> str:
     return worker.add({"do": "wait", "for": f"{worker.prefix}gate"}, retry=300)
 
@@ -200,8 +220,8 @@ def _health(url: str) -> tuple[int, dict[str, list[dict[str, object]]]]:
 def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        # Nobody waits for an orphan in a container: it has ended though it is listed.
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    # Nobody waits for an orphan in a container: it has ended though it is listed.
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] != "Z"

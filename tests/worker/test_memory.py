@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
+
+from quinque.errors import BadSetting
 from quinque.worker import Message
 from quinque.worker.board import Board, Hand, Left, Told
-from quinque.worker.failures import Failures, key_of
+from quinque.worker.failures import Failures, failures_file, key_of
+from quinque.worker.lives import Lives
 
 
 def test_a_board_shows_what_was_in_hand() -> None:
@@ -15,21 +22,23 @@ def test_a_board_shows_what_was_in_hand() -> None:
         held, running, done, gone, longer = (
             Message("q", id, b"", 1) for id in (b"h", b"r", b"d", b"g", long)
         )
-        board.hold([held, running, done, gone, longer], 300)
+        board.hold([held, running, done, gone, longer], 1, b"salt")
         for message in (running, longer):
             board.mark(message, Hand.RUNNING)
         board.mark(done, Hand.DONE)
-        board.drop(gone)
+        board.drop([gone])
         board.write(Told(1.5, 2, 3, 4, 5))
 
         assert board.read() == Told(1.5, 2, 3, 4, 5)
-        assert set(board.crash()) == {key_of(300, b"r"), key_of(300, long)}
-        assert board.crash() == []  # each is told once
+        assert board.count() == {(1, Hand.HELD): 1, (1, Hand.RUNNING): 2, (1, Hand.DONE): 1}
+        salts = [b"other", b"salt"]
+        assert set(board.crash(salts)) == {(1, key_of(b"salt", it)) for it in (b"r", long)}
+        assert board.crash(salts) == []  # each is told once
         assert set(board.take_left()) == {
-            Left(Hand.HELD, 300, b"h"),
-            Left(Hand.CRASHED, 300, b"r"),
-            Left(Hand.DONE, 300, b"d"),
-            Left(Hand.CRASHED, 300, b""),  # it had no room
+            Left(Hand.HELD, 1, b"h"),
+            Left(Hand.CRASHED, 1, b"r"),
+            Left(Hand.DONE, 1, b"d"),
+            Left(Hand.CRASHED, 1, b""),  # it had no room
         }
         assert list(board.take_left()) == []
     finally:
@@ -40,7 +49,7 @@ def test_failures_are_counted_for_all_who_share_them() -> None:
     failures = Failures()
     others = Failures(os.dup(failures.fd))
     try:
-        one, other = key_of(1, b"one"), key_of(2, b"one")
+        one, other = key_of(b"1", b"one"), key_of(b"2", b"one")
         assert not others.are_any
 
         assert [failures.add(one), others.add(one), failures.add(other, least=7)] == [1, 2, 7]
@@ -55,3 +64,46 @@ def test_failures_are_counted_for_all_who_share_them() -> None:
     finally:
         failures.close()
         others.close()
+
+
+def test_failures_in_a_file_are_those_of_all_who_name_it(tmp_path: Path) -> None:
+    path, key = tmp_path / "failures", key_of(b"salt", b"id")
+    first = Failures(failures_file(str(path)))
+    first.add(key, least=3)
+    other = Failures(failures_file(str(path)))
+    first.close()
+
+    assert other.add(key) == 4
+    other.close()
+
+    (tmp_path / "letters").write_text("to whom it may concern")
+    with pytest.raises(BadSetting, match="is not a file in which"):
+        failures_file(str(tmp_path / "letters"))
+    assert (tmp_path / "letters").read_text() == "to whom it may concern"
+
+
+def test_who_has_died_is_seen_until_it_is_counted() -> None:
+    lives = Lives(2)
+    program = (
+        f"import sys; from quinque.worker.lives import Lives; lives = Lives(2, {lives.fd}); "
+        "lives.begin(1); print('begun', flush=True); sys.stdin.read()"
+    )
+    try:
+        lives.begin(0)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            pass_fds=[lives.fd],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"begun\n"
+            assert lives.are_counted()  # it lives
+            process.kill()
+
+        assert not lives.are_counted()
+        lives.count(1)
+        assert lives.are_counted()
+    finally:
+        lives.close()

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from quinque.client.sync.queues import Queues
+from quinque.model.ops import Op
 from quinque.model.states import State
-from quinque.worker import Message
+from quinque.model.work_ops import Finish
+from quinque.worker import Message, Retry
 from tests.server.resp import TIMEOUT_S
 from tests.servers.patience import wait_until
 from tests.worker.inside import CountingApp, is_working, working
@@ -51,7 +59,7 @@ def test_a_handler_that_never_ends_has_failed_and_is_left_behind(
             except asyncio.CancelledError:
                 pass
 
-    app.add(f"{queue}.thread", hang, timeout=0.05, concurrency=2, max_deliveries=1)
+    app.add(f"{queue}.thread", hang, timeout=1, concurrency=2, max_deliveries=1)
     app.add(f"{queue}.task", ignore, timeout=0.05, concurrency=2, max_deliveries=1)
     app.failed(lambda message, error: errors.append(error))
     thread, task = queues.jobs(f"{queue}.thread"), queues.jobs(f"{queue}.task")
@@ -64,7 +72,7 @@ def test_a_handler_that_never_ends_has_failed_and_is_left_behind(
         wait_until(lambda: held == [False], "the handler ended, and knew")
 
     [reason] = [job.reason.decode() for job in thread.peek(state=State.DEAD)]
-    assert reason.startswith("TimeoutError: it took longer than 0.05 s\n")
+    assert reason.startswith("TimeoutError: it took longer than 1 s\n")
     assert "in hang: go_on.wait(TIMEOUT_S)" in reason  # where it hung
     assert [type(error) for error in errors] == [TimeoutError] * 2
 
@@ -138,3 +146,110 @@ def test_hooks_that_raise_and_awaitables_that_nobody_awaits(
     [job] = bad.peek(state=State.DEAD)
     assert job.reason.startswith(b"TypeError: the handler returned an awaitable")
     assert {"half", "None"} < set(done)
+
+
+class Own(BaseException):
+    """An error that is no Exception."""
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    """An error to which no traceback can be assigned."""
+
+    number: int
+
+
+class Forgetful(Retry):
+    """An error that says that it has a delay, and has none."""
+
+    def __init__(self) -> None:
+        pass
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+ERRORS: dict[bytes, BaseException] = {
+    b"interrupt": KeyboardInterrupt(),
+    b"exit": SystemExit(3),
+    b"own": Own(),
+    b"close": GeneratorExit(),
+    b"cancel": asyncio.CancelledError(),
+    b"frozen": Frozen(1),
+    b"forgetful": Forgetful(),
+    b"mute": Mute(),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_whatever_a_handler_raises_is_a_failure_of_its_message(
+    app: CountingApp, queues: Queues, queue: str, is_async: bool
+) -> None:
+    def fail(body: bytes) -> None:
+        raise ERRORS[body]
+
+    async def fail_soon(body: bytes) -> None:
+        raise ERRORS[body]
+
+    def fail_too(message: Message, error: BaseException) -> None:
+        raise SystemExit
+
+    app.failed(fail_too)
+    app.add(queue, fail_soon if is_async else fail, max_deliveries=1, concurrency=2)
+    jobs = queues.jobs(queue, retry=300)
+    with working(app):
+        jobs.add_many(list(ERRORS))
+        wait_until(lambda: (view := jobs.info()) is not None and view.dead == len(ERRORS), "all")
+
+    reasons = {it.body: it.reason.partition(b":")[0].decode() for it in jobs.peek(9, State.DEAD)}
+    assert reasons == {body: type(error).__name__ for body, error in ERRORS.items()}
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_process_that_a_handler_forked_ends_with_it(
+    app: CountingApp, queues: Queues, queue: str
+) -> None:
+    forked: list[int] = []
+
+    def fork(body: bytes) -> None:
+        if body == b"fork" and (pid := os.fork()):
+            forked.append(pid)
+
+    app.add(queue, fork, concurrency=1)
+    jobs = queues.jobs(queue, retry=300)
+    with working(app):
+        ids = jobs.add_many([b"fork", b"other"])
+        wait_until(lambda: not any(jobs.show(id) for id in ids), "both are worked")
+
+    assert os.waitpid(forked[0], 0)[1] == 0
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_handler_that_has_ended_is_not_over_its_time_while_its_ack_is(
+    app: CountingApp, queues: Queues, queue: str, is_async: bool
+) -> None:
+    go_on, errors = threading.Event(), list[BaseException]()
+    run_all = app.broker.run_all
+
+    async def late(ops: Sequence[Op]) -> list[Any]:
+        while any(isinstance(op, Finish) for op in ops) and not go_on.is_set():
+            await asyncio.sleep(0.01)
+        return await run_all(ops)
+
+    async def soon(body: bytes) -> None: ...
+
+    app.broker.run_all = late  # type: ignore[method-assign]
+    app.failed(lambda message, error: errors.append(error))
+    app.add(queue, soon if is_async else len, timeout=0.01)
+    with working(app) as board:
+        id = queues.jobs(queue).add(b"x", retry=300)
+        wait_until(lambda: board.read().finished, "it has ended")
+        # Those that hang are looked for ten times a second, and coroutines have a second more.
+        until_s = board.read().beat_s + (1.5 if is_async else 0.5)
+        wait_until(lambda: board.read().beat_s > until_s, "there was time to take it for one")
+        go_on.set()
+        wait_until(lambda: queues.jobs(queue).show(id) is None, "it is acked")
+
+    assert errors == []

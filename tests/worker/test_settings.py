@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from quinque.errors import BadSetting
-from quinque.worker import App, Backoff, Message
+from quinque.worker import App, Backoff, Message, Retry
 from quinque.worker.message import reason_of
 
 
@@ -29,12 +29,17 @@ def test_what_an_app_cannot_do_is_said_when_it_is_asked() -> None:
             app.add("q", lambda body: None, **asked)
     with pytest.raises(BadSetting, match="takes a body"):
         app.add("other", lambda: None)
+    with pytest.raises(BadSetting, match="takes a body"):
+        app.add("other", _takes_more)
     with pytest.raises(BadSetting, match="yields"):
         app.add("other", _yields)
     with pytest.raises(BadSetting, match="hooks are plain functions"):
         app.before(_hook)
     with pytest.raises(BadSetting, match="not the URL of a broker"):
         App("a.folder")
+
+
+def _takes_more(body: bytes, *, more: int) -> None: ...
 
 
 async def _hook(message: Message) -> None: ...
@@ -61,6 +66,12 @@ def test_a_rest_is_twice_as_long_each_time_and_up_to_half_of_it_less() -> None:
     assert [backoff.delay_s(failures, chance=0) for failures in range(1, 6)] == [1, 2, 4, 8, 10]
     assert backoff.delay_s(2, chance=1) == 1
     assert backoff.delay_s(10_000, chance=0) == 10
+
+
+@pytest.mark.parametrize("delay", [-1, float("nan"), float("inf")])
+def test_nothing_comes_back_at_a_time_that_is_none(delay: float) -> None:
+    with pytest.raises(ValueError, match="comes back in 0 to"):
+        Retry(delay)
 
 
 def test_a_reason_is_the_error_and_what_it_was_raised_from() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from quinque.model.states import State
 from tests.server.broker import RunningBroker
+from tests.server.resp import TIMEOUT_S
 from tests.servers import stores
 from tests.servers.patience import wait_until
 from tests.worker.stage import RunningWorker
@@ -143,9 +145,12 @@ def test_a_body_that_cannot_be_read_is_a_failure(worker: RunningWorker) -> None:
 def test_the_health_check_tells_of_each_process(worker: RunningWorker) -> None:
     url = worker.heard("health is told at ")
 
-    with urllib.request.urlopen(f"{url}/healthz", timeout=30) as reply:
-        told = json.load(reply)
+    def told() -> dict[str, Any]:
+        with urllib.request.urlopen(f"{url}/healthz", timeout=TIMEOUT_S) as reply:
+            found: dict[str, Any] = json.load(reply)
+            return found
 
-    assert told["healthy"] is True
-    assert told["processes"][0]["pid"] == worker.pids()[-1]
-    assert told["processes"][0]["trouble"] == ""
+    # A process that has just begun is told of before, or after, the log has its number.
+    wait_until(lambda: told()["processes"][0]["pid"] == worker.pids()[-1], "it is the last one")
+    assert told()["healthy"] is True
+    assert told()["processes"][0]["trouble"] == ""

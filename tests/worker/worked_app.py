@@ -5,6 +5,7 @@ Calls       the broker that $BROKER names.
 
     {"do": "double", "of": 4}      returns 8
     {"do": "raise"}                raises
+    {"do": "raise once", …}        raises at the first delivery, and then waits
     {"do": "die"}                  kills its process, each time
     {"do": "die once"}             kills its process at the first delivery
     {"do": "wait", "for": "q"}     waits for a job in the queue q
@@ -23,19 +24,22 @@ from quinque.worker import App, Message
 
 app = App(os.environ["BROKER"])
 PREFIX = os.environ["PREFIX"]
+LEASE_S = float(os.environ["LEASE"])
 
 
 def obey(order: dict[str, Any], message: Message) -> Any:
     match order["do"]:
         case "double":
             return order["of"] * 2
+        case "raise once" if message.deliveries == 1:
+            raise ValueError("as it was told, once")
         case "raise":
             raise ValueError("as it was told")
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case "die once" if message.deliveries == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        case "wait":
+        case "wait" | "raise once":
             with quinque.connect(app.url) as queues:
                 gate = queues.jobs(order["for"]).take(timeout=60)
                 assert gate is not None
@@ -57,6 +61,6 @@ SETTINGS: dict[str, Any] = {
 app.add(f"{PREFIX}jobs", obey, **SETTINGS)
 app.add(f"{PREFIX}soon", obey_soon, **SETTINGS)
 app.add(f"{PREFIX}events", obey, family="events", group="g", lease=300, **SETTINGS)
-app.add(f"{PREFIX}items", obey_soon, family="items", lease=1, **SETTINGS)
-app.add(f"{PREFIX}reliable", obey, family="reliable", lease=1, **SETTINGS)
+app.add(f"{PREFIX}items", obey_soon, family="items", lease=LEASE_S, **SETTINGS)
+app.add(f"{PREFIX}reliable", obey, family="reliable", lease=LEASE_S, **SETTINGS)
 app.add(f"{PREFIX}tube", obey, family="tubes", **SETTINGS)

@@ -1,7 +1,7 @@
 """`quinque work`: processes that call an app's handlers, watched and started again.
 
 Called by   cli/main.py.
-Calls       worker/supervisor.py.
+Calls       worker/supervisor.py; console/exposition.py for the text of the metrics.
 
     0  ended as it was told     1  something did not end in order     2  it was asked wrongly
 
@@ -13,13 +13,18 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Any
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from quinque.cli.spans import span_s
 from quinque.errors import BadSetting
 from quinque.server.address import parse_address
+
+if TYPE_CHECKING:
+    from quinque.worker.supervisor import Page
 
 
 @click.command()
@@ -56,8 +61,15 @@ from quinque.server.address import parse_address
     metavar="TIME",
     help="Unhealthy is who has messages and finishes none for so long.",
 )
+@click.option(
+    "--failures-file",
+    metavar="FILE",
+    help="Keep in FILE how often messages failed, where no broker counts it.",
+)
 @click.option("--alive-file", metavar="FILE", help="Touch FILE every second while all is well.")
-@click.option("--http-listen", metavar="HOST:PORT", help="Serve /livez and /healthz there.")
+@click.option(
+    "--http-listen", metavar="HOST:PORT", help="Serve /livez, /healthz and /metrics there."
+)
 @click.pass_context
 def work(ctx: click.Context, /, app: str, http_listen: str | None, **asked: Any) -> None:
     """Call the handlers of an app with the messages of their queues, until SIGTERM or SIGINT.
@@ -88,4 +100,13 @@ def _run(app: str, http_listen: str | None, asked: dict[str, Any]) -> int:
         stream=sys.stderr,
         format=f"%(asctime)s [{os.getpid()}] %(levelname)s %(message)s",
     )
-    return Supervisor(Asked(app, http_address=http_address, **asked)).run()
+    page = _page() if find_spec("prometheus_client") is not None else None
+    return Supervisor(Asked(app, http_address=http_address, **asked), page).run()
+
+
+def _page() -> Page:
+    # Not at the top: a worker without metrics runs without this package.
+    from quinque.console.exposition import page_text
+    from quinque.worker.metrics import METRICS
+
+    return partial(page_text, METRICS)

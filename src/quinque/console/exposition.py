@@ -1,12 +1,12 @@
 """Metrics as text that Prometheus reads.
 
-Called by   app.py, for each scrape.
+Called by   app.py, for each scrape; a worker's HTTP port (cli/work.py).
 Calls       prometheus_client, which knows the format.
 
 Text is made a hundred lines at a time, and others have their turn in between: ten thousand lines
 are a tenth of a second. What was made is good for a second, for everybody who asks.
 
-Not here: which metrics there are (server/metrics.py), HTTP (app.py).
+Not here: which metrics there are (server/metrics.py, worker/metrics.py), HTTP (app.py).
 """
 
 from __future__ import annotations
@@ -62,6 +62,15 @@ class Page:
             return self._text
         finally:
             self._making = None
+
+
+def page_text(table: Sequence[Metric], found: Any) -> bytes:
+    """The page of all metrics, at once: for who has a thread for it."""
+    return b"".join(
+        generate_latest(_Only(_family(metric, samples)))
+        for metric in table
+        if (samples := list(metric.read(found)))
+    )
 
 
 class _Only(Collector):

@@ -150,9 +150,9 @@ class App:
         return Broker(self.url, **self._broker)
 
     def run(self, *, threads: int = 8, deadline: float = 30.0) -> None:
-        """Work in this process until SIGTERM or SIGINT, or until too many handlers hang; what is in
-        hand then is finished, or given back when `deadline` seconds have passed. Nobody watches
-        this process: that is what `quinque work` does.
+        """Work in this process until SIGTERM, SIGINT or SIGHUP, or until too many handlers hang;
+        what is in hand then is finished, or given back when `deadline` seconds have passed. Nobody
+        watches this process: that is what `quinque work` does.
 
         Raises BadSetting.
         """

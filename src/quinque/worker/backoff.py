@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Final
+
+REST_MOST_S: Final = 365 * 86_400.0
 
 
 class Retry(Exception):
     """The handler could not do it now: the message comes back in `delay` seconds."""
 
     def __init__(self, delay: float, why: str = "asked for later") -> None:
+        """Raises ValueError for a time that is none, or longer than a year."""
         super().__init__(why)
+        if not 0 <= delay <= REST_MOST_S:
+            raise ValueError(f"a message comes back in 0 to {REST_MOST_S:.0f} s, not in {delay}")
         self.delay = delay
 
 
@@ -35,3 +41,11 @@ class Backoff:
         # The exponent is bounded, or the power would be too large for a float.
         longest_s = min(self.most, self.first * 2.0 ** min(max(failures, 1) - 1, 60))
         return longest_s * (1 - chance / 2)
+
+
+def rest_s(error: BaseException, backoff: Backoff, failures: int) -> float:
+    """How long a message rests whose handler raised this: as long as that says, if it can be."""
+    asked_s = getattr(error, "delay", None) if isinstance(error, Retry) else None
+    if isinstance(asked_s, int | float) and 0 <= asked_s <= REST_MOST_S:
+        return asked_s
+    return backoff.delay_s(failures)

@@ -19,7 +19,8 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -77,15 +78,15 @@ class Board:
     def write(self, told: Told) -> None:
         _HEADER.pack_into(self._memory, 0, *told)
 
-    def hold(self, messages: Sequence[Message], handler: int) -> None:
-        """They are in hand."""
+    def hold(self, messages: Sequence[Message], handler: int, salt: bytes) -> None:
+        """They are in hand, of the handler of that number; its salt is for their keys."""
         free, memory = self._free, self._memory
         for message in messages:
             if not free:
                 return
             id, length = message.raw_id, len(message.raw_id)
             if length > _ID_MOST_BYTES:
-                id, length = key_of(handler, id), _KEY_ONLY
+                id, length = key_of(salt, id), _KEY_ONLY
             message.slot = free.pop()
             _SLOT.pack_into(memory, message.slot, Hand.HELD, length, handler, id)
 
@@ -93,22 +94,35 @@ class Board:
         if message.slot >= 0:
             self._memory[message.slot] = state
 
-    def drop(self, message: Message) -> None:
-        """It is not in hand any more."""
-        if message.slot >= 0:
-            self._memory[message.slot] = Hand.FREE
-            self._free.append(message.slot)
-            message.slot = -1
+    def drop(self, messages: Iterable[Message]) -> None:
+        """They are not in hand any more."""
+        free, memory = self._free, self._memory
+        for message in messages:
+            slot = message.slot
+            if slot >= 0:
+                memory[slot] = Hand.FREE
+                free.append(slot)
+                message.slot = -1
 
-    def crash(self) -> list[bytes]:
-        """Its process died: the keys of those that were being worked, each told once."""
-        keys = []
+    def count(self) -> Counter[tuple[int, Hand]]:
+        """How many messages of each handler are in which hand."""
+        found: Counter[tuple[int, Hand]] = Counter()
+        for at in self._used():
+            state, _, handler, _ = _SLOT.unpack_from(self._memory, at)
+            found[handler, Hand(state)] += 1
+        return found
+
+    def crash(self, salts: Sequence[bytes]) -> list[tuple[int, bytes]]:
+        """Its process died, whose handlers had these salts: the handler's number and the key of
+        each that was being worked, told once."""
+        crashed = []
         for at in self._used():
             state, length, handler, id = _SLOT.unpack_from(self._memory, at)
             if state == Hand.RUNNING:
                 self._memory[at] = Hand.CRASHED
-                keys.append(id[:8] if length == _KEY_ONLY else key_of(handler, id[:length]))
-        return keys
+                is_key = length == _KEY_ONLY
+                crashed.append((handler, id[:8] if is_key else key_of(salts[handler], id[:length])))
+        return crashed
 
     def take_left(self) -> Iterator[Left]:
         """What the process before this one had in hand; the board is empty then."""
@@ -122,5 +136,5 @@ class Board:
         os.close(self.fd)
 
     def _used(self) -> Iterator[int]:
-        memory = self._memory
-        return (at for at in range(_HEADER.size, _SIZE, _SLOT.size) if memory[at])
+        states = self._memory[_HEADER.size :: _SLOT.size]
+        return (_HEADER.size + at * _SLOT.size for at, state in enumerate(states) if state)

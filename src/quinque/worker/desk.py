@@ -27,12 +27,16 @@ from quinque.model.ops import Op
 from quinque.worker.ahead import Ahead
 from quinque.worker.app import App
 from quinque.worker.asking import AGAIN, Asking
-from quinque.worker.backoff import Retry
-from quinque.worker.board import Board, Hand, Left
+from quinque.worker.backoff import rest_s
+from quinque.worker.board import Left
+from quinque.worker.counting import count_ended
 from quinque.worker.executors import STOPPING_S, Executor, Stopped, Tasks, Threads
-from quinque.worker.failures import Failures, key_of
+from quinque.worker.failures import key_of
+from quinque.worker.figures import Count, Tally
 from quinque.worker.handlers import TASKS, Handler
+from quinque.worker.leftovers import settle_left
 from quinque.worker.message import Message, text_of
+from quinque.worker.shared import Shared
 from quinque.worker.sources import Source, result_ops
 from quinque.worker.tracing import Tracing
 
@@ -41,8 +45,9 @@ LOG = logging.getLogger("quinque.worker")
 # An end of the process waits for this long at most for a request that waits for messages: one that
 # was cut off could have been given some already.
 WAIT_MS: Final = 1_000
-DIED: Final = "the process that worked on this died"
 _LOOK_S: Final = 0.1
+_COUNT_LOOK_S: Final = 0.01
+_COUNTED_S: Final = 5.0  # a supervisor that takes longer to count a death does not run
 _CAREFUL_S: Final = 60.0  # after a process died, nothing is taken ahead for this long
 
 
@@ -60,8 +65,8 @@ class Desk:
         number: int,
         source: Source,
         runner: Runner,
-        board: Board,
-        failures: Failures,
+        shared: Shared,
+        tally: Tally,
         tracing: Tracing | None,
         threads: int,
     ) -> None:
@@ -73,9 +78,9 @@ class Desk:
         self.moved_s = monotonic()
         self.is_stalled = False
         self.order = asyncio.Lock()  # of requests about what is held
-        self._app, self._number, self._board = app, number, board
+        self._app, self._number, self._tally = app, number, tally
+        self._board, self._failures, self._lives = shared.board, shared.failures, shared.lives
         self._asking = Asking(runner, handler.name)
-        self._failures = failures
         self._open = 0  # not yet done
         self._done: list[Message] = []
         self._unbegun: list[Message] = []
@@ -85,7 +90,9 @@ class Desk:
         self._ahead = Ahead(handler.batch, monotonic())
         self._most = handler.concurrency or (TASKS if handler.is_async else threads)
         kind = Tasks if handler.is_async else Threads
-        self._executor: Executor = kind(app, handler, board, tracing, self._ended, self._most)
+        self._executor: Executor = kind(
+            app, handler, shared.board, tracing, self._ended, self._most
+        )
 
     # -- taking ----------------------------------------------------------------------------------
 
@@ -109,6 +116,8 @@ class Desk:
             await self._begin(messages)
 
     async def _begin(self, messages: list[Message]) -> None:
+        if messages and self.source.returns_at_once:
+            await self._until_counted()
         if self._is_stopping:
             await self._asking.once([*self.source.give_back(messages)] if messages else [])
             return
@@ -121,6 +130,12 @@ class Desk:
         self._hold(messages, now_s)
         self._ahead.rate(self.finished + self.failed, now_s)
 
+    async def _until_counted(self) -> None:
+        """What another process died of is counted; it may be among what has just been taken."""
+        until_s = monotonic() + _COUNTED_S
+        while not (self._is_stopping or self._lives.are_counted() or monotonic() > until_s):
+            await asyncio.sleep(_COUNT_LOOK_S)
+
     def _hold(self, messages: Sequence[Message], now_s: float) -> None:
         """They are in hand, and are worked."""
         extend_s = now_s + self.source.first_extend_s
@@ -131,7 +146,7 @@ class Desk:
             for message in messages:
                 failures = self._failures.of(self._key(message))
                 message.deliveries = max(message.deliveries, failures + 1)
-        self._board.hold(messages, self._number)
+        self._board.hold(messages, self._number, self.handler.salt)
         self.held.update(messages)
         self._open += len(messages)
         self._executor.submit([message for message in messages if not self._is_over(message)])
@@ -142,36 +157,37 @@ class Desk:
             return False
         message.deliveries -= 1  # this is none
         message.error = NeverFinished(message.deliveries)
-        self._ended(message)
+        self._ended([message])
         return True
 
     def _key(self, message: Message) -> bytes:
-        return key_of(self._number, message.raw_id)
+        return key_of(self.handler.salt, message.raw_id)
 
     def _tell_progress(self, message: Message, value: object) -> None:
         self.moved_s = monotonic()
         for hook in self._app.progress_hooks:
             try:
                 hook(message, value)
-            except Exception:
+            except BaseException:  # it may end, and not its thread
                 LOG.exception("the hook of the progress of %r failed", message)
 
     # -- settling --------------------------------------------------------------------------------
 
-    def _ended(self, message: Message) -> None:
-        """Its handler has ended; called in the event loop."""
-        self._open -= 1
-        if message.error is None:
-            self.finished += 1
-        else:
-            self.failed += 1
-        self._done.append(message)
+    def _ended(self, messages: Sequence[Message]) -> None:
+        """Their handlers have ended; called in the event loop."""
+        self._open -= len(messages)
+        for message in messages:
+            if message.error is None:
+                self.finished += 1
+            elif not isinstance(message.error, Stopped):
+                self.failed += 1
+        self._done += messages
         self._some_done.set()
         self._changed.set()
 
     def is_done(self, message: Message) -> bool:
         """Whether its handler has ended, with or without an error, and it rests or is settled."""
-        return message.error is not None or message in self._done
+        return message.error is not None or message.ended_s > 0
 
     async def abandon(self) -> None:
         """A handler that is over its time has failed, whether it ends or not. Coroutines were
@@ -188,7 +204,7 @@ class Desk:
                     LOG.error("the handler of %r does not end, and is abandoned", message)
                     abandoned += 1
                     self._executor.abandon(message)
-                    self._ended(message)
+                    self._ended([message])
         LOG.error("%d handlers of %s hang: the process ends", abandoned, self.handler.name)
 
     async def settle(self) -> None:
@@ -205,18 +221,23 @@ class Desk:
     async def _settle(self, batch: list[Message]) -> None:
         good = await self._tell_results([message for message in batch if message.error is None])
         if good:
+            # Before they are acked: a broker may be away for long.
+            count_ended(self._tally, self.source, good, Count.FINISHED)
             await self._asking.surely(self.source.ack(good))
+            if not self.source.is_counted:
+                for message in good:
+                    if message.deliveries > 1:
+                        self._failures.forget(self._key(message))
+            self._forget(good)
+        if len(good) == len(batch):
+            return
         ops: list[Op] = []
         over: list[Message] = []
         for message in batch:
-            if message.error is None:
-                if message.deliveries > 1 and not self.source.is_counted:
-                    self._failures.forget(self._key(message))
-                self._forget(message)
-            elif isinstance(message.error, Stopped):
+            if isinstance(message.error, Stopped):
                 ops += [] if message.is_lost else self.source.give_back([message])
-                self._forget(message)
-            else:
+                self._forget([message])
+            elif message.error is not None:
                 ops += self._after_failure(message, over)
         await self._asking.once(ops)
         await self._put_aside(over)
@@ -239,6 +260,8 @@ class Desk:
         error, source = message.error, self.source
         assert error is not None
         count = message.deliveries
+        if message.started_s:
+            count_ended(self._tally, source, [message], Count.FAILED)
         if not source.is_counted and not isinstance(error, NeverFinished):
             count = self._failures.add(self._key(message), least=count)
         why = text_of(error)
@@ -246,13 +269,14 @@ class Desk:
         if not source.is_limited and 0 < self.handler.limit <= count:
             over.append(message)
             return []
-        delay_s = error.delay if isinstance(error, Retry) else self.handler.backoff.delay_s(count)
+        self._tally.add(Count.DEAD if source.is_last(count) else Count.RETRIED)
+        delay_s = rest_s(error, self.handler.backoff, count)
         # Longer than its lease it does not rest here: somebody else would recover it meanwhile.
         rests_until_s = message.taken_s + self.handler.lease_s
         if source.retries_here and monotonic() + delay_s < rests_until_s and not self._is_stopping:
             asyncio.get_running_loop().call_later(delay_s, self._again, message)
             return []
-        self._forget(message)
+        self._forget([message])
         # What somebody else may have by now is not taken from them.
         return [] if message.is_lost else source.retry(message, delay_s)
 
@@ -264,25 +288,26 @@ class Desk:
         refusal = await self._asking.surely(self.source.bury(over))
         if refusal is None:
             LOG.error("%s failed too often, and are put aside", over)
+            self._tally.add(Count.DEAD, len(over))
             await self._asking.surely(self.source.forget(over))
             if not self.source.is_counted:
                 for message in over:
                     self._failures.forget(self._key(message))
-        for message in over:
-            self._forget(message)
+        self._forget(over)
 
     def _again(self, message: Message) -> None:
         """It rested, and is tried once more: as another message, since the handler that failed may
         still run."""
-        self._forget(message)
+        self._forget([message])
         if not self._is_stopping:
             again = Message(message.queue, message.raw_id, message.raw, message.deliveries + 1)
             self._hold([again], monotonic())
             again.taken_s = message.taken_s
 
-    def _forget(self, message: Message) -> None:
-        self.held.discard(message)
-        self._board.drop(message)
+    def _forget(self, messages: Sequence[Message]) -> None:
+        """They are not in hand any more."""
+        self.held.difference_update(messages)
+        self._board.drop(messages)
 
     # -- what another process left ---------------------------------------------------------------
 
@@ -302,26 +327,11 @@ class Desk:
                 return
 
     async def take_over(self, left: Sequence[Left]) -> None:
-        """What a process that died had in hand is settled, as far as the family can: one of those
-        that were worked may be why it died, and that is a failure. From here on only what can be
-        begun at once is taken, so that few come to harm if it dies again."""
+        """What a process that died had in hand is settled. From here on only what can be begun at
+        once is taken, so that few come to harm if it dies again."""
         self._ahead.most = 0
         asyncio.get_running_loop().call_later(_CAREFUL_S, self._take_ahead_again)
-        name, source = self.handler.name, self.source
-        by_state: dict[Hand, list[Message]] = {}
-        for it in left:
-            by_state.setdefault(it.state, []).append(Message(name, it.id, b"", 0))
-        crashed = by_state.get(Hand.CRASHED, [])
-        for message in crashed:
-            LOG.error("%r was being worked when its process died", message)
-        if Hand.DONE in by_state:
-            await self._asking.surely(source.ack(by_state[Hand.DONE]))
-        ops: list[Op] = []
-        if Hand.HELD in by_state:
-            ops += source.give_back(by_state[Hand.HELD])
-        if crashed:
-            ops += source.crashed([message.raw_id for message in crashed], DIED)
-        await self._asking.once(ops)
+        await settle_left(left, self.source, self._asking)
 
     def _take_ahead_again(self) -> None:
         """As before the process died."""
@@ -341,8 +351,7 @@ class Desk:
         async with self.order:
             if self._unbegun:
                 await self._asking.once(self.source.give_back(self._unbegun))
-            for message in self._unbegun:
-                self._forget(message)
+            self._forget(self._unbegun)
 
     async def finish(self) -> None:
         """All that was begun has ended, and is settled."""
@@ -364,8 +373,7 @@ class Desk:
             if ours:
                 LOG.warning("%d messages of %s are given back", len(ours), self.handler.name)
                 await self._asking.once(self.source.give_back(ours))
-            for message in left:
-                self._forget(message)
+            self._forget(left)
 
     async def _pause(self, pause_s: float) -> None:
         """So long, or until the desk is told to stop."""

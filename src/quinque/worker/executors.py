@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 import sys
 import threading
 import traceback
@@ -26,6 +27,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, Final
+from weakref import WeakSet
 
 from quinque.worker.app import App
 from quinque.worker.board import Board, Hand
@@ -35,7 +37,7 @@ from quinque.worker.tracing import Tracing
 
 LOG = logging.getLogger("quinque.worker")
 
-Done = Callable[[Message], None]
+Done = Callable[[Sequence[Message]], None]
 
 STOPPING_S: Final = 1.0  # for a coroutine that was cancelled, to put its things in order
 
@@ -45,8 +47,8 @@ class Stopped(Exception):
 
 
 class Executor(ABC):
-    """Messages go in, and each is given to `done` when its handler has ended, with the result or
-    the error in it."""
+    """Messages go in, and are given to `done` when their handlers have ended, some at a time, with
+    the result or the error in each."""
 
     def __init__(
         self, app: App, handler: Handler, board: Board, tracing: Tracing | None, done: Done
@@ -59,6 +61,8 @@ class Executor(ABC):
         self._board = board
         self._tracing = tracing
         self._done = done
+        self._is_timed = handler.timeout_s is not None
+        _executors.add(self)
 
     @property
     @abstractmethod
@@ -84,7 +88,9 @@ class Executor(ABC):
 
     def _begin(self, message: Message) -> tuple[Any, ...]:
         """The arguments of the handler."""
-        message.started_s, message.thread = monotonic(), threading.get_ident()
+        if self._is_timed:
+            message.thread = threading.get_ident()
+        message.started_s = monotonic()
         self._board.mark(message, Hand.RUNNING)
         message.body = self._decode(message.raw)
         for hook in self._app.before_hooks:
@@ -106,7 +112,7 @@ class Executor(ABC):
         for hook in self._app.after_hooks:
             try:
                 hook(message, result)
-            except Exception:
+            except BaseException:  # it may end, and not its thread
                 LOG.exception("the hook after %r failed", message)
 
     def _failed(self, message: Message, error: BaseException) -> None:
@@ -123,7 +129,7 @@ class Executor(ABC):
         for frame in reversed(frames):
             trace = TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
         error = TimeoutError(self._handler.overtime).with_traceback(trace)
-        message.is_abandoned, message.error = True, error
+        message.is_abandoned, message.error, message.ended_s = True, error, monotonic()
         return error
 
     def _tell_failed(self, message: Message, error: BaseException) -> None:
@@ -131,7 +137,7 @@ class Executor(ABC):
         for hook in self._app.failed_hooks:
             try:
                 hook(message, error)
-            except Exception:
+            except BaseException:  # it may end, and not its thread
                 LOG.exception("the hook after the failure of %r failed", message)
 
 
@@ -195,21 +201,27 @@ class Tasks(Executor):
 
     async def _work(self, message: Message) -> None:
         try:
-            if self._tracing is None:
-                self._succeeded(message, await self._call(message))
+            if self._tracing is None and not self._is_timed:
+                result = await self._function(*self._begin(message))
+                self._succeeded(message, result)
+            elif self._tracing is None:
+                result = await self._call(message)
+                self._succeeded(message, result)
             else:
                 with self._tracing.process(message, self._handler):
-                    self._succeeded(message, await self._call(message))
+                    result = await self._call(message)
+                    self._succeeded(message, result)
         except asyncio.CancelledError as error:
             self._failed(message, Stopped() if self._is_stopped else error)
-        except (Exception, SystemExit) as error:  # a handler may end, and not its process
+        except BaseException as error:  # a handler may end, and not its process
             self._failed(message, error)
         if not message.is_abandoned:
-            self._done(message)
+            message.ended_s = monotonic()
+            self._done((message,))
 
     async def _call(self, message: Message) -> Any:
         told = self._begin(message)
-        if self._handler.timeout_s is None:
+        if not self._is_timed:
             return await self._function(*told)
         try:
             async with asyncio.timeout(self._handler.timeout_s) as limit:
@@ -291,6 +303,7 @@ class Threads(Executor):
             self._work_on(message)
             if message.is_abandoned:
                 return
+            message.ended_s = monotonic()
             self._ended.append(message)
             if not self._is_told:
                 self._is_told = True
@@ -305,19 +318,23 @@ class Threads(Executor):
     def _collect(self) -> None:
         # Said first: what ends from here on tells again.
         self._is_told = False
+        ended: list[Message] = []
         while self._ended:
             message = self._ended.popleft()
             if not message.is_abandoned:  # in the moment that it ended
-                self._given -= 1
-                self._done(message)
+                ended.append(message)
+        self._given -= len(ended)
+        self._done(ended)
 
     def _work_on(self, message: Message) -> None:
         try:
             if self._tracing is None:
-                self._succeeded(message, self._function(*self._begin(message)))
+                result = self._function(*self._begin(message))
+                self._succeeded(message, result)
             else:
                 with self._tracing.process(message, self._handler):
-                    self._succeeded(message, self._function(*self._begin(message)))
+                    result = self._function(*self._begin(message))
+                    self._succeeded(message, result)
         except BaseException as error:  # SystemExit ends a handler too, and not its thread
             self._failed(message, error)
 
@@ -329,4 +346,20 @@ def _leave_out_ours(error: BaseException) -> None:
         if trace.tb_frame.f_code.co_filename == __file__:
             found = trace.tb_next or found
         trace = trace.tb_next
-    error.__traceback__ = found
+    error.with_traceback(found)  # which no class can refuse, as it can refuse to be assigned to
+
+
+def _end_with_the_handler() -> None:
+    """A process that a handler forked ends with that, and goes on with none of our messages."""
+
+    def end(message: Message, came_of_it: object) -> None:
+        os._exit(0)
+
+    # They are looked up when the handler has ended, and not before it is called.
+    for executor in list(_executors):
+        vars(executor).update(_succeeded=end, _failed=end)
+
+
+_executors: Final[WeakSet[Executor]] = WeakSet()
+# Not a question that is asked after each handler: it would cost every message.
+os.register_at_fork(after_in_child=_end_with_the_handler)

@@ -1,15 +1,17 @@
-"""How often messages have failed: memory that all processes of a worker share.
+"""How often messages have failed: memory that all processes of a worker share, or a file.
 
 Called by   desk.py, which counts what handlers raise; supervisor.py, which counts what was being
             worked when a process died.
 Calls       memory.py.
 
-    header    the turn: how often anything was counted           8 bytes
-    buckets   of 8 entries: key, failures, turn                  16 bytes each
+    header    what this is, and the turn: how often anything was counted    16 bytes
+    buckets   of 8 entries: key, failures, turn                             16 bytes each
 
-A key is a digest of a message's id and its handler's number, and says in which bucket its entry is.
+A key is a digest of a message's id and of its queue (and family and group), and says in which
+bucket its entry is.
 Where a bucket is full, the entry whose turn is longest ago makes room. So some 16,000 messages that
-failed are remembered; what is forgotten is tried more often than it should be.
+failed are remembered; what is forgotten is tried more often than it should be. In a file they are
+remembered by the next worker too, and by others that use the file at the same time.
 
 Not here: families whose brokers count (sources.py says which).
 """
@@ -26,13 +28,17 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from quinque.errors import BadSetting
 from quinque.worker.memory import shared_memory
 
+_IS_FAILURES: Final = b"QFAILS\x00\x01"
 _TURN: Final = struct.Struct("<Q")
+_TURN_AT: Final = len(_IS_FAILURES)
+_FIRST_AT: Final = _TURN_AT + _TURN.size
 _ENTRY: Final = struct.Struct("<8sII")
 _IN_BUCKET: Final = 8
 _BUCKETS: Final = 2048
-_SIZE: Final = _TURN.size + _BUCKETS * _IN_BUCKET * _ENTRY.size
+_SIZE: Final = _FIRST_AT + _BUCKETS * _IN_BUCKET * _ENTRY.size
 _MOST: Final = 2**32 - 1
 _NOBODY: Final = bytes(8)
 
@@ -44,9 +50,31 @@ class _Entry(NamedTuple):
     at: int
 
 
-def key_of(handler: int, id: bytes) -> bytes:
-    """What the failures of a message are counted under."""
-    return blake2b(id, digest_size=8, salt=handler.to_bytes(2, "little")).digest()
+def key_of(salt: bytes, id: bytes) -> bytes:
+    """What the failures of a message are counted under; the salt is its handler's."""
+    return blake2b(id, digest_size=8, salt=salt).digest()
+
+
+def failures_file(path: str) -> int:
+    """The descriptor of a file for them, which is there from here on.
+
+    Raises OSError, and BadSetting for a file that is something else.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX)  # another may make it at the same time
+        size_bytes = os.fstat(fd).st_size
+        if not size_bytes:
+            # All of it, and not a hole: a full disk is met here, and not when something fails.
+            os.pwrite(fd, bytes(_SIZE), 0)
+            os.pwrite(fd, _IS_FAILURES, 0)
+        elif size_bytes != _SIZE or os.pread(fd, _TURN_AT, 0) != _IS_FAILURES:
+            raise BadSetting(f"{path} is not a file in which a worker keeps failures")
+        fcntl.lockf(fd, fcntl.LOCK_UN)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 class Failures:
@@ -60,7 +88,7 @@ class Failures:
     @property
     def are_any(self) -> bool:
         """Whether anything ever failed: where nothing did, nothing need be looked up."""
-        return bool(_TURN.unpack_from(self._memory)[0])
+        return bool(_TURN.unpack_from(self._memory, _TURN_AT)[0])
 
     def of(self, key: bytes) -> int:
         """How often it failed."""
@@ -69,14 +97,14 @@ class Failures:
     def add(self, key: bytes, least: int = 0) -> int:
         """It failed once more, and `least` times in all; how often that is."""
         with self._locked():
-            [turn] = _TURN.unpack_from(self._memory)
+            [turn] = _TURN.unpack_from(self._memory, _TURN_AT)
             bucket = list(self._bucket(key))
             # An entry of nobody has the turn 0, which is before all others.
             found = next(
                 (it for it in bucket if it.key == key), min(bucket, key=lambda it: it.turn)
             )
             failures = max((found.failures if found.key == key else 0) + 1, least)
-            _TURN.pack_into(self._memory, 0, turn + 1)
+            _TURN.pack_into(self._memory, _TURN_AT, turn + 1)
             _ENTRY.pack_into(self._memory, found.at, key, failures, (turn + 1) & _MOST)
         return failures
 
@@ -93,7 +121,7 @@ class Failures:
 
     def _bucket(self, key: bytes) -> Iterator[_Entry]:
         number = int.from_bytes(key, "little") % _BUCKETS
-        first = _TURN.size + number * _IN_BUCKET * _ENTRY.size
+        first = _FIRST_AT + number * _IN_BUCKET * _ENTRY.size
         for at in range(first, first + _IN_BUCKET * _ENTRY.size, _ENTRY.size):
             entry_key, failures, turn = _ENTRY.unpack_from(self._memory, at)
             yield _Entry(entry_key, failures, turn, at)

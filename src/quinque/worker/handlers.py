@@ -11,7 +11,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from hashlib import blake2b
 from typing import Any, Final, TypedDict
 
 from quinque.client.codecs import Codec
@@ -69,6 +70,20 @@ class Handler:
         return self.queue.decode("utf-8", "replace")
 
     @property
+    def called(self) -> str:
+        """The name of its function, or of the kind of object that it is."""
+        function = _unwrapped(self.function)
+        return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+    @cached_property
+    def salt(self) -> bytes:
+        """What keys of its messages are made with, in every process that has a handler for the same
+        queue (failures.py)."""
+        names = (self.family.name.encode(), self.queue, self.group)
+        told = b"".join(b"%d:%b" % (len(name), name) for name in names)
+        return blake2b(told, digest_size=blake2b.SALT_SIZE).digest()
+
+    @property
     def is_async(self) -> bool:
         return _is(inspect.iscoroutinefunction, self.function)
 
@@ -95,13 +110,22 @@ def wants_message(function: Function) -> bool:
     named = [it for it in told if it.kind in _NAMED]
     needed = [it for it in named if it.default is inspect.Parameter.empty]
     takes_any = any(it.kind is inspect.Parameter.VAR_POSITIONAL for it in told)
-    if not (named or takes_any) or len(needed) > _WITH_MESSAGE:
+    is_short = any(
+        it.kind is inspect.Parameter.KEYWORD_ONLY and it.default is inspect.Parameter.empty
+        for it in told
+    )
+    if not (named or takes_any) or len(needed) > _WITH_MESSAGE or is_short:
         raise BadSetting(f"the handler {name} takes a body, or a body and a message")
     return len(needed) == _WITH_MESSAGE
 
 
 def _is(kind: Callable[[Function], bool], function: Function) -> bool:
     """Whether it is of that kind of functions, or an object that is called as one."""
+    function = _unwrapped(function)
+    return any(kind(it) for it in (function, getattr(function, "__call__", function)))  # noqa: B004
+
+
+def _unwrapped(function: Function) -> Function:
     while isinstance(function, partial):
         function = function.func
-    return any(kind(it) for it in (function, getattr(function, "__call__", function)))  # noqa: B004
+    return function

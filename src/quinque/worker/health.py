@@ -1,4 +1,4 @@
-"""Whether work gets done, for a probe: a file that is touched, and an HTTP port.
+"""Whether work gets done, for a probe: a file that is touched, and an HTTP port, with metrics.
 
 Called by   supervisor.py.
 Calls       the standard library's HTTP server, in a thread.
@@ -9,8 +9,9 @@ that ends for the given time, it is not.
 
     GET /livez     200 while the supervisor runs
     GET /healthz   200, or 503 with what is wrong; a JSON object either way
+    GET /metrics   200, for Prometheus; 501 where there is no package for it
 
-Not here: what a process knows of itself (runtime.py).
+Not here: what a process knows of itself (runtime.py), the metrics (metrics.py).
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _STARTING_S: Final = 30.0  # to import an app and to turn for the first time
 # A loop beats four times a second; this is what a handler that blocks it may take.
 _SILENT_S: Final = 10.0
 _ASKING_S: Final = 10.0
+_JSON: Final = "application/json"
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+_NO_METRICS: Final = b"the package prometheus_client is missing: pip install 'quinque[http]'\n"
 
 
 class Health:
@@ -99,20 +103,31 @@ class Health:
 class HealthPort:
     """The HTTP port; `url` is where it listens."""
 
-    def __init__(self, health: Health, address: tuple[str, int]) -> None:
+    def __init__(
+        self, health: Health, metrics: Callable[[], bytes] | None, address: tuple[str, int]
+    ) -> None:
         """Raises OSError."""
 
         class Request(BaseHTTPRequestHandler):
             timeout = _ASKING_S  # for a request to come, or nobody waits for it any more
 
             def do_GET(self) -> None:  # http.server calls it so
-                if self.path not in ("/livez", "/healthz"):
-                    self.send_error(404)
-                    return
-                told = {"alive": True} if self.path == "/livez" else health.look()
-                body = json.dumps(told).encode() + b"\n"
-                self.send_response(200 if told.get("healthy", True) else 503)
-                self.send_header("Content-Type", "application/json")
+                match self.path.partition("?")[0]:
+                    case "/livez":
+                        self._answer(200, _JSON, _json({"alive": True}))
+                    case "/healthz":
+                        told = health.look()
+                        self._answer(200 if told["healthy"] else 503, _JSON, _json(told))
+                    case "/metrics" if metrics is not None:
+                        self._answer(200, _TEXT, metrics())
+                    case "/metrics":
+                        self._answer(501, _TEXT, _NO_METRICS)
+                    case _:
+                        self.send_error(404)
+
+            def _answer(self, status: int, kind: str, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -132,3 +147,7 @@ class HealthPort:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def _json(told: dict[str, Any]) -> bytes:
+    return json.dumps(told).encode() + b"\n"

@@ -1,6 +1,6 @@
 """Memory that processes share, by a descriptor that they inherit.
 
-Called by   board.py, failures.py.
+Called by   board.py, failures.py, figures.py, lives.py.
 Calls       nothing.
 
 Not here: what is in it.

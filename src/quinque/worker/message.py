@@ -33,6 +33,7 @@ class Message:
         "told",
         "taken_s",
         "started_s",
+        "ended_s",
         "thread",
         "extend_s",
         "slot",
@@ -52,7 +53,8 @@ class Message:
         self.told: bytes | None = None  # the result, as it is told
         self.taken_s = 0.0
         self.started_s = 0.0  # 0 = not yet
-        self.thread = 0  # where its handler runs
+        self.ended_s = 0.0  # when its handler ended, or was given up; 0 = not yet
+        self.thread = 0  # where its handler runs, if it has a time to end in
         self.extend_s = 0.0  # when its lease is to be extended
         self.slot = _NO_SLOT
         self.on_progress: Callable[[Message, Any], None] | None = None
@@ -105,7 +107,7 @@ def text_of(error: BaseException) -> str:
     """What it says of itself."""
     try:
         return str(error)
-    except Exception as worse:  # it is of the program, and may do anything
+    except BaseException as worse:  # it is of the program, and may do anything
         return f"its text cannot be had: {type(worse).__name__}"
 
 

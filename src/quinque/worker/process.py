@@ -15,15 +15,19 @@ import logging
 import os
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import Final
+from typing import Final, TextIO
 
 from quinque.errors import BadSetting
 from quinque.worker.app import App
 from quinque.worker.board import Board
 from quinque.worker.failures import Failures
+from quinque.worker.figures import Figures
+from quinque.worker.lives import Lives
 from quinque.worker.runtime import run_until_signal
+from quinque.worker.shared import Shared
 
 ENDED, FAILED, ASKED_WRONGLY = 0, 1, 2
 MODULE: Final = "quinque.worker.process"
@@ -32,12 +36,18 @@ _LINE: Final = f"%(asctime)s [{os.getpid()}] %(levelname)s %(name)s: %(message)s
 
 @dataclass(frozen=True)
 class Orders:
-    """What a process is told: in JSON, as its only argument."""
+    """What a process is told: in JSON, as its only argument. `left_by` has the salts of the
+    handlers that the process before it had."""
 
     spec: str
+    seat: int
+    seats: int
     board_fd: int
     failures_fd: int
+    figures_fd: int
+    lives_fd: int
     parent_fd: int
+    left_by: list[str]
     threads: int
     deadline_s: float
     stalled_s: float
@@ -72,14 +82,21 @@ def find_app(spec: str) -> App:
 def main(orders: Orders) -> int:
     try:
         app = find_app(orders.spec)
-        logging.basicConfig(level=logging.INFO, format=_LINE)
-        run_until_signal(
-            app,
+        logging.basicConfig(level=logging.INFO, format=_LINE, stream=_own_stderr())
+        shared = Shared(
             Board(orders.board_fd),
             Failures(orders.failures_fd),
+            Figures(orders.figures_fd),
+            Lives(orders.seats, orders.lives_fd),
+        )
+        shared.lives.begin(orders.seat)
+        run_until_signal(
+            app,
+            shared,
             threads=orders.threads,
             deadline_s=orders.deadline_s,
             stalled_s=orders.stalled_s,
+            left_by=[bytes.fromhex(salt) for salt in orders.left_by],
             parent_fd=orders.parent_fd,
         )
     except BadSetting as error:
@@ -88,6 +105,15 @@ def main(orders: Orders) -> int:
         sys.stderr.write(f"quinque: {error}\n")
         return ASKED_WRONGLY
     return ENDED
+
+
+def _own_stderr() -> TextIO:
+    """Standard error, for the log, that is open as long as this process runs: a handler may close
+    the one of the program."""
+    try:
+        return os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
+    except OSError:  # it was closed before this process began
+        return sys.stderr
 
 
 def _print_trace(error: BaseException) -> None:
@@ -102,7 +128,8 @@ def _print_trace(error: BaseException) -> None:
 
 if __name__ == "__main__":
     code = main(Orders(**json.loads(sys.argv[1])))
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(ValueError, OSError):  # a handler may have closed it
+            stream.flush()
     # Not by sys.exit: threads whose handlers run on are not waited for.
     os._exit(code)

@@ -16,7 +16,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -25,11 +25,11 @@ import uvloop
 from quinque.errors import BadSetting, QuinqueError
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, TUBES
 from quinque.worker.app import App
-from quinque.worker.board import Board, Left, Told
+from quinque.worker.board import Left, Told
 from quinque.worker.desk import WAIT_MS, Desk
-from quinque.worker.failures import Failures
 from quinque.worker.handlers import Handler
 from quinque.worker.leases import keep_leases
+from quinque.worker.shared import Shared, alone
 from quinque.worker.sources import EventSource, ItemSource, JobSource, ReliableSource, Source
 from quinque.worker.tracing import tracing_if_wanted
 from quinque.worker.tube_source import TubeSource
@@ -41,7 +41,6 @@ _BEAT_S: Final = 0.25
 _SETTLING_S: Final = 5.0  # beyond the deadline, for what was given back or has just ended
 _TAKING_S: Final = 2 * WAIT_MS / 1000  # for requests that wait for messages, to be answered
 _ANSWER_S: Final = 5.0  # a broker that does not say within this time what waits, cannot
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _SOURCES: Final[dict[object, type[Source]]] = {
     JOBS: JobSource,
     EVENTS: EventSource,
@@ -55,17 +54,19 @@ class Runtime:
     def __init__(
         self,
         app: App,
-        board: Board,
-        failures: Failures,
+        shared: Shared,
         *,
         threads: int,
         deadline_s: float,
         stalled_s: float = STALLED_S,
+        left_by: Sequence[bytes] | None = None,
     ) -> None:
-        """Raises BadSetting when there is nothing to do, or a URL is none."""
+        """`left_by` has the salts of the handlers that the process before this one had, if those
+        may have been others. Raises BadSetting when there is nothing to do, or a URL is none."""
         if not app.handlers:
             raise BadSetting("the app has no handlers")
-        self._app, self._board, self._failures = app, board, failures
+        self._app, self._shared = app, shared
+        self._left_by = [it.salt for it in app.handlers] if left_by is None else left_by
         self._deadline_s, self._stalled_s = deadline_s, stalled_s
         self._threads = threads
         self._runner = app.connect()
@@ -80,23 +81,25 @@ class Runtime:
         """Handlers are called until it is told to stop, or too many of them hang, and all they were
         given is settled."""
         tracing = tracing_if_wanted() if self._app.tracing else None
+        # Before anything else is said of this process: what was left is as the one before said.
+        left = list(self._shared.board.take_left())
+        tallies = self._shared.figures.begin(self._app.handlers)
         self._desks = [
             Desk(
                 self._app,
                 number,
                 _source(handler, self._runner),
                 self._runner,
-                self._board,
-                self._failures,
+                self._shared,
+                tally,
                 tracing,
                 self._threads,
             )
-            for number, handler in enumerate(self._app.handlers)
+            for number, (handler, tally) in enumerate(zip(self._app.handlers, tallies, strict=True))
         ]
-        left = list(self._board.take_left())
         taking = [
-            asyncio.create_task(self._take(desk, [it for it in left if it.id and it.handler == at]))
-            for at, desk in enumerate(self._desks)
+            asyncio.create_task(self._take(desk, self._left(desk.handler, left)))
+            for desk in self._desks
         ]
         others = [asyncio.create_task(it) for it in self._others()]
         stop = asyncio.create_task(self._stop.wait())
@@ -110,6 +113,11 @@ class Runtime:
                 task.cancel()
             await asyncio.gather(stop, *taking, *others, return_exceptions=True)
             await self._runner.close()
+
+    def _left(self, handler: Handler, left: list[Left]) -> list[Left]:
+        """What was left of the handler's queue; ids that had no room are not among it."""
+        salts = dict(enumerate(self._left_by))
+        return [it for it in left if it.id and salts.get(it.handler) == handler.salt]
 
     async def _take(self, desk: Desk, left: list[Left]) -> None:
         if left:
@@ -156,7 +164,7 @@ class Runtime:
 
     def _tell(self) -> None:
         desks = self._desks
-        self._board.write(
+        self._shared.board.write(
             Told(
                 monotonic(),
                 sum(desk.finished for desk in desks),
@@ -186,43 +194,47 @@ class Runtime:
 
 def run_app(app: App, threads: int, deadline_s: float) -> None:
     """The app works in this process until a signal comes. Raises BadSetting."""
-    board, failures = Board(), Failures()
+    shared = alone()
     try:
-        run_until_signal(app, board, failures, threads=threads, deadline_s=deadline_s)
+        run_until_signal(app, shared, threads=threads, deadline_s=deadline_s)
     finally:
-        board.close()
-        failures.close()
+        shared.close()
 
 
 def run_until_signal(
     app: App,
-    board: Board,
-    failures: Failures,
+    shared: Shared,
     *,
     threads: int,
     deadline_s: float,
     stalled_s: float = STALLED_S,
+    left_by: Sequence[bytes] | None = None,
     parent_fd: int | None = None,
 ) -> None:
     """The app works until a signal comes, too many handlers hang, or nobody has the other end of
     `parent_fd`."""
-    signals = 0
+    signals, told = signals_to_end(), 0
 
     async def work() -> None:
         runtime = Runtime(
-            app, board, failures, threads=threads, deadline_s=deadline_s, stalled_s=stalled_s
+            app,
+            shared,
+            threads=threads,
+            deadline_s=deadline_s,
+            stalled_s=stalled_s,
+            left_by=left_by,
         )
 
         def signalled() -> None:
-            nonlocal signals
-            signals += 1
+            nonlocal told
+            told += 1
             # Under a supervisor, that one kills if it is told twice. A second signal here is the
             # first once more: who ends a service tells all its processes.
-            if signals > 1 and parent_fd is None:
+            if told > 1 and parent_fd is None:
                 os._exit(1)
             runtime.stop()
 
-        for number in _SIGNALS:
+        for number in signals:
             loop.add_signal_handler(number, signalled)
         if parent_fd is not None:
 
@@ -239,10 +251,19 @@ def run_until_signal(
         loop.run_until_complete(work())
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
-        for number in _SIGNALS:
+        for number in signals:
             loop.remove_signal_handler(number)
         if not asyncio.all_tasks(loop):
             loop.close()
+
+
+def signals_to_end() -> list[signal.Signals]:
+    """Those that tell a worker to end in order. A terminal that is closed is one, unless whoever
+    started it wants it to go on (nohup)."""
+    found = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        found.append(signal.SIGHUP)
+    return found
 
 
 def _source(handler: Handler, runner: Any) -> Source:

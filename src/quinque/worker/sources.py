@@ -49,18 +49,22 @@ _ASKED_LEAST: Final = 4  # events at a time
 # A job's lease is known when it is first extended. It is 1 s at least, and up to 0.25 s shorter by
 # chance; so this is early enough for any.
 _FIRST_EXTEND_S: Final = 0.4
+_STAMP_BYTES: Final = 16  # the µs since 1970, from 2001 to 2286
 
 
 class Source:
     """The queue of a handler. `is_counted` says whether the broker counts deliveries, and
     `is_limited` whether it knows when there were too many; `extends` whether leases can be
-    extended; `retries_here` whether what failed stays in hand, and is tried again by this
-    process."""
+    extended; `retries_here` whether what failed stays in hand, and is tried again by this process;
+    `returns_at_once` whether what a process has is free in the moment that it dies; `tells_added`
+    whether ids tell when their messages were added."""
 
     is_counted = False
     is_limited = False
     extends = False
     retries_here = False
+    returns_at_once = False
+    tells_added = False
     first_extend_s = 0.0
 
     def __init__(self, handler: Handler, runner: Runner) -> None:
@@ -111,6 +115,14 @@ class Source:
         """The process that worked on these died of one of them, maybe."""
         return self.give_back([Message(self._name, id, b"", 0) for id in ids])
 
+    def added_s(self, id: bytes) -> float | None:
+        """When the message was added, in seconds since 1970; None where the id does not tell."""
+        return None
+
+    def is_last(self, deliveries: int) -> bool:
+        """Whether the broker puts aside what failed at so many deliveries."""
+        return False
+
     async def ready(self) -> int:
         """How many messages could be taken."""
         view: QueueView | None = await self._run(LookAt(self.handler.family, self._queue))
@@ -125,6 +137,7 @@ class JobSource(Source):
     is_limited = True
     extends = True
     first_extend_s = _FIRST_EXTEND_S
+    _limit = 0
 
     async def prepare(self) -> None:
         """The queue has a limit: the handler's, or one at all."""
@@ -132,8 +145,10 @@ class JobSource(Source):
         if wanted is None:
             view: QueueView | None = await self._run(LookAt(JOBS, self._queue))
             if view is not None and view.max_deliveries:
+                self._limit = view.max_deliveries
                 return
             wanted = DELIVERIES
+        self._limit = wanted
         await self._run(Configure(JOBS, self._queue, max_deliveries=wanted))
 
     async def take(self, count: int, wait_ms: int) -> list[Message]:
@@ -161,6 +176,10 @@ class JobSource(Source):
     def lease_s(self, result: Any) -> float:
         """A job that is worked at most once has a lease without an end."""
         return result / 1000 if result else float("inf")
+
+    def is_last(self, deliveries: int) -> bool:
+        """As the queue's limit was when the worker began; a job may have one of its own."""
+        return 0 < self._limit <= deliveries
 
     def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
         return [Requeue(JOBS, list(ids), is_nack=True, reason=why.encode()[:NAME_MOST_BYTES])]
@@ -191,6 +210,7 @@ class LeasedSource(Source):
 
 class EventSource(LeasedSource):
     is_counted = True
+    tells_added = True
     _asked = _ASKED_LEAST
 
     async def take(self, count: int, wait_ms: int) -> list[Message]:
@@ -217,6 +237,10 @@ class EventSource(LeasedSource):
         ids = [message.raw_id for message in messages]
         return [Release(EVENTS, self._queue, self.handler.group, ids)]
 
+    def added_s(self, id: bytes) -> float | None:
+        """An id that the store made is the time in µs; others have another length, mostly."""
+        return int(id) / 1e6 if len(id) == _STAMP_BYTES and id.isdigit() else None
+
     async def ready(self) -> int:
         counted = await self._run(Count(EVENTS, [self._queue], [self.handler.group]))
         return sum(group.available for queue in counted for group in queue.groups)
@@ -227,6 +251,7 @@ class ReliableSource(Source):
     delivery is longer ago than the handler's lease. So a lease must be longer than the work."""
 
     retries_here = True
+    tells_added = True
 
     async def take(self, count: int, wait_ms: int) -> list[Message]:
         left = await self._run(Recover(RELIABLE, self._queue, count, self._lease_ms)) or []
@@ -241,6 +266,11 @@ class ReliableSource(Source):
     def ack(self, messages: Sequence[Message]) -> list[Op]:
         ids = [message.raw_id for message in messages]
         return [Complete(RELIABLE, self._queue, ids, is_leased=True)]
+
+    def added_s(self, id: bytes) -> float | None:
+        """An id is <ms>-<number>."""
+        at_ms, _, _ = id.partition(b"-")
+        return int(at_ms) / 1e3 if at_ms.isdigit() else None
 
     async def _deliveries(self, count: int) -> dict[bytes, int]:
         """Of those that were delivered last."""

@@ -6,7 +6,8 @@ Calls       process.py, as processes; health.py.
 Each process has a seat with a board (board.py). One that dies, by a signal or an error, is replaced
 in its seat: at once at first, later and later if it dies again and again, above all of no message.
 What it had in hand, its successor finds on the board; what it was working on has failed once more,
-which all processes know from here on (failures.py).
+which all processes know from here on (failures.py). What processes count, they count in memory that
+it reads (totals.py).
 
 It does not import the app itself: nothing that handlers do can end it. When it is killed, the
 processes see that, and end in order.
@@ -21,18 +22,24 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Final
 
 from quinque.worker.backoff import Backoff
 from quinque.worker.board import NOTHING, Board, Told
-from quinque.worker.failures import Failures
+from quinque.worker.failures import Failures, failures_file
+from quinque.worker.figures import Figures
 from quinque.worker.health import Health, HealthPort
+from quinque.worker.lives import Lives
 from quinque.worker.process import ASKED_WRONGLY, ENDED, FAILED, MODULE, Orders
+from quinque.worker.runtime import signals_to_end
+from quinque.worker.totals import Measured, Totals, Working
 
 LOG = logging.getLogger("quinque.worker")
+
+Page = Callable[[Measured], bytes]
 
 _LOOK_S: Final = 0.05  # how often it is looked whether a process has ended
 _AGAIN: Final = Backoff(first=0.1, most=30.0)
@@ -52,6 +59,7 @@ class Asked:
     threads: int
     deadline_s: float
     stalled_s: float
+    failures_file: str | None
     alive_file: str | None
     http_address: tuple[str, int] | None
 
@@ -62,6 +70,8 @@ class Seat:
     def __init__(self, number: int) -> None:
         self.number = number
         self.board = Board()
+        self.working: Working | None = None
+        self.salts: list[bytes] = []  # of the handlers of the last process that had any
         self.process: subprocess.Popen[bytes] | None = None
         self.crashes = 0
         self.started_s = 0.0
@@ -69,33 +79,53 @@ class Seat:
 
 
 class Supervisor:
-    def __init__(self, asked: Asked) -> None:
-        """Raises OSError when the address of the health check cannot be had."""
+    def __init__(self, asked: Asked, page: Page | None) -> None:
+        """`page` makes the text of the metrics; without it there are none. Raises OSError when the
+        address of the health check, or a file, cannot be had, and BadSetting when it is no such
+        file."""
         self._asked = asked
+        self._started_s = time()
+        self._deaths = 0
         self._seats = [Seat(number) for number in range(asked.processes)]
-        self._failures = Failures()
+        kept = asked.failures_file
+        self._failures = Failures(None if kept is None else failures_file(kept))
+        self._lives = Lives(asked.processes)
+        self._totals = Totals()
         self._signals = 0
         # Nothing is written: whoever reads it sees the end when this process is no more.
         self._their_end, self._our_end = os.pipe()
         self._health = Health(self.tell, asked.stalled_s, asked.alive_file)
         self._port = None
         if asked.http_address is not None:
-            self._port = HealthPort(self._health, asked.http_address)
+            metrics = None if page is None else lambda: page(self.measure())
+            self._port = HealthPort(self._health, metrics, asked.http_address)
             LOG.info("health is told at %s", self._port.url)
 
     def tell(self) -> Sequence[tuple[int, float, Told]]:
         """Of each seat: the process's id, 0 if there is none, when it started, and its board."""
         return [
-            (0 if seat.process is None else seat.process.pid, seat.started_s, seat.board.read())
+            (0 if (it := seat.process) is None else it.pid, seat.started_s, seat.board.read())
             for seat in self._seats
         ]
 
+    def measure(self) -> Measured:
+        """What all its processes have counted by now."""
+        counted, in_hand = self._totals.read()
+        return Measured(
+            counted,
+            in_hand,
+            sum(seat.process is not None for seat in self._seats),
+            self._deaths,
+            bool(self._health.look()["healthy"]),
+            self._started_s,
+        )
+
     def run(self) -> int:
         """Until a signal comes, or the app cannot be found; the exit code."""
-        before = {it: signal.signal(it, self._signalled) for it in (signal.SIGTERM, signal.SIGINT)}
+        before = {it: signal.signal(it, self._signalled) for it in signals_to_end()}
         try:
             while not self._signals:
-                code = self._look_after()
+                code = self.look_after()
                 if code != ENDED:
                     self._end()
                     return code
@@ -105,12 +135,12 @@ class Supervisor:
         finally:
             for number, earlier in before.items():
                 signal.signal(number, earlier)
-            self._close()
+            self.close()
 
     def _signalled(self, number: int, frame: object) -> None:
         self._signals += 1
 
-    def _look_after(self) -> int:
+    def look_after(self) -> int:
         """Every seat has a process, or will have when it is due. Another code than ENDED when one
         could not even begin: then none can."""
         now_s = monotonic()
@@ -128,33 +158,60 @@ class Supervisor:
 
     def _bury(self, seat: Seat, now_s: float) -> None:
         """The process died: what it was working on has failed, and the next has its time."""
-        keys = seat.board.crash()
-        for key in keys:
-            self._failures.add(key)
+        has_crashed = self._count(seat)
+        self._deaths += 1
         seat.process = None
         seat.crashes = 1 if now_s - seat.started_s > _WELL_S else seat.crashes + 1
         pause_s = _AGAIN.delay_s(seat.crashes - 1) if seat.crashes > 1 else 0.0
         # A message that kills is put aside soon; others need not wait for long until then.
-        seat.due_s = now_s + (min(pause_s, _KILLED_S) if keys else pause_s)
+        seat.due_s = now_s + (min(pause_s, _KILLED_S) if has_crashed else pause_s)
+
+    def _count(self, seat: Seat) -> bool:
+        """What the seat's process counted is kept, and what it was working on when it ended has
+        failed; whether there was anything. All others know it from here on."""
+        assert seat.working is not None
+        found = seat.working.figures.read()
+        if found:
+            seat.salts = [bytes.fromhex(who.salt) for who, _ in found]
+        crashed = seat.board.crash(seat.salts)
+        for _, key in crashed:
+            self._failures.add(key)
+        self._lives.count(seat.number)
+        self._totals.end(seat.working, [number for number, _ in crashed])
+        seat.working = None
+        return bool(crashed)
 
     def _start(self, seat: Seat) -> None:
+        """It has a process; or, where there is no room for one, will be tried again."""
+        figures = Figures()
+        fds = (seat.board.fd, self._failures.fd, figures.fd, self._lives.fd, self._their_end)
         orders = Orders(
             self._asked.spec,
-            seat.board.fd,
-            self._failures.fd,
-            self._their_end,
+            seat.number,
+            len(self._seats),
+            *fds,
+            [salt.hex() for salt in seat.salts],
             self._asked.threads,
             self._asked.deadline_s,
             self._asked.stalled_s,
         )
         seat.board.write(NOTHING)
         seat.started_s = monotonic()
-        seat.process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, orders.as_text()],
-            pass_fds=(seat.board.fd, self._failures.fd, self._their_end),
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the supervisor, who tells them
-        )
+        try:
+            seat.process = subprocess.Popen(
+                [sys.executable, "-m", MODULE, orders.as_text()],
+                pass_fds=fds,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the supervisor, who tells them
+            )
+        except OSError as error:
+            figures.close()
+            seat.crashes += 1
+            seat.due_s = seat.started_s + _AGAIN.delay_s(seat.crashes)
+            LOG.error("process %d cannot be started: %s", seat.number, error)
+            return
+        seat.working = Working(figures, seat.board)
+        self._totals.begin(seat.working)
         LOG.info("process %d is %d", seat.number, seat.process.pid)
 
     def _end(self) -> int:
@@ -170,6 +227,9 @@ class Supervisor:
             if all(process.poll() is not None for process in running):
                 break
             sleep(_LOOK_S)
+        for seat in self._seats:
+            if seat.process is not None and seat.process.poll() is not None:
+                self._count(seat)  # if it died, and did not end
         for process in running:
             if process.poll() is None:
                 process.kill()
@@ -180,17 +240,19 @@ class Supervisor:
         ]
         return FAILED if codes else ENDED
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Nothing of it is left."""
+        if self._port is not None:
+            self._port.close()
         for seat in self._seats:
             if seat.process is not None and seat.process.poll() is None:
                 seat.process.kill()
                 seat.process.wait()
             seat.board.close()
         self._failures.close()
+        self._lives.close()
         os.close(self._their_end)
         os.close(self._our_end)
-        if self._port is not None:
-            self._port.close()
         self._health.close()
 
 

@@ -39,6 +39,7 @@ class TubeSource(Source):
     """A lease is touched when a third of it has passed, by that third."""
 
     extends = True
+    returns_at_once = True
     _kind: bytes | None = None
     _has_times = False
 
@@ -46,7 +47,11 @@ class TubeSource(Source):
         """Raises NoTube: what kind of tube it should be, a worker does not know."""
         if self._kind is None:
             await self._look()
-        found = await self._run(TakeTasks(self._queue, _OWN, count), wait_ms)
+        try:
+            found = await self._run(TakeTasks(self._queue, _OWN, count), wait_ms)
+        except NoTube:
+            self._kind = None  # one that is made anew may be of another
+            raise
         return [self._taken(it.message_id, plain(it.body), 1) for it in found or ()]
 
     def ack(self, messages: Sequence[Message]) -> list[Op]:

@@ -1,0 +1,153 @@
+"""What a process counts of each of its handlers: numbers in memory that its supervisor reads.
+
+Called by   desk.py and counting.py (count), runtime.py (makes room), totals.py (reads).
+Calls       memory.py.
+
+    header    how many handlers, the length of their names        16 bytes
+    numbers   WIDTH of each handler, in the order below           8 bytes each, a float
+    names     who the handlers are, as JSON
+
+The numbers of a handler: one for each Count, then two histograms. A histogram is how many there
+were up to each of BOUNDS_S, how many longer than all, and the sum of all.
+
+Each process has memory of its own, with nothing in it before it begins; it can be read when the
+process has died. A number is written as a whole, so that whoever reads needs no lock.
+
+Not here: what is in hand (board.py), how these are called (metrics.py).
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from bisect import bisect_left
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from quinque.worker.handlers import Handler
+from quinque.worker.memory import shared_memory
+
+# Shorter than the first is what costs less than to be taken and acked, longer than the last what
+# nobody waits for: in between each is two or three times the one before.
+BOUNDS_S: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0),
+)
+_HEADER: Final = struct.Struct("<QQ")
+_NUMBER_BYTES: Final = 8
+
+
+class Count(IntEnum):
+    """Where each count stands among the numbers of a handler."""
+
+    FINISHED = 0  # handlers that ended well
+    FAILED = 1  # handlers that raised, took too long, or whose process died
+    RETRIED = 2  # messages that come back after that
+    DEAD = 3  # messages that do not
+
+
+RAN: Final = len(Count)  # where the histogram of handlers begins
+_SPREAD: Final = len(BOUNDS_S) + 2
+WAITED: Final = RAN + _SPREAD  # and that of waiting
+WIDTH: Final = WAITED + _SPREAD
+
+
+class Who(NamedTuple):
+    """A handler, as it is told; `salt` is what the keys of its messages are made with."""
+
+    family: str
+    queue: str
+    group: str
+    handler: str
+    salt: str
+
+
+Numbers = list[float]
+
+
+class Tally:
+    """The numbers of one handler."""
+
+    def __init__(self, numbers: memoryview[float]) -> None:
+        self._numbers = numbers
+
+    def add(self, count: Count, some: int = 1) -> None:
+        self._numbers[count] += some
+
+    def ran(self, spans_s: Sequence[float]) -> None:
+        """Handlers took so long."""
+        self._spread(RAN, spans_s)
+
+    def waited(self, spans_s: Sequence[float]) -> None:
+        """Messages were so old when their handlers began."""
+        self._spread(WAITED, spans_s)
+
+    def _spread(self, first: int, spans_s: Sequence[float]) -> None:
+        numbers = self._numbers
+        # Most batches are of handlers that take no time: those are counted without a search.
+        if max(spans_s) <= BOUNDS_S[0]:
+            numbers[first] += len(spans_s)
+        else:
+            for span_s in spans_s:
+                numbers[first + _class_of(span_s)] += 1
+        numbers[first + _SPREAD - 1] += sum(spans_s)
+
+
+class Figures:
+    """Those of one process. `fd` is where the supervisor and the process both have them."""
+
+    def __init__(self, fd: int | None = None) -> None:
+        self.fd = shared_memory(0) if fd is None else fd
+
+    def begin(self, handlers: Sequence[Handler]) -> list[Tally]:
+        """Asked once, by the process: a tally of each handler, with nothing counted."""
+        names = json.dumps([_who(handler) for handler in handlers]).encode()
+        size_bytes = _HEADER.size + len(handlers) * WIDTH * _NUMBER_BYTES
+        os.ftruncate(self.fd, size_bytes)
+        os.pwrite(self.fd, names, size_bytes)
+        memory = memoryview(mmap.mmap(self.fd, size_bytes))
+        numbers = memory[_HEADER.size :].cast("d")
+        # Last: whoever reads before this finds none.
+        os.pwrite(self.fd, _HEADER.pack(len(handlers), len(names)), 0)
+        return [Tally(numbers[at * WIDTH : (at + 1) * WIDTH]) for at in range(len(handlers))]
+
+    def read(self) -> list[tuple[Who, Numbers]]:
+        """Of each handler, in the order of their numbers; nothing before the process began."""
+        header = os.pread(self.fd, _HEADER.size, 0)
+        if len(header) < _HEADER.size:
+            return []
+        handlers, names_bytes = _HEADER.unpack(header)
+        if not handlers:
+            return []
+        numbers_bytes = handlers * WIDTH * _NUMBER_BYTES
+        held = os.pread(self.fd, numbers_bytes + names_bytes, _HEADER.size)
+        numbers: Numbers = [*memoryview(held)[:numbers_bytes].cast("d")]
+        return [
+            (Who(*who), numbers[at * WIDTH : (at + 1) * WIDTH])
+            for at, who in enumerate(json.loads(held[numbers_bytes:]))
+        ]
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def _who(handler: Handler) -> Who:
+    return Who(
+        handler.family.name,
+        _text(handler.queue),
+        _text(handler.group),
+        handler.called,
+        handler.salt.hex(),
+    )
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _class_of(span_s: float) -> int:
+    """Which of the bounds it is up to."""
+    return bisect_left(BOUNDS_S, span_s)

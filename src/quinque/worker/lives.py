@@ -1,0 +1,65 @@
+"""Whether the processes of a worker live, and whether what one did when it died is counted.
+
+Called by   process.py (this one lives), supervisor.py (what it worked on is counted), desk.py.
+Calls       memory.py.
+
+    a byte of each seat    1 from when its process begins until what it died of is counted
+
+A process has a lock on the byte of its seat. When it dies the system takes its locks before it
+closes its connections: so whoever is given a message because another process is gone finds a byte
+that is 1 and has no lock, until the supervisor has counted. Forked processes inherit no locks.
+
+Not here: counting (failures.py).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from typing import Final
+
+from quinque.worker.memory import shared_memory
+
+_NOBODY: Final = -1
+
+
+class Lives:
+    def __init__(self, seats: int, fd: int | None = None) -> None:
+        """Those that others share, by their descriptor; or new ones."""
+        self.fd = shared_memory(seats) if fd is None else fd
+        self._seats = seats
+        self._memory = mmap.mmap(self.fd, seats)
+        self._own = _NOBODY
+
+    def begin(self, seat: int) -> None:
+        """This process lives, in that seat, as long as it keeps this object: whoever closes a file,
+        by any descriptor, has no locks on it any more."""
+        self._own = seat
+        # Who looks at it just now holds it for a moment.
+        fcntl.lockf(self.fd, fcntl.LOCK_EX, 1, seat)
+        self._memory[seat] = 1
+
+    def count(self, seat: int) -> None:
+        """What the seat's process died of is counted."""
+        self._memory[seat] = 0
+
+    def are_counted(self) -> bool:
+        """Whether of all others each lives, or what it died of is counted."""
+        return all(
+            not is_begun or seat == self._own or self._lives(seat)
+            for seat, is_begun in enumerate(self._memory[:])
+        )
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.fd)
+
+    def _lives(self, seat: int) -> bool:
+        try:
+            # A lock that is shared: others who look are not taken for the process.
+            fcntl.lockf(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, seat)
+        except OSError:
+            return True
+        fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, seat)
+        return False
