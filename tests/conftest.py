@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
+from tests.model.effort import effort
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client
 from tests.servers import stores
 from tests.servers.redis_cluster import RedisCluster
 from tests.servers.redis_server import RedisServer
+
+# Of every random test that says nothing else: the same examples each time, and none is too slow,
+# which is a matter of what else the machine does.
+settings.register_profile("quinque", effort(examples=100))
+settings.load_profile("quinque")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -132,7 +132,7 @@ def test_takes_and_puts_that_come_together_are_one_order(broker: RunningBroker, 
         await made(client, tube)
         mails = Queue(client).tube(tube)
 
-        calls = [mails.put("a"), mails.put("b"), *(mails.take(5) for _ in range(4))]
+        calls = [mails.put("a"), mails.put("b"), *(mails.take(60) for _ in range(4))]
         first, second, *takes = [asyncio.create_task(call) for call in calls]
         await asyncio.gather(first, second, *takes[:2])
         assert [take.done() for take in takes] == [True, True, False, False]
@@ -187,7 +187,7 @@ def test_a_client_that_goes_leaves_its_tasks(broker: RunningBroker, tube: str) -
 
         await gone.disconnect()
         await asyncio.gather(*waits, return_exceptions=True)
-        again = await mails.take(20)
+        again = await mails.take(60)
         assert (again.task_id, again.data) == (0, "a")
         assert (await mails.put("b")).status == Status.READY
         assert (await mails.take(0)).data == "b"

@@ -144,7 +144,7 @@ def test_a_client_comes_back_after_a_restart(tmp_path_factory: pytest.TempPathFa
         client.execute_command("QADD", "q", 60, "kept")
 
         running.kill()
-        running.restart(same_port=True)
+        running.restart()
 
         assert client.execute_command("QGET", "q", "g")[1] == b"kept"
 

@@ -30,6 +30,7 @@ class ClientProcess:
     process: subprocess.Popen[bytes]
     reader: threading.Thread
     reading: Reading
+    halts: int = 0  # that it was asked for and has not said yet that it made
 
 
 class Clients:
@@ -39,7 +40,7 @@ class Clients:
         self._seed = seed
         self._replicas = replicas  # that additions of jobs ask for
         self._all: list[ClientProcess] = []
-        self._replied = threading.Condition()
+        self._replied = threading.Condition()  # or halted
         self._replies = 0
 
     def fill_up(self) -> None:
@@ -52,9 +53,17 @@ class Clients:
     def go(self, *ports: int) -> None:
         """All of them connect to the broker, or to any of several."""
         for client in self._alive():
-            stdin = _pipe(client.process.stdin)
-            stdin.write(b"go %b\n" % b" ".join(b"%d" % port for port in ports))
-            stdin.flush()
+            _tell(client, b"go %b\n" % b" ".join(b"%d" % port for port in ports))
+
+    def halt(self) -> None:
+        """The broker that they were sent to is gone, and all of them know: one that was too slow to
+        connect does not find the next one at the same port, before its time."""
+        with self._replied:
+            for client in self._alive():
+                client.halts += 1
+                _tell(client, b"halt\n")
+            if not self._replied.wait_for(self._have_halted, TIMEOUT_S):
+                raise AssertionError(f"a client went on for {TIMEOUT_S} s")
 
     def wait_for_replies(self, more: int) -> None:
         with self._replied:
@@ -105,10 +114,21 @@ class Clients:
         with _pipe(client.process.stdout) as stdout:
             for line in stdout:
                 # The last line of a client that was killed may be half a line.
-                if line.endswith(b"\n") and client.reading.take(line):
+                kind = client.reading.take(line) if line.endswith(b"\n") else ""
+                if kind in ("got", "halted"):
                     with self._replied:
-                        self._replies += 1
+                        self._replies += kind == "got"
+                        client.halts -= kind == "halted"
                         self._replied.notify()
+
+    def _have_halted(self) -> bool:
+        return not any(client.halts for client in self._alive())
+
+
+def _tell(client: ClientProcess, order: bytes) -> None:
+    stdin = _pipe(client.process.stdin)
+    stdin.write(order)
+    stdin.flush()
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

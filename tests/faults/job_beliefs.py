@@ -23,8 +23,9 @@ from tests.faults.job_history import (
 )
 
 JITTER_S = JITTER_MS / 1000
-# The broker counts in whole milliseconds, and a restarted one reads the wall clock anew.
-TOLERANCE_NS = 5_000_000
+# The broker counts in whole milliseconds, and a restarted one reads the wall clock anew, which may
+# have been set right meanwhile: by half a millisecond a second, or by a small step.
+TOLERANCE_NS = 25_000_000
 
 
 @dataclass(frozen=True)

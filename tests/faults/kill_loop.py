@@ -41,7 +41,7 @@ MEMORIES = ("0", "1", "16kb")
 ROUNDS_OF_A_DRAIN = 20
 DRAIN_AT_ONCE = 200
 DRAIN_LEASE_S = 60.0
-DRAIN_PATIENCE_S = 1.5 * max(LEASES_S)
+DRAIN_PATIENCE_S = 1.5 * max(LEASES_S)  # then it is looked again whether anything is held
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ def run(
             history["events"] += drain(broker)
             history["jobs"] += drained + job_looks.drain(broker)
             kill(broker)
-            broker.restart(*_flags(chance), same_port=True)
+            broker.restart(*_flags(chance))
             history["events"] += drain(broker)
             snapshots.append(job_looks.look(broker))
             # As the broker sees the folder, which may be on a disk of its own.
@@ -142,12 +142,13 @@ def _play_round(
         kills.clients += 1
     clients.wait_for_replies(chance.randint(*REPLIES_OF_A_ROUND))
     kill(broker)
+    clients.halt()
     kills.brokers += 1
     broker.flags = _flags(chance)
     if chance.random() < 0.2:
         _kill_while_starting(broker, chance.uniform(0.1, 0.4))
         kills.starting_brokers += 1
-    broker.restart(same_port=True)
+    broker.restart()
 
 
 def _kill_while_starting(broker: RunningBroker, after_s: float) -> None:
@@ -169,15 +170,21 @@ def _flags(chance: random.Random) -> tuple[str, ...]:
 
 def _has_work(client: Client, queue: str, group: str) -> bool:
     """Whether there is something for the group, now or when a lease ends."""
-    if client.call("QNOTIFY", group, 0, queue) is not None:
-        return True
+    while True:
+        # In this order: a lease that ends in between is found by one or the other.
+        is_held = _is_held(client, queue, group)
+        if client.call("QNOTIFY", group, DRAIN_PATIENCE_S if is_held else 0, queue) is not None:
+            return True
+        # A brief event may also expire while it is held: then there is nothing to wait for.
+        if not is_held:
+            return False
+
+
+def _is_held(client: Client, queue: str, group: str) -> bool:
     ((_, groups),) = client.call("QSTATUS", queue)
     of_group = dict(zip(groups[::2], groups[1::2], strict=True)).get(group.encode(), [])
     counts = dict(zip(of_group[::2], of_group[1::2], strict=True))
-    # A brief event may also expire while it is held: then there is nothing to wait for.
-    return bool(counts.get(b"inprogress")) and (
-        client.call("QNOTIFY", group, DRAIN_PATIENCE_S, queue) is not None
-    )
+    return bool(counts.get(b"inprogress"))
 
 
 def _ask(

@@ -4,14 +4,16 @@ Called by   client_processes.py, as `python -m tests.faults.load FAMILY NAME SEE
 Calls       load_events.py, load_jobs.py (what to do), tests/server/resp.py.
 
 It is told on stdin: "go PORT" to connect, again after each restart of the broker, or "go PORT PORT"
-when there are several; the end of stdin to finish. Who has several brokers to choose from goes on
-at another when one fails it, and repeats there what it had no answer to.
+when there are several; "halt" when the broker is gone; the end of stdin to finish. Who has several
+brokers to choose from goes on at another when one fails it, and repeats there what it had no answer
+to.
 
 It writes its history to stdout, a line before each request and one after each reply. A pipe keeps
 what was written when the writer is killed, so the history survives its client.
 
     ["sent", number, what was asked, ...]        the fields of an operation before answered_ns
     ["got", number, what was answered, ...]      the fields from there on
+    ["halted", number of the order]              nothing is under way, and nothing will be sent
 
 Not here: what the history must look like (total_queue.py, job_checks.py), when to kill whom
 (kill_loop.py, redis_faults.py).
@@ -76,16 +78,17 @@ class Reading:
         self._asked = _asked(self._kind)
         self._names = [field.name for field in fields(self._kind)]
 
-    def take(self, line: bytes) -> bool:
-        """The line is taken in; whether it was a reply."""
+    def take(self, line: bytes) -> str:
+        """The line is taken in; its kind."""
         kind, number, *values = json.loads(line)
         if kind == "sent":
             self.operations[number] = self._kind(*values)
-            return False
-        op = self.operations[number]
-        for name, value in zip(self._names[self._asked :], values, strict=True):
-            setattr(op, name, value)
-        return True
+        elif kind == "got":
+            op = self.operations[number]
+            for name, value in zip(self._names[self._asked :], values, strict=True):
+                setattr(op, name, value)
+        assert isinstance(kind, str)
+        return kind
 
 
 def _asked(kind: type[Operation] | type[JobOperation]) -> int:
@@ -97,7 +100,7 @@ def _asked(kind: type[Operation] | type[JobOperation]) -> int:
 class Order:
     """What the process was told last."""
 
-    ports: tuple[int, ...] = ()
+    ports: tuple[int, ...] = ()  # none: halt
     number: int = 0
     is_over: bool = False
 
@@ -118,19 +121,20 @@ class Connection(threading.Thread):
         self._numbers = numbers
         self._told = told
         self._again: list[Any] = []  # what is to be repeated
+        self.followed = 0  # the last order that was picked up, when all before was over
 
     def run(self) -> None:
-        followed = 0
         while True:
             with self._told:
-                while not ORDER.is_over and ORDER.number == followed:
+                while not ORDER.is_over and ORDER.number == self.followed:
                     self._told.wait()
                 if ORDER.is_over:
                     return
-                followed, ports = ORDER.number, ORDER.ports
+                self.followed, ports = ORDER.number, ORDER.ports
+                self._told.notify_all()
             if len(ports) == 1:
                 self._play(ports[0], is_one_of_many=False)
-            else:
+            elif ports:
                 self._roam(ports)
 
     def _roam(self, ports: tuple[int, ...]) -> None:
@@ -204,15 +208,20 @@ ORDER = Order()
 def main(family: str, name: str, seed: str, replicas: str) -> None:
     told = threading.Condition()
     numbers = count(1)
+    connections: list[Connection] = []
     for index in range(CONNECTIONS):
         chance = random.Random(f"{seed}.{index}")
         player = PLAYERS[family](f"{name}.{index}", chance, int(replicas))
-        Connection(player, chance, numbers, told).start()
+        connections.append(Connection(player, chance, numbers, told))
+        connections[-1].start()
     for line in sys.stdin:
         with told:
             ORDER.ports = tuple(int(port) for port in line.split()[1:])
             ORDER.number += 1
             told.notify_all()
+            if not ORDER.ports:
+                told.wait_for(lambda: all(one.followed == ORDER.number for one in connections))
+                _write("halted", ORDER.number, ())
     with told:
         ORDER.is_over = True
         told.notify_all()

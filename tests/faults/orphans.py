@@ -59,7 +59,7 @@ def orphan_leases(stage: Stage) -> None:
     late_ms = round((time.monotonic_ns() - held_ns) / 1e6 - 1000 * (RETRY_S + JITTER_S))
     latest = "last back, ms after the last lease was over"
     stage.counts[latest] = max(stage.counts[latest], late_ms)
-    lost.restart(same_port=True)
+    lost.restart()
 
 
 def _read_events(stage: Stage, broker: RunningBroker, other: RunningBroker) -> None:

@@ -143,4 +143,4 @@ def _python_path() -> list[str]:
 def bring_back(running: RunningBroker) -> None:
     """When the broker is killed, it runs again, where it was."""
     running.process.wait()
-    running.restart(same_port=True)
+    running.restart()

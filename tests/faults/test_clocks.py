@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults.clocks import WallClock
 from tests.server.broker import RunningBroker, start_broker
-from tests.server.resp import Client
+from tests.server.resp import TIMEOUT_S, Client
 
 HOUR_S, DAY_S = 3600, 86_400
 JUMPS_S = [HOUR_S, -HOUR_S, DAY_S, -DAY_S]
@@ -50,7 +50,7 @@ def test_a_jump_while_it_runs_moves_no_lease_no_expiry_and_no_id(
         assert take(client) == newer, "the first is still held, and neither has expired"
         assert take(client) is None
         assert client.call("QACK", "q", "g", held) == 1
-        assert lapses_within(client, 10 * BRIEF_LEASE_S)
+        assert lapses_within(client, TIMEOUT_S)
 
 
 def test_a_clock_that_is_behind_at_the_next_start_prolongs_no_lease(
@@ -65,7 +65,7 @@ def test_a_clock_that_is_behind_at_the_next_start_prolongs_no_lease(
     broker.restart()
 
     with broker.connect() as client:
-        assert client.call("QNOTIFY", "g", 10 * BRIEF_LEASE_S, "q") == b"q"
+        assert client.call("QNOTIFY", "g", TIMEOUT_S, "q") == b"q"
         assert take(client) == brief
         assert take(client) is None
         assert brief < add(client) < brief + 60 * 10**6
@@ -109,7 +109,7 @@ def test_a_reboot_which_starts_the_monotonic_clock_anew_moves_nothing(tmp_path: 
         broker.restart()
 
         with broker.connect() as client:
-            assert client.call("QNOTIFY", "g", 10 * BRIEF_LEASE_S, "q") == b"q"
+            assert client.call("QNOTIFY", "g", TIMEOUT_S, "q") == b"q"
             assert take(client) == brief
             assert take(client) is None
             assert brief < add(client) < brief + 60 * 10**6
@@ -129,8 +129,8 @@ def take(client: Client, lease_s: float = LEASE_S) -> int | None:
 def lapses_within(client: Client, most_s: float) -> bool:
     """Whether a brief lease ends when it should."""
     id = add(client)
-    assert take(client, BRIEF_LEASE_S) == id
     began_s = monotonic()
+    assert take(client, BRIEF_LEASE_S) == id
     woken = client.call("QNOTIFY", "g", most_s, "q") == b"q"
     return woken and monotonic() - began_s > BRIEF_LEASE_S * 0.9 and take(client) == id
 

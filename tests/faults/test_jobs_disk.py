@@ -144,10 +144,11 @@ def test_what_time_did_on_a_full_disk_is_not_undone_by_a_restart(
         use_up_all_room(client)
         wait_until(lambda: client.call("QLEN", "lapsed") == client.call("QLEN", "once") == 1)
         filler.unlink()
+        # Before the second lease, which a slow machine sees lapse at any moment.
+        counted = [jobs_in(client, "lapsed"), jobs_in(client, "once")]
         for queue, id, requeues in (("lapsed", lapsed, 1), ("once", once, 0)):
             (row,) = client.call("GETJOB", "NOHANG", "WITHCOUNTERS", "FROM", queue)
             assert row[1:2] + row[3:] == [id, b"nacks", 0, b"additional-deliveries", requeues]
-        counted = [jobs_in(client, "lapsed"), jobs_in(client, "once")]
         assert client.call("WORKING", lapsed) == 1
         broker.kill()
     broker.restart()
@@ -158,9 +159,9 @@ def test_what_time_did_on_a_full_disk_is_not_undone_by_a_restart(
         assert client.call("NACK", once) == client.call("ENQUEUE", once) == 0
         assert client.call("GETJOB", "NOHANG", "FROM", "once") is None
         assert found[lapsed].deliveries == 2
-        # Its second lease may have lapsed by now as well.
-        again = found[lapsed].status == "queued"
-        assert found[lapsed].requeues == 1 + again
+        # Its second lease may have lapsed by now as well, before WORKING and after it.
+        again = found[lapsed].requeues - 1
+        assert (found[lapsed].status == "queued") <= again <= 2
         assert [jobs_in(client, "lapsed"), jobs_in(client, "once")] == [
             counted[0] + again,
             counted[1],

@@ -161,6 +161,21 @@ def test_an_order_that_no_lost_answer_explains_is_found(clients: Clients) -> Non
     assert clients.faults() == {}
 
 
+def test_who_asked_first_may_meet_it_second_when_the_other_lease_has_ended(
+    clients: Clients,
+) -> None:
+    clients.add("a", "1")
+    clients.add("b", "2")
+    clients.get("1", "a", client="d")
+    clients.get("2", "b")
+    clients.get("1", "a")
+    first, *asked_before_it = clients.history[2:]
+    for get in asked_before_it:
+        get.sent_ns = first.sent_ns - 1
+
+    assert clients.faults() == {}
+
+
 def test_an_addition_that_was_repeated_is_stored_as_often_as_it_was_sent_at_most(
     clients: Clients,
 ) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
+from quinque.model.limits import NODE_FAILED_MS
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Refusal
 from tests.servers import stores
@@ -40,11 +42,16 @@ def test_tasks_of_a_broker_that_is_killed_come_back_once_and_keep_their_order(
         assert one.call("TUBE.TAKE", "t", 30, "LANE", 0)[0] == 0, "it left its old session"
         assert client.call("TUBE.IDENTIFY", "shared") == b"shared"
 
+        alive_s = monotonic()
         doomed.kill()
 
         assert client.call("TUBE.ACK", "t", 1) == Refusal("NOTTAKEN Task was not taken")
-        assert client.call("TUBE.TAKE", "t", 0)[0] == 5, "the lanes of the others are busy"
-        assert client.call("TUBE.TAKE", "t", 30)[0] == 1, "until it is noticed"
+        first, second = (client.call("TUBE.TAKE", "t", wait_s)[0] for wait_s in (0, 30))
+        # The last sign of it may be a second older than the kill.
+        is_late = monotonic() - alive_s > NODE_FAILED_MS / 1000 - 1
+        assert (first, second) == (5, 1) or (is_late and (first, second) == (1, 5)), (
+            "the lane of the other is busy until it is noticed"
+        )
         assert client.call("TUBE.ACK", "t", 0)[1] == b"-", "the session has a connection still"
         assert client.call("TUBE.ACK", "t", 1, 5) == [[1, b"-", b"1"], [5, b"-", b"5"]]
         assert [client.call("TUBE.TAKE", "t", 0)[0] for _ in range(2)] == [3, 4]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.faults import job_checks, total_queue
 from tests.faults.job_history import JobOperation
 from tests.faults.total_queue import Operation, Verb
@@ -64,15 +66,27 @@ def test_an_ack_that_was_not_done_is_not_excused_by_what_came_of_it() -> None:
     assert found.violations["acknowledged, then lost"] == ["a: nothing there to ack"]
 
 
-def test_only_what_was_answered_in_the_window_is_excused() -> None:
+@pytest.mark.parametrize(("from_ms", "to_ms"), [(0, 99), (122, 250)])
+def test_what_was_sent_after_the_window_or_answered_before_it_is_not_excused(
+    from_ms: int, to_ms: int
+) -> None:
     add, ack = event("add", 100, key=BODY, id="1"), event("ack", 120, key="1")
     gets = [event("get", at_ms, id="1", span_s=60.0) for at_ms in (110, 300)]
+    window = Window(from_ms * MS_NS, 200 * MS_NS, to_ms * MS_NS)
 
-    early = Window(0, 99 * MS_NS, 99 * MS_NS)
-    assert forget_events([add, *gets, ack], [early]) == []
+    assert forget_events([add, *gets, ack], [window]) == []
+
     assert faults([add, *gets, ack]) == ["acked, then delivered again", "held by two at once"]
 
-    forget_events([add, *gets, ack], [Window(0, 200 * MS_NS, 250 * MS_NS)])
+
+def test_what_was_sent_in_the_window_is_excused_however_late_it_was_answered() -> None:
+    add, ack = event("add", 100, key=BODY, id="1"), event("ack", 120, key="1")
+    gets = [event("get", at_ms, id="1", span_s=60.0) for at_ms in (110, 9_300)]
+    for op in (gets[0], ack):
+        op.answered_ns = 9_000 * MS_NS
+
+    forget_events([add, *gets, ack], [Window(0, 200 * MS_NS, 200 * MS_NS)])
+
     assert faults([add, *gets, ack]) == []
 
 

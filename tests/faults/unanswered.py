@@ -9,8 +9,8 @@ Calls       stores/redis/keys.py (which slot an operation was about).
     NOREPL       too few copies; what was stored is taken back if it can be: nobody knows
 
 A replica that takes over knows nothing of what its primary was told last and could not pass on. A
-write that was answered in that window was done, and may be undone: as if there had been no answer,
-only that what it delivered was delivered.
+write of that window was done, and may be undone: as if there had been no answer, only that what it
+delivered was delivered.
 
 Not here: the checks (total_queue.py, job_checks.py).
 """
@@ -36,8 +36,10 @@ AnyOperation = TypeVar("AnyOperation", Operation, JobOperation)
 
 @dataclass(frozen=True)
 class Window:
-    """What was written to these slots and answered in this time may be forgotten, unless it asked
-    for a replica."""
+    """What was written to these slots may be forgotten, unless it asked for a replica: what was
+    answered no sooner than `from_ns`, when all was kept, and sent no later than `to_ns`, when
+    nothing more could be done that is not. When it is answered says nothing of when it was done: a
+    broker that stands still passes it on late."""
 
     from_ns: int
     struck_ns: int
@@ -45,7 +47,7 @@ class Window:
     slots: frozenset[int] = frozenset(range(SLOTS))
 
     def holds(self, op: Operation | JobOperation) -> bool:
-        if not self.from_ns <= op.answered_ns <= self.to_ns:
+        if op.answered_ns < self.from_ns or op.sent_ns > self.to_ns:
             return False
         if isinstance(op, JobOperation) and op.option("REPLICATE"):
             return False  # a replica had it before it was answered

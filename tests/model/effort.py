@@ -1,6 +1,6 @@
 """How long the random tests look: the same short runs in every build, or longer ones when asked.
 
-Called by   tests/model, tests/store and tests/wire.
+Called by   tests/model, tests/store and tests/wire; tests/conftest.py, for all others.
 Calls       hypothesis.
 
     make test                                          the same examples each time

@@ -30,6 +30,7 @@ from quinque.stores.redis.keys import BROKERS, node_key
 from quinque.stores.redis.nodes import beat
 from quinque.stores.redis.store import RedisStore
 from tests.servers import stores
+from tests.servers.patience import wait_until
 
 ELSEWHERE = b"a" * 40
 DAY_MS = 86_400_000
@@ -78,15 +79,17 @@ def add(store: RedisStore) -> Any:
 
 
 def test_whoever_has_an_address_is_known_to_the_others(open_as: Open) -> None:
-    one, two = open_as("one"), open_as("two")
+    one, began_s = open_as("one"), time.monotonic()
+    two = open_as("two")
 
     mine, other = one.run(FindNodes())
 
+    spent_ms = 1000 * (time.monotonic() - began_s)
     assert mine == one.run(LookAtNode())
     assert (mine.host, mine.port, mine.is_self) == (b"one", 7711, True)
     assert other.node_id == two.run(LookAtNode()).node_id
     assert (other.host, other.port, other.is_self, other.is_leaving) == (b"two", 7711, False, False)
-    assert other.unheard_ms < NODE_DOUBTED_MS
+    assert other.unheard_ms <= spent_ms + 1
 
 
 def test_a_program_that_has_none_sees_others_and_is_not_seen(open_as: Open, url: str) -> None:
@@ -119,7 +122,7 @@ def test_leaving_is_known_at_once(open_as: Open) -> None:
 @pytest.mark.parametrize(
     ("unheard_ms", "is_doubted", "is_failed"),
     [
-        (NODE_DOUBTED_MS - 1_000, False, False),
+        (0, False, False),
         (NODE_DOUBTED_MS, True, False),
         (NODE_FAILED_MS, True, True),
         (NODE_FORGOTTEN_MS - 10_000, True, True),
@@ -129,13 +132,16 @@ def test_leaving_is_known_at_once(open_as: Open) -> None:
 def test_who_is_silent_is_doubted_and_then_given_up(
     open_as: Open, server: Server, unheard_ms: int, is_doubted: bool, is_failed: bool
 ) -> None:
+    store = open_as("one")
+    began_s = time.monotonic()
     write_down(server, unheard_ms)
 
-    _, other = open_as("one").run(FindNodes())
+    _, other = store.run(FindNodes())
 
+    spent_ms = 1000 * (time.monotonic() - began_s)
     assert (other.node_id, other.host, other.port) == (ELSEWHERE, b"elsewhere", 7712)
     assert (other.is_doubted, other.is_failed) == (is_doubted, is_failed)
-    assert max(0, unheard_ms) <= other.unheard_ms < max(0, unheard_ms) + 1_000
+    assert max(0, unheard_ms) <= other.unheard_ms <= max(0, unheard_ms) + spent_ms + 1_000
 
 
 @pytest.mark.parametrize("record", [None, "what a later version might write"])
@@ -215,7 +221,23 @@ def test_what_a_leaving_broker_is_given_is_accepted_by_one_that_stays(open_as: O
     one.run(SetNode(is_leaving=True))
     three.run(SetNode(is_leaving=True))
 
-    assert add(one)[2:10] == two.run(LookAtNode()).node_id[:8]
+    assert accepted(one, two)[2:10] == two.run(LookAtNode()).node_id[:8]
+
+
+def accepted(store: RedisStore, other: RedisStore) -> Any:
+    """Added while the other is known to live, which a busy machine may take a few tries for."""
+    ids: list[Any] = []
+
+    def is_accepted() -> bool:
+        other.run(Announce(b"two", 7711))
+        try:
+            ids.append(add(store))
+        except NoReplicas:
+            return False
+        return True
+
+    wait_until(is_accepted, "a leaving broker finds one that stays")
+    return ids[0]
 
 
 @pytest.mark.parametrize(("unheard_ms", "is_leaving"), [(NODE_DOUBTED_MS, 0), (0, 1)])

@@ -1,7 +1,7 @@
 """A broker of its own for a test: `python -m quinque serve` on a free port, as users run it.
 
 Called by   every test that needs a broker.
-Calls       resp.py for connections.
+Calls       resp.py for connections, tests/servers/ports.py.
 
     with start_broker(tmp_path, "--fsync", "no") as broker, broker.connect() as client:
         assert client.call("PING") == b"PONG"
@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.server.resp import TIMEOUT_S, Client
+from tests.servers.ports import ReservedPort
 
 _LISTENS = re.compile(r"(?:\[(\d+)\] .*)?listens on ([^\"\n]+)")
 
@@ -50,7 +51,13 @@ class RunningBroker:
         self.addresses: list[str] = []
         self.port = 0
         self.pid = 0  # of the broker itself, whatever runs it
-        self.process = self._start("127.0.0.1:0")
+        # Its own while it is down, too: another that starts meanwhile could be given it.
+        self._place = ReservedPort()
+        try:
+            self.process = self._start()
+        except BrokerDidNotStart:
+            self._place.close()
+            raise
 
     def connect(self) -> Client:
         """A new connection, plain TCP."""
@@ -75,15 +82,15 @@ class RunningBroker:
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 
-    def restart(self, *flags: str, same_port: bool = False) -> None:
-        """Stop it if it still runs, and start it again on the same folder.
+    def restart(self, *flags: str) -> None:
+        """Stop it if it still runs, and start it again on the same folder and port.
 
         With `flags`, those replace the earlier ones.
         """
         if self.process.poll() is None:
             self.stop()
         self.flags = flags or self.flags
-        self.process = self._start(f"127.0.0.1:{self.port if same_port else 0}")
+        self.process = self._start()
 
     def has_said(self, text: str) -> bool:
         """For what it said before it listened or before it ended, and for what it must not say."""
@@ -103,18 +110,25 @@ class RunningBroker:
         trace: TracebackType | None,
     ) -> None:
         if self.process.poll() is None:
-            self.signal(signal.SIGKILL)
+            self._strike()
         self._ended()
+        self._place.close()
 
     def command(self, listen: str) -> list[str]:
         """The words that start it."""
         python = [sys.executable, "-m", "quinque", "serve"]
         return [*self.before, *python, "--listen", listen, "--dir", str(self.folder), *self.flags]
 
-    def _start(self, listen: str) -> subprocess.Popen[str]:
+    def _strike(self) -> None:
+        try:
+            self.signal(signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it has just ended, and what runs it is about to
+
+    def _start(self) -> subprocess.Popen[str]:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("QUINQUE_")}
         process = subprocess.Popen(
-            self.command(listen),
+            self.command(f"127.0.0.1:{self._place.number}"),
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 # A broker that has not answered by then never will; nothing waits for this to pass.
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)

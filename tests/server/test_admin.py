@@ -35,7 +35,7 @@ def test_slowlog_keeps_slow_commands_newest_first(tmp_path: Path) -> None:
         newest, older, *_ = client.call("SLOWLOG", "GET", -1)
 
         assert newest[0] == older[0] + 1
-        assert abs(newest[1] - time.time()) < 5
+        assert abs(newest[1] - time.time()) < 60
         assert newest[3] == [b"ECHO", b"x" * 128 + b"... (72 more bytes)"]
         assert older[3] == [b"ECHO", b"one"]
         assert newest[4:] == ["{}:{}".format(*client.sock.getsockname()).encode(), b"slow"]

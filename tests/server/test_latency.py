@@ -12,11 +12,14 @@ import pytest
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client, Refusal
 
+THRESHOLD = "100ms"  # what takes no time does not take so long on a busy machine either
+LONG_S = 0.11
+
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     folder = tmp_path_factory.mktemp("watched")
-    with start_broker(folder, "--latency-monitor-threshold", "20ms") as running:
+    with start_broker(folder, "--latency-monitor-threshold", THRESHOLD) as running:
         yield running
 
 
@@ -24,14 +27,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
 def client(broker: RunningBroker) -> Iterator[Client]:
     """A new connection; nothing has taken long yet."""
     with broker.connect() as connected:
-        connected.call("CONFIG", "SET", "latency-monitor-threshold", "20ms")
+        connected.call("CONFIG", "SET", "latency-monitor-threshold", THRESHOLD)
         connected.call("LATENCY", "RESET")
         yield connected
 
 
 def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
     with start_broker(tmp_path) as broker, broker.connect() as client:
-        client.call("DEBUG", "SLEEP", "0.03")
+        client.call("DEBUG", "SLEEP", LONG_S)
 
         assert client.call("CONFIG", "GET", "latency-*") == [b"latency-monitor-threshold", b"0"]
         assert client.call("LATENCY", "LATEST") == []
@@ -39,13 +42,13 @@ def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_slow_command_is_an_event(client: Client) -> None:
-    client.call("DEBUG", "SLEEP", "0.03")
+    client.call("DEBUG", "SLEEP", LONG_S)
 
     (latest,) = [row for row in client.call("LATENCY", "LATEST") if row[0] == b"command"]
 
     _, at_s, last_ms, worst_ms = latest
-    assert abs(at_s - time.time()) < 5
-    assert 30 <= last_ms == worst_ms
+    assert abs(at_s - time.time()) < 60
+    assert 1000 * LONG_S <= last_ms == worst_ms
     assert client.call("LATENCY", "HISTORY", "command") == [[at_s, last_ms]]
     assert client.call("LATENCY", "HISTORY", "nosuch") == []
 
@@ -53,13 +56,13 @@ def test_a_slow_command_is_an_event(client: Client) -> None:
 def test_the_slow_log_and_latency_have_a_threshold_each(client: Client) -> None:
     client.call("CONFIG", "SET", "slowlog-log-slower-than", -1)
     client.call("SLOWLOG", "RESET")
-    client.call("DEBUG", "SLEEP", "0.03")
+    client.call("DEBUG", "SLEEP", LONG_S)
     assert client.call("SLOWLOG", "LEN") == 0
     assert client.call("LATENCY", "HISTORY", "command")
 
     client.call("CONFIG", "SET", "slowlog-log-slower-than", 0, "latency-monitor-threshold", 0)
     client.call("LATENCY", "RESET")
-    client.call("DEBUG", "SLEEP", "0.03")
+    client.call("DEBUG", "SLEEP", LONG_S)
 
     assert client.call("SLOWLOG", "LEN") >= 1
     assert client.call("LATENCY", "LATEST") == []
@@ -78,19 +81,19 @@ def test_a_slow_disk_is_an_event(tmp_path: Path) -> None:
 
 
 def test_reset_forgets_these_events_or_all(client: Client) -> None:
-    client.call("DEBUG", "SLEEP", "0.03")
+    client.call("DEBUG", "SLEEP", LONG_S)
 
     assert client.call("LATENCY", "RESET", "nosuch", "tick") == 0
     assert client.call("LATENCY", "RESET", "command") == 1
     assert client.call("LATENCY", "HISTORY", "command") == []
-    client.call("DEBUG", "SLEEP", "0.03")
+    client.call("DEBUG", "SLEEP", LONG_S)
     assert client.call("LATENCY", "RESET") >= 1
     assert client.call("LATENCY", "LATEST") == []
     assert client.call("LATENCY", "RESET") == 0
 
 
 def test_graph_draws_the_history(client: Client, client3: Client) -> None:
-    client.call("DEBUG", "SLEEP", "0.03")
+    client.call("DEBUG", "SLEEP", LONG_S)
 
     head, rule, *rows = client.call("LATENCY", "GRAPH", "command").decode().split("\n")
 
@@ -101,14 +104,14 @@ def test_graph_draws_the_history(client: Client, client3: Client) -> None:
 
 
 def test_the_doctor_has_something_to_say(client: Client) -> None:
-    assert client.call("LATENCY", "DOCTOR").startswith(b"Nothing has taken 20 ms or longer")
+    assert client.call("LATENCY", "DOCTOR").startswith(b"Nothing has taken 100 ms or longer")
 
     client.call("CONFIG", "SET", "slowlog-log-slower-than", "1s")
-    client.call("DEBUG", "SLEEP", "0.03")
+    client.call("DEBUG", "SLEEP", LONG_S)
 
     said = client.call("LATENCY", "DOCTOR")
     assert re.search(rb"(?m)^command: in \d+ seconds; \d+ ms on average, mean deviation", said)
-    assert b"CONFIG SET slowlog-log-slower-than 20000 keeps them." in said
+    assert b"CONFIG SET slowlog-log-slower-than 100000 keeps them." in said
 
 
 @pytest.mark.parametrize(

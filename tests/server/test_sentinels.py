@@ -25,7 +25,7 @@ def sentinels() -> Iterator[Sentinels]:
 @pytest.fixture
 def brokers(sentinels: Sentinels, tmp_path: Path) -> Iterator[Brokers]:
     # Patient: it takes the Sentinels seconds to notice that a primary is gone.
-    flags = ["--store", sentinels.url, "--store-timeout", "25"]
+    flags = ["--store", sentinels.url, "--store-timeout", "50"]
     with (
         start_broker(tmp_path / "one", *flags) as one,
         start_broker(tmp_path / "two", *flags) as two,
@@ -54,6 +54,7 @@ def test_when_the_primary_is_killed_everyone_goes_on_at_the_next_one(
         event = one.call("QADD", "news", 60, "read all about it")
         reader.send("GETJOB", "FROM", "empty")
         wait_until(lambda: b"blocked_clients:1\r\n" in two.call("INFO", "clients"))
+        sentinels.wait_until_whole()  # the replica has the event too, which nobody asked for
 
         killed.kill()
         after = answer(one, "ADDJOB", "q", "after", 0)  # which comes when there is a primary again
@@ -78,6 +79,7 @@ def test_when_another_is_made_the_primary_everyone_goes_on_there(
 ) -> None:
     with brokers[0].connect() as one, brokers[1].connect() as two:
         before = one.call("ADDJOB", "q", "before", 0)
+        sentinels.wait_until_whole()  # or the replica need not have it yet
         sentinels.failover()  # the old primary lives, and takes no more writes
         after = answer(one, "ADDJOB", "q", "after", 0)
 

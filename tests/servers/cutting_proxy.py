@@ -24,7 +24,7 @@ from typing import Any, Final
 _CHUNK_BYTES: Final = 1 << 16
 _NEVER: Final = 1 << 62
 _SERVER_S: Final = 1.0  # a server that has not closed its side by then stands still
-_PATIENCE_S: Final = 30.0  # a proxy that has not done what it was told by then never will
+_PATIENCE_S: Final = 60.0  # a proxy that has not done what it was told by then never will
 
 
 class _Way:

@@ -20,14 +20,15 @@ from types import TracebackType
 from typing import Final, Self
 
 import redis
-from redis.exceptions import ReadOnlyError, RedisError
+from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from tests.servers.cluster_view import SLOTS, Row, rows_of
-from tests.servers.patience import wait_until
+from tests.servers.patience import holds_within, wait_until
 from tests.servers.redis_server import RedisServer
 
 _FORMING_TIMEOUT_MS: Final = 1000  # how often nodes talk depends on it; this is about the least
 _MOVED_AT_ONCE: Final = 100  # keys
+_FAILOVER_S: Final = 6.0  # after five seconds Redis gives up and has to be asked again
 
 
 class RedisCluster:
@@ -106,11 +107,18 @@ class RedisCluster:
         `how` is nothing (the primary agrees, and nothing is lost), FORCE or TAKEOVER.
         """
         replica = self.replica_of(slot)
-        replica.ask("CLUSTER", "FAILOVER", *how)
-        wait_until(
-            lambda: self.agrees() and self.primary_of(slot) is replica,
-            f"{replica.address} is the primary of slot {slot}",
-        )
+
+        def has_taken_over() -> bool:
+            return self.agrees() and self.primary_of(slot) is replica
+
+        def takes_over() -> bool:
+            try:
+                replica.ask("CLUSTER", "FAILOVER", *how)
+            except ResponseError:  # its primary is silent for now, or it has just taken over
+                return has_taken_over()
+            return holds_within(has_taken_over, _FAILOVER_S)
+
+        wait_until(takes_over, f"{replica.address} is the primary of slot {slot}")
         return replica
 
     def move_slot(self, slot: int, to: RedisServer) -> None:
@@ -196,18 +204,22 @@ class RedisCluster:
             first, end = (SLOTS * at // primaries for at in (number, number + 1))
             node.ask("CLUSTER", "ADDSLOTSRANGE", first, end - 1)
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-        # Each meets each: until they have heard of one another from others takes seconds.
-        for number, node in enumerate(self.nodes):
-            for other in self.nodes[:number]:
-                node.ask("CLUSTER", "MEET", "127.0.0.1", other.port, other.bus_port)
-        ids = {_id_of(node) for node in self.nodes}
-        wait_until(
-            lambda: all({row.id for row in rows_of(node)} == ids for node in self.nodes),
-            "the nodes know one another",
-        )
+        wait_until(self._have_met, "the nodes know one another")
         for number, node in enumerate(seconds):
             node.ask("CLUSTER", "REPLICATE", _id_of(firsts[number % primaries]))
         self.wait_until_whole()
+
+    def _have_met(self) -> bool:
+        """Whether each node knows all others. Each meets each: until they have heard of one another
+        from others takes seconds. One that is silent for a second is forgotten, and met again."""
+        ids = {_id_of(node) for node in self.nodes}
+        views = {node: rows_of(node) for node in self.nodes}
+        known = {(node, row.port) for node, rows in views.items() for row in rows}
+        for number, node in enumerate(self.nodes):
+            for other in self.nodes[:number]:
+                if not known >= {(node, other.port), (other, node.port)}:
+                    node.ask("CLUSTER", "MEET", "127.0.0.1", other.port, other.bus_port)
+        return all({row.id for row in rows} == ids for rows in views.values())
 
     def _set_timeout(self, timeout_ms: int) -> None:
         for node in self.nodes:

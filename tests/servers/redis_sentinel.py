@@ -18,15 +18,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
-from tests.servers.patience import wait_until
+from tests.servers.patience import holds_within, wait_until
 from tests.servers.redis_server import RedisServer
 
 # How often a Sentinel does each of these, in ms. Left alone it takes seconds, and so would tests.
 # Not ping-period: a replica not heard of for five of them is not chosen, and these are asked once a
 # second.
 _OFTEN: Final = {"info-period": 200, "publish-period": 200, "ask-period": 100}
+# A Sentinel that stood still for so long does nothing for half a minute. Left alone that is 2 s.
+_UNTILTED: Final = {"tilt-trigger": 60_000}
+_FAILOVER_S: Final = 6.0  # it is over by then, or was given up and has to be asked for again
+_GOOD_AGAIN_S: Final = 0.5  # a replica that was silent for a moment is heard of by then
 
 
 class Sentinels:
@@ -94,8 +98,20 @@ class Sentinels:
     def failover(self) -> RedisServer:
         """A replica is the primary instead, and all know it; that one."""
         was = self.primary
-        self.sentinels[0].ask("SENTINEL", "FAILOVER", self.service)
-        wait_until(lambda: self.primary is not was, f"{was.address} is no longer the primary")
+
+        def has_changed() -> bool:
+            return self.primary is not was
+
+        def is_replaced() -> bool:
+            if has_changed():
+                return True
+            try:
+                self.sentinels[0].ask("SENTINEL", "FAILOVER", self.service)
+            except ResponseError:  # no replica is good enough just now, or it is under way
+                return holds_within(has_changed, _GOOD_AGAIN_S)
+            return holds_within(has_changed, _FAILOVER_S)
+
+        wait_until(is_replaced, f"{was.address} is no longer the primary")
         self.wait_until_whole()
         return self.primary
 
@@ -133,7 +149,7 @@ class Sentinels:
             f"sentinel failover-timeout {self.service} 2000\n"
         )
         sentinel = RedisServer(self._folder / f"sentinel-{number}", "--sentinel", config=config)
-        for name, period_ms in _OFTEN.items():
+        for name, period_ms in (_OFTEN | _UNTILTED).items():
             sentinel.ask("SENTINEL", "DEBUG", name, period_ms)
         return sentinel
 

@@ -28,7 +28,7 @@ from quinque.model.work_ops import Add, Terms
 from tests.server.broker import RunningBroker
 from tests.servers import stores
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 SUBSCRIPTION = "tests"
 Sink = Callable[[DataFrame, int], None]
 Test = TypeVar("Test", bound=Callable[..., None])

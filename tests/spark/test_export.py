@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,11 @@ from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
 from quinque.stores.redis.store import RedisStore
 from tests.server.broker import RunningBroker, start_broker
-from tests.server.resp import TIMEOUT_S
 from tests.servers import stores
 from tests.servers.patience import wait_until
 
 HOUR_MS = 3_600_000
+EXPORT_TIMEOUT_S = 300
 ONE_OF_EACH = 3  # rows of a message that is added, taken and acked
 
 
@@ -223,7 +224,7 @@ def export_once(broker: RunningBroker, folder: Path, **variables: str) -> int:
     url = f"redis://127.0.0.1:{broker.port}"
     words = [sys.executable, "-m", "quinque.spark.export", "--url", url, "--folder", str(folder)]
     done = subprocess.run(
-        [*words, "--once"], timeout=TIMEOUT_S, check=False, env={**os.environ, **variables}
+        [*words, "--once"], timeout=EXPORT_TIMEOUT_S, check=False, env={**os.environ, **variables}
     )
     return done.returncode
 
@@ -245,9 +246,6 @@ def test_a_password_comes_from_the_environment(tmp_path: Path) -> None:
 def test_a_broker_that_stops_has_exported_everything(broker: RunningBroker, tmp_path: Path) -> None:
     wait_until(lambda: (lake(tmp_path) / "journal_raw" / "_lock").exists(), "the exporter")
     work(broker, 50)
-    with broker.connect() as client:
-        lag = f"lifecycle_lag:{50 * ONE_OF_EACH}\r\n".encode()
-        wait_until(lambda: lag in client.call("INFO", "quinque"), "what waits to be written")
 
     assert broker.stop() == 0
 
@@ -287,9 +285,9 @@ def exporter_of(broker: RunningBroker) -> int:
     def is_there() -> bool:
         children = Path(f"/proc/{broker.pid}/task/{broker.pid}/children").read_text().split()
         for pid in children:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-            if b"quinque.spark.export" in words:
-                found.append(int(pid))
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                if b"quinque.spark.export" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(int(pid))
         return bool(found)
 
     wait_until(is_there, "the exporter")

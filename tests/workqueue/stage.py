@@ -168,10 +168,11 @@ def abandon(raw: Any, prefix: str) -> None:
 
 
 def _ids(raw: Any, prefix: str, kind: str) -> set[str]:
-    start = f"{prefix}:{kind}:"
+    start = f"{prefix}:{kind}:".encode()
     everywhere = {"target_nodes": "primaries"} if isinstance(raw, redis.RedisCluster) else {}
-    found = raw.keys("*", **everywhere)
-    return {key[len(start) :] for key in _texts(found) if key.startswith(start)}
+    # Of all keys, those of other tests too, which need not be text.
+    found = [key for key in raw.keys("*", **everywhere) if key.startswith(start)]
+    return {key[len(start) :].decode() for key in found}
 
 
 def _texts(words: list[bytes]) -> list[str]:
