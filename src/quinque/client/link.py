@@ -17,13 +17,16 @@ import hiredis
 from quinque.errors import ProtocolBroken
 
 Word = bytes | str | int
-Reply = hiredis.ReplyError  # an error reply; its text is the line after the minus sign
 
 READ_BYTES: Final = 1 << 16
 CLOSED: Final = "the broker closed the connection"
 LATE: Final = "the broker did not answer in time"
 UNREAD: Final = "the broker read no further than what it refused"
 _LAST: Final = f"{ProtocolBroken.code} {ProtocolBroken.begins}"
+
+
+class Reply(Exception):
+    """An error reply; its text is the line after the minus sign."""
 
 
 class NotSent(ConnectionError):
