@@ -12,7 +12,8 @@ itself; in the broker without a backlog each pass has a new queue. One request a
 deep, where a broker does so little for each that a miss of the processor's caches shows.
 
 The last two states are measured from the moment on, 16 deep, for as long as the broker still clears
-up, and by the clock on the wall: it then uses all the CPU time that its clients leave it.
+up, and by the clock on the wall: it then uses all the CPU time that its clients leave it. Each
+command is measured over several times as long as it takes from one such piece of work to the next.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def run(quick: bool) -> Result:
         ):
             moment_s = _fill(full.port, state, backlog)
             if moment_s:
-                columns[state] = _while_clearing_up(moment_s, full, empty, of_each // 4, passes)
+                columns[state] = _while_clearing_up(moment_s, full, empty, of_each, passes)
             else:
                 for depth in DEPTHS:
                     count = of_each // 4 if depth == 1 else of_each

@@ -75,7 +75,8 @@ class Group:
             message = self.next_again()
             return [] if message is None else [message]
         found: dict[bytes, FeedMessage] = {}
-        for place, id in merge(self._in_line, _ascending(self._by_place)):
+        line, heap = self._in_line, self._by_place
+        for place, id in merge(line, _ascending(heap)) if heap else line:
             if self._is_again(place, id):
                 found[id] = self.again[id].message
                 if len(found) == most:
