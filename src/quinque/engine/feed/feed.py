@@ -87,42 +87,37 @@ class Feed(Queue):
     def link_last(self, message: FeedMessage) -> None:
         """The message is the last in the order of places."""
         tail = self.tail
-        run: Run | None = None
         if tail is None:
             self.head = message
         else:
             message.before = tail
             tail.after = message
-            run = tail.run
-        if run is None or run.count >= self.run_most:
-            run = Run(message)
-        run.last = message
         self.tail = message
-        self._join(run, message)
+        self._join(message, tail).last = message
 
     def link_first(self, message: FeedMessage) -> None:
         """The message is the first in the order of places."""
         head = self.head
-        run: Run | None = None
         if head is None:
             self.tail = message
         else:
             message.after = head
             head.before = message
-            run = head.run
-        if run is None or run.count >= self.run_most:
-            run = Run(message)
-        run.first = message
         self.head = message
         self.dead_until = None
-        self._join(run, message)
+        self._join(message, head).first = message
 
-    def _join(self, run: Run, message: FeedMessage) -> None:
+    def _join(self, message: FeedMessage, neighbour: FeedMessage | None) -> Run:
+        """The message is in its neighbour's run, if there is room, else in one of its own."""
+        run = neighbour.run if neighbour is not None else None
+        if run is None or run.count >= self.run_most:
+            run = Run(message)
         message.run = run
         run.count += 1
         until_ms = message.expires_ms or NEVER_MS
         if until_ms > run.until_ms:
             run.until_ms = until_ms
+        return run
 
     def remove(self, message: FeedMessage) -> None:
         """The message is in no index of the queue any more, nor of its groups."""
