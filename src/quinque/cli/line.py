@@ -1,7 +1,7 @@
 """One connection to a broker for a person: what is typed goes out, what comes back stays as it is.
 
 Called by   cli/prompt.py.
-Calls       client/addresses.py (URLs), the system (sockets).
+Calls       client/addresses.py (URLs), client/login.py (TLS), the system (sockets).
 
 A program uses client/: it asks again and elsewhere, and gives results. Here a reply is shown as it
 came, an error is a reply, a command may wait for as long as it likes, and tasks are taken by this
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from quinque.client.addresses import Address, parse_broker_url
+from quinque.client.login import tls_context
 from quinque.errors import BadSetting, NotDone, OutcomeUnknown, error_told
 
 _CONNECT_S: Final = 5.0
@@ -58,7 +59,7 @@ class Line:
         self._password = told.password if password is None else password
         if told.scheme != "rediss" and (ca or certificate or key):
             raise BadSetting("ca, certificate and key are for rediss://")
-        self._tls = _tls(ca, certificate, key) if told.scheme == "rediss" else None
+        self._tls = tls_context(ca, certificate, key) if told.scheme == "rediss" else None
         self._sock: socket.socket | None = None
         self._replies: BinaryIO | None = None
         self.at = str(told.addresses[0])  # where it is, for the prompt
@@ -203,14 +204,3 @@ def _read_bytes(replies: BinaryIO, size_bytes: int, is_verbatim: bool) -> bytes:
 def _read_pair(replies: BinaryIO) -> tuple[Any, Any]:
     name = _read(replies)
     return (name.text if isinstance(name, Status) else name), _read(replies)
-
-
-def _tls(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=ca)
-        if certificate:
-            context.load_cert_chain(certificate, key)
-    except (OSError, ValueError) as error:
-        named = ", ".join(filter(None, (ca, certificate, key)))
-        raise BadSetting(f"{named}: these are not the files (PEM) that TLS needs") from error
-    return context

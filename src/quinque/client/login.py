@@ -1,6 +1,6 @@
 """Who asks a broker, and how both sides know each other.
 
-Called by   aio/broker.py.
+Called by   aio/broker.py, cli/line.py.
 Calls       nothing.
 
 Not here: what a URL says of it (addresses.py).
