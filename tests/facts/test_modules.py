@@ -1,12 +1,11 @@
-"""Facts about every module of the package: how it begins and how long it may get."""
+"""Facts about every module of the package: how it begins and how long its functions may get."""
 
 from __future__ import annotations
 
 import ast
 
-from tests.facts.repository import PACKAGE, modules, name
+from tests.facts.repository import modules
 
-MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 60
 
 
@@ -20,12 +19,6 @@ def test_every_module_postpones_its_annotations() -> None:
     eager = [path for path, tree in modules() if not _postpones_annotations(tree)]
 
     assert eager == []
-
-
-def test_no_file_is_longer_than_a_reader_can_hold() -> None:
-    lengths = {name(path): len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
-
-    assert {path: n for path, n in lengths.items() if n > MOST_LINES_OF_A_FILE} == {}
 
 
 def test_no_function_is_longer_than_a_screen() -> None:
