@@ -463,6 +463,23 @@ def test_a_lease_is_not_extended_when_more_than_half_of_the_life_is_over(
     assert state(store, id) is State.LEASED
 
 
+def test_a_lease_that_may_be_extended_anytime_lasts_until_the_end_of_the_life(
+    store: Store, clock: ManualClock
+) -> None:
+    id = add_one(store, ttl_ms=10 * MINUTE_MS)
+    take(store)
+
+    for _ in range(19):
+        clock.advance(MINUTE_MS // 2)
+        assert extend(store, id, is_anytime=True) == MINUTE_MS
+    assert (state(store, id), counters(store, id)) == (State.LEASED, (0, 0, 1))
+    clock.advance(MINUTE_MS // 2)
+    with pytest.raises(NoMessage):
+        extend(store, id, is_anytime=True)
+
+    assert not is_there(store, id)
+
+
 def test_what_is_not_there_cannot_be_extended(store: Store, clock: ManualClock) -> None:
     gone = add_one(store, ttl_ms=1_000)
     dead = add_one(store, max_deliveries=1)

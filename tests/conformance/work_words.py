@@ -90,8 +90,8 @@ def hold(store: Store, *ids: bytes) -> list[bool]:
     return store.run(Hold(JOBS, ids))
 
 
-def extend(store: Store, id: bytes) -> int:
-    return store.run(Extend(JOBS, id))
+def extend(store: Store, id: bytes, *, is_anytime: bool = False) -> int:
+    return store.run(Extend(JOBS, id, is_anytime))
 
 
 def redrive(store: Store, *ids: bytes) -> int:

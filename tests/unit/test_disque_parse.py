@@ -468,7 +468,7 @@ def test_waitjob_waits_on_each_id_once() -> None:
         ("GETJOB MATCH FROM x", "", ""),
         (f"ACKJOB {ID} {OTHER_ID}", "", f"{ID} {OTHER_ID}"),
         (f"NACK {ID} {OTHER_ID} DELAY 1 REASON {ID}", "", f"{ID} {OTHER_ID}"),
-        (f"WORKING {ID}", "", ID),
+        (f"WORKING {ID} ANYTIME", "", ID),
         (f"SHOW {ID} DETAILS", "", ID),
         (f"WAITJOB 0 {ID}", "", ID),
         (f"REDRIVE {ID} {OTHER_ID}", "", f"{ID} {OTHER_ID}"),

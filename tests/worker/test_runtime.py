@@ -49,6 +49,33 @@ def test_a_lease_is_extended_while_the_handler_runs_and_not_after(
     assert app.broker.extended == extended
 
 
+def test_a_job_is_worked_once_at_a_time_until_its_life_is_over(
+    app: CountingApp, queues: Queues, queue: str
+) -> None:
+    jobs, began, ends = queues.jobs(queue), list[bytes](), threading.Event()
+
+    def work(body: bytes) -> None:
+        began.append(body)
+        ends.wait(TIMEOUT_S)
+
+    app.add(queue, work, concurrency=100)
+
+    def live() -> int | None:
+        """How often a job was begun that was worked for as long as it lived."""
+        began_s = monotonic()
+        body = b"%d" % len(began)
+        id = jobs.add(body, retry=1, ttl=3)
+        wait_until(lambda: jobs.show(id) is None, "its life is over")
+        is_fair = app.broker.are_extended(0, began_s, 0.75)
+        return began.count(body) if is_fair else None
+
+    with working(app):
+        times = undisturbed(live)
+        ends.set()
+
+    assert times == 1
+
+
 def test_leases_of_other_families_are_extended_too(
     app: CountingApp, queues: Queues, queue: str
 ) -> None:

@@ -59,7 +59,7 @@ def _requeued(op: Requeue, replies: list[Any]) -> list[bool]:
 
 def _extend(op: Extend) -> Request:
     _is_of_jobs(op, op.family)
-    return ["WORKING", op.message_id]
+    return ["WORKING", op.message_id, *(["ANYTIME"] if op.is_anytime else [])]
 
 
 def _extended(seconds: int) -> int:

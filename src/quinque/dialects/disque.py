@@ -29,7 +29,7 @@ from quinque.dialects.disque_args import (
     syntax_error,
 )
 from quinque.dialects.quick_replies import reply_job, reply_simple_id, reply_whether
-from quinque.errors import BadArgument, NoPermission
+from quinque.errors import BadArgument, NoPermission, WrongArity
 from quinque.model.families import JOBS
 from quinque.model.limits import NEVER_MS, WORK_TTL_MS
 from quinque.model.work_ids import is_id
@@ -265,13 +265,16 @@ def parse_dequeue(argv: list[bytes]) -> Hold:
 
 
 def parse_working(argv: list[bytes]) -> Extend:
-    """WORKING id
+    """WORKING id [ANYTIME]
 
-    The job is being worked on: its RETRY time begins anew. That time, in seconds. Refused when
-    more than half of the job's life is over.
+    A consumer works on the job: its RETRY time begins anew. Returns that time, in seconds. Refused
+    when more than half of the job's life is over, unless ANYTIME is given, which is ours.
     """
-    [id] = read_ids(argv[1:])
-    return Extend(JOBS, id)
+    is_anytime = argv[-1].upper() == b"ANYTIME"
+    if len(argv) != 2 + is_anytime:
+        raise WrongArity("WORKING")
+    [id] = read_ids(argv[1:2])
+    return Extend(JOBS, id, is_anytime)
 
 
 def reply_working(retry_ms: int) -> Value:
@@ -350,5 +353,5 @@ COMMANDS: Final = [
     _on_ids("NACK", -1, parse_nack, reply_number, _ids_of_nack),
     _on_ids("ENQUEUE", -1, parse_enqueue, reply_number),
     _on_ids("DEQUEUE", -1, parse_dequeue, reply_number),
-    _on_ids("WORKING", 2, parse_working, reply_working),
+    _on_ids("WORKING", -2, parse_working, reply_working, lambda argv: argv[1:2]),
 ]

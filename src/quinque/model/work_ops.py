@@ -210,11 +210,12 @@ class Hold(Op):
 class Extend(Op):
     """The message's lease begins anew; the result is how long it runs. Ready, it is leased.
 
-    Raises NoMessage, and TooLate when half of its life is over.
+    Raises NoMessage, and TooLate when half of its life is over, unless `is_anytime`.
     """
 
     family: Family
     message_id: bytes
+    is_anytime: bool = False
 
 
 @dataclass

@@ -171,7 +171,8 @@ class JobSource(Source):
         return [Requeue(JOBS, [message.raw_id], is_nack=True, delay_ms=delay_ms, reason=reason)]
 
     def extend(self, messages: Sequence[Message]) -> list[Op]:
-        return [Extend(JOBS, message.raw_id) for message in messages]
+        """A job that is worked stays with its worker until the end of its life."""
+        return [Extend(JOBS, message.raw_id, is_anytime=True) for message in messages]
 
     def lease_s(self, result: Any) -> float:
         """A job that is worked at most once has a lease without an end."""

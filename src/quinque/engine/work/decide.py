@@ -44,7 +44,7 @@ from quinque.model.events import (
 )
 from quinque.model.own_events import RECOVERED, Recovered
 from quinque.model.states import State
-from quinque.model.work_ops import Add, Configure, Requeue
+from quinque.model.work_ops import Add, Configure, Extend, Requeue
 
 NACKED = b"nacked"
 
@@ -179,13 +179,15 @@ def hold(
     return events, {message.id for message in ready}
 
 
-def extend(queue: Worklist, message: WorkMessage, now_ms: int, jitter_ms: int) -> Held | None:
+def extend(
+    queue: Worklist, message: WorkMessage, op: Extend, now_ms: int, jitter_ms: int
+) -> Held | None:
     """Let the message's lease begin anew; None when there is nothing to change.
 
-    Raises TooLate when more than half of its life is over.
+    Raises TooLate when more than half of its life is over, unless the operation is for any time.
     """
     ttl_ms, retry_ms = message.terms.ttl_ms, message.terms.retry_ms
-    if 2 * (now_ms - (message.expires_ms - ttl_ms)) > ttl_ms:
+    if not op.is_anytime and 2 * (now_ms - (message.expires_ms - ttl_ms)) > ttl_ms:
         raise TooLate(message.id)
     if not retry_ms and message.state != READY:
         return None

@@ -150,7 +150,7 @@ class WorkOperations:
         if not found or found[0][1][0].state == DEAD:
             raise NoMessage(op.message_id)
         queue, (message,) = found[0]
-        event = decide.extend(queue, message, self._books.at_ms, self._names.jitter_ms())
+        event = decide.extend(queue, message, op, self._books.at_ms, self._names.jitter_ms())
         if event is not None:
             self._lists.run_all([(queue, [event])])
         return message.terms.retry_ms

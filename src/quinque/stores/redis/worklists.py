@@ -151,7 +151,7 @@ def _for_each(ids: Sequence[bytes], script: str, argv: Sequence[Arg]) -> Steps:
 
 def extend(op: Extend, edge: Edge) -> Steps:
     begin = [edge.now_ms(), SETTLE_MOST, edge.chance.jitter_ms(), int(edge.follows)]
-    argv: list[Arg] = [*begin, op.message_id]
+    argv: list[Arg] = [*begin, op.message_id, int(op.is_anytime)]
     try:
         (reply,) = yield [Call("extend", [slot_key(slot_of_id(op.message_id))], argv)]
     except (NoMessage, TooLate) as error:

@@ -6,6 +6,7 @@
 --          3  jitter_ms        the lease runs so much longer than was asked for
 --          4  follows          1 = the broker's clock follows that of Redis
 --          5  id               of the message
+--          6  anytime          1 = also when half of its life is over
 -- RETURNS  how long a lease runs, ms
 -- ERRORS   NOJOB               it does not live
 --          TOOLATE             half of its life is over
@@ -19,7 +20,7 @@
 
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most, jitter_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local id = ARGV[5]
+local id, is_anytime = ARGV[5], ARGV[6] == '1'
 jitter_ms = jitter_ms + late_ms(now_ms, ARGV[4])
 
 local message = work_find_messages(slot, {id}, now_ms, settle_most)[1]
@@ -28,7 +29,7 @@ if not message or message.state == 'dead' then
 end
 local ttl_ms, retry_ms = message.terms.ttl_ms, message.terms.retry_ms
 local began_ms = message.expires_ms - ttl_ms
-if 2 * (now_ms - began_ms) > ttl_ms then
+if not is_anytime and 2 * (now_ms - began_ms) > ttl_ms then
   return work_answer(redis.error_reply('TOOLATE ' .. id))
 end
 if retry_ms > 0 or message.state == 'ready' then
