@@ -19,7 +19,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -81,6 +82,16 @@ class RunningBroker:
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
+
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        """The broker does not run inside: it finds all that happens here at once, in one turn."""
+        self.signal(signal.SIGSTOP)
+        try:
+            wait_until(lambda: process_state(self.pid) == "T", "the broker has halted")
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
 
     def restart(self, *flags: str) -> None:
         """Stop it if it still runs, and start it again on the same folder and port.
@@ -185,6 +196,11 @@ def start_broker(
     Raises BrokerDidNotStart with what it said.
     """
     return RunningBroker(folder / "data", flags, before, variables)
+
+
+def process_state(pid: int) -> str:
+    """R, S, T (stopped) and so on, as proc(5) says."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
 
 
 def wait_until(holds: Callable[[], bool], what: str = "it") -> None:

@@ -73,6 +73,18 @@ class Client:
         """What the next reply means."""
         return meaning(self.read())
 
+    def receive_waiting(self) -> int:
+        """Take over what the kernel has for the client; how many bytes are there to be read."""
+        self.sock.setblocking(False)
+        try:
+            while chunk := self.sock.recv(1 << 20):
+                self._unread += chunk
+        except BlockingIOError:
+            pass
+        finally:
+            self.sock.settimeout(TIMEOUT_S)
+        return len(self._unread)
+
     def read_to_end(self) -> bytes:
         """All that comes until the broker closes the connection."""
         data, self._unread = self._unread, b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 
 import pytest
 
@@ -204,6 +205,66 @@ def test_one_that_reads_late_gets_every_reply(client: Client, queue: str, pieces
     replies = client.read_many(pieces)
 
     assert len(set(replies)) == 1
+
+
+def test_requests_that_come_while_the_socket_is_full_are_answered_after_those_that_wait(
+    broker: RunningBroker, client: Client, other: Client
+) -> None:
+    number = client.call("CLIENT", "ID")
+    size_bytes = 6_000_000
+    client.send_bytes(request("ECHO", "x" * size_bytes) + request("ECHO", "r0"))
+    wait_until(lambda: b" omem=0 " not in other.call("CLIENT", "LIST", "ID", number))
+
+    # Each time the broker finds a new request and a socket that it can write to again.
+    received_bytes, sent = 0, 1
+    while received_bytes < size_bytes and sent < 100:
+        with broker.halted():
+            received_bytes = client.receive_waiting()
+            client.send("ECHO", f"r{sent}")
+            sent += 1
+        wait_until(partial(_has_more, client, received_bytes))
+
+    assert len(client.value()) == size_bytes
+    assert [client.value() for _ in range(sent)] == [b"r%d" % at for at in range(sent)]
+
+
+@pytest.mark.parametrize("mode", ["ALL", "WRITE"])
+def test_requests_that_come_as_a_pause_ends_are_answered_after_those_that_wait(
+    broker: RunningBroker, client: Client, other: Client, queue: str, mode: str
+) -> None:
+    number = client.call("CLIENT", "ID")
+    other.call("CLIENT", "PAUSE", 60_000, mode)
+    client.send_bytes(request("ADDJOB", queue, "a", 0) + request("ECHO", "r1"))
+    wait_until(lambda: b" qbuf=0 " not in other.call("CLIENT", "LIST", "ID", number))
+
+    with broker.halted():
+        other.send("CLIENT", "UNPAUSE")
+        client.send("ECHO", "r2")
+    client.send("ECHO", "r3")
+
+    assert other.value() == b"OK"
+    assert client.value().startswith(b"D-")
+    assert [client.value() for _ in range(3)] == [b"r1", b"r2", b"r3"]
+
+
+def test_requests_that_come_in_a_pause_wait_for_its_end(client: Client, other: Client) -> None:
+    number = client.call("CLIENT", "ID")
+    other.call("CLIENT", "PAUSE", 60_000)
+    for at in range(3):
+        client.send("ECHO", f"r{at}")
+        wait_until(partial(_has_in_line, other, number, 6 * (at + 1)))
+
+    other.call("CLIENT", "UNPAUSE")
+
+    assert [client.value() for _ in range(3)] == [b"r0", b"r1", b"r2"]
+
+
+def _has_more(client: Client, received_bytes: int) -> bool:
+    return client.receive_waiting() > received_bytes
+
+
+def _has_in_line(other: Client, number: int, size_bytes: int) -> bool:
+    return b" qbuf=%d " % size_bytes in other.call("CLIENT", "LIST", "ID", number)
 
 
 def _total(client: Client, queue: str) -> int:

@@ -65,7 +65,7 @@ class Broker:
         self.slow_ns = 0  # what takes longer is for SLOWLOG, for LATENCY or for both
         self._slowlog_ns = 0
         self.pause_mode: PauseMode = ""
-        self._paused: list[Client] = []
+        self._paused: dict[Client, None] = {}  # whose requests wait for the end of a pause
         self._unpause_timer: asyncio.TimerHandle | None = None
         self._last_client_id = 0
         self.all_gone = asyncio.Event()  # set when a stopping broker has no client left
@@ -132,6 +132,7 @@ class Broker:
     def farewell(self, client: Client) -> None:
         """A connection is gone: nothing waits for it any more."""
         self.clients.pop(client.id, None)
+        self._paused.pop(client, None)
         for waiting in client.waits():
             self.waiters.remove(waiting)
         if client.is_monitor:
@@ -196,7 +197,7 @@ class Broker:
         if self._unpause_timer is not None:
             self._unpause_timer.cancel()
         self.pause_mode, self._unpause_timer = "", None
-        paused, self._paused = self._paused, []
+        paused, self._paused = self._paused, {}
         for client in paused:
             client.go_on()
 
@@ -206,7 +207,7 @@ class Broker:
             return False
         if self.pause_mode == "WRITE" and row.right != "write":
             return False
-        self._paused.append(client)
+        self._paused[client] = None
         return True
 
     # -- looking on (MONITOR) -----------------------------------------------------------------

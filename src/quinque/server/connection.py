@@ -104,14 +104,17 @@ class Connection(Client):
 
     def go_on(self) -> None:
         """What held the client may have ended: what waits in line is run in the next turn."""
-        if self.is_held or not self._in_line:
-            return
-        requests = self._in_line
-        self._in_line = []
+        # The requests stay in line until then: others that have arrived in this turn come after.
+        if self._in_line and not self.is_held:
+            self.broker.turn.arrived(self, [])
+
+    def take_line(self) -> list[list[bytes]]:
+        """The requests that waited in line, which the caller runs. The client is read again."""
+        requests, self._in_line = self._in_line, []
         self._in_line_bytes = 0
-        self.broker.turn.arrived(self, requests)
         if self._transport is not None:
             self._transport.resume_reading()
+        return requests
 
     @property
     def is_ending(self) -> bool:

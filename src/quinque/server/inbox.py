@@ -115,8 +115,11 @@ class Inbox:
         alike: Alike | None = None
         for connection, requests in arrived:
             if connection.must_wait:
-                connection.put_in_line(requests)
-                continue
+                # Requests join the line; without any, the client goes on with its line (go_on).
+                if requests or connection.is_held:
+                    connection.put_in_line(requests)
+                    continue
+                requests = connection.take_line()
             if self._is_plain(connection):
                 alike = self._run_plain(connection, requests, alike)
             else:
