@@ -1,4 +1,4 @@
-"""A network that fails when it is told to: a TCP proxy that refuses, stalls and cuts.
+"""A network that fails when it is told to: a TCP proxy that refuses, stalls, cuts and swallows.
 
 Called by   tests of what a store and a broker do about a broken network.
 Calls       nothing of the package.
@@ -33,6 +33,7 @@ class _Way:
     def __init__(self) -> None:
         self.carried_bytes = 0
         self.cut_at_bytes = _NEVER  # of what is carried
+        self.is_silent = False  # bytes are dropped, and the connection stays open
         self.is_open = asyncio.Event()
         self.is_open.set()
 
@@ -84,8 +85,13 @@ class CuttingProxy:
         so do all that come after it, on every connection."""
         self._do(self._cut(to_server, to_client))
 
+    def swallow(self, to_server: bool = False, to_client: bool = False) -> None:
+        """Bytes that go these ways are dropped until `go_on`. Both ends keep a connection that
+        looks healthy, as after a firewall forgot it."""
+        self._do(self._swallow(to_server, to_client))
+
     def go_on(self) -> None:
-        """Everything passes; what was held back arrives."""
+        """Everything passes; what was held back arrives, and what was swallowed does not."""
         self._do(self._go_on())
 
     def wait_for_cut(self, count: int = 1, timeout_s: float = _PATIENCE_S) -> None:
@@ -136,6 +142,9 @@ class CuttingProxy:
             if is_stalled:
                 way.is_open.clear()
 
+    async def _swallow(self, to_server: bool, to_client: bool) -> None:
+        self._to_server.is_silent, self._to_client.is_silent = to_server, to_client
+
     async def _cut(self, to_server: int | None, to_client: int | None) -> None:
         for way, count in ((self._to_server, to_server), (self._to_client, to_client)):
             way.cut_at_bytes = _NEVER if count is None else way.carried_bytes + count
@@ -143,6 +152,7 @@ class CuttingProxy:
     async def _go_on(self) -> None:
         for way in (self._to_server, self._to_client):
             way.cut_at_bytes = _NEVER
+            way.is_silent = False
             way.is_open.set()
         if self._listener is None:
             self._listener = await self._listen()
@@ -180,6 +190,8 @@ class CuttingProxy:
     ) -> None:
         while chunk := await source.read(_CHUNK_BYTES):
             await way.is_open.wait()
+            if way.is_silent:
+                continue
             room = way.cut_at_bytes - way.carried_bytes
             target.write(chunk[:room])
             way.carried_bytes += min(len(chunk), room)

@@ -1,0 +1,58 @@
+"""A network that drops replies while connections stay open, between clients and a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from quinque.errors import OutcomeUnknown
+from tests.client.conftest import Opener
+from tests.server.broker import RunningBroker
+from tests.server.resp import TIMEOUT_S
+from tests.servers.cutting_proxy import CuttingProxy
+
+LOST_S = 1.0  # the client gives up on a reply after this
+RETRY_S = 1
+
+
+@pytest.fixture
+def network(embedded_broker: RunningBroker) -> Iterator[CuttingProxy]:
+    with CuttingProxy("127.0.0.1", embedded_broker.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def well_connected(opener: Opener, embedded_broker: RunningBroker) -> Any:
+    return opener.connect(f"redis://127.0.0.1:{embedded_broker.port}", timeout_s=TIMEOUT_S)
+
+
+def test_an_addition_whose_reply_is_lost_is_reported_as_unknown_and_stored_once(
+    opener: Opener, network: CuttingProxy, well_connected: Any, queue: str
+) -> None:
+    queues = opener.connect(network.url, timeout_s=LOST_S, retries=20)
+    queues.jobs(queue).info()  # now a connection is open
+
+    network.swallow(to_client=True)
+    with pytest.raises(OutcomeUnknown):
+        queues.jobs(queue).add(b"x")
+
+    assert [job.body for job in well_connected.jobs(queue).take_many(10)] == [b"x"]
+
+
+def test_a_job_that_a_vanished_client_took_comes_back_after_its_retry_time(
+    opener: Opener, network: CuttingProxy, well_connected: Any, queue: str
+) -> None:
+    jobs = well_connected.jobs(queue)
+    id = jobs.add(b"x", retry=RETRY_S)
+    queues = opener.connect(network.url, timeout_s=LOST_S, retries=20)
+    queues.jobs(queue).info()  # now a connection is open
+
+    network.swallow(to_client=True)
+    with pytest.raises(OutcomeUnknown):
+        queues.jobs(queue).take()
+
+    again = jobs.take(timeout=TIMEOUT_S)
+    assert again.id == id
+    assert jobs.ack([again]) == 1
