@@ -305,7 +305,7 @@ def test_an_error_begins_with_its_code(call: Call, code: str, words: tuple[objec
 def test_a_full_or_paused_queue_refuses(call: Call, queue: str) -> None:
     call("ADDJOB", queue, "x", 0)
 
-    with pytest.raises(redis.ResponseError, match=r"^MAXLEN "):
+    with pytest.raises(redis.ResponseError, match=r"^MAXLEN Queue is already longer than the "):
         call("ADDJOB", queue, "y", 0, "MAXLEN", 1)
     call("PAUSE", queue, "in")
     with pytest.raises(redis.ResponseError, match=r"^PAUSED "):

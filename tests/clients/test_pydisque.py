@@ -312,5 +312,5 @@ def test_an_error_reaches_the_caller_with_its_code(
 def test_a_full_queue_refuses(disque: Client, queue: str) -> None:
     disque.add_job(queue, "x", maxlen=1)
 
-    with pytest.raises(redis.ResponseError, match=r"^MAXLEN "):
+    with pytest.raises(redis.ResponseError, match=r"^MAXLEN Queue is already longer than the "):
         disque.add_job(queue, "y", maxlen=1)

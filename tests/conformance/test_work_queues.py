@@ -343,6 +343,29 @@ def test_a_queue_with_messages_stays_whatever_state_they_are_in(
     assert all_queues(store) == [b"dead", b"delayed", b"leased"]
 
 
+def test_a_scan_that_skips_idle_queues_shows_those_that_are_ready_dead_set_or_waited_on(
+    store: Store, clock: ManualClock
+) -> None:
+    add(store, b"", queue=b"delayed", delay_ms=20 * IDLE_MS)
+    add(store, b"", queue=b"leased", retry_ms=0)
+    take(store, 1, b"leased")
+    add(store, b"", queue=b"waited", delay_ms=20 * IDLE_MS)
+    add(store, b"", queue=b"ready")
+    add(store, b"", queue=b"set", delay_ms=20 * IDLE_MS)
+    configure(store, b"set", max_deliveries=3)
+    kill(store, b"", queue=b"dead")
+    store.watched = {b"waited"}
+
+    clock.advance(IDLE_MS - 1)
+    before = all_queues(store, skips_idle=True)
+    clock.advance(1)
+    tick(store)
+
+    assert before == [b"dead", b"delayed", b"leased", b"ready", b"set", b"waited"]
+    assert all_queues(store, skips_idle=True) == [b"dead", b"ready", b"set", b"waited"]
+    assert all_queues(store) == before
+
+
 def test_a_queue_somebody_waits_on_stays(store: Store, clock: ManualClock) -> None:
     store.watched = {b"w"}
     take(store)

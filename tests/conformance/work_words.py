@@ -167,7 +167,7 @@ def kill(store: Store, *bodies: bytes, reason: bytes = b"", **options: Any) -> l
     return ids
 
 
-def all_queues(store: Store, count: int = 10, **options: int) -> list[bytes]:
+def all_queues(store: Store, count: int = 10, **options: Any) -> list[bytes]:
     """The names that a scan finds, in alphabetical order."""
     names: list[bytes] = []
     cursor = 0

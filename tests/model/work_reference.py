@@ -107,7 +107,7 @@ class WorkReference:
             return found
         ready = len(self.listed(queue, State.READY))
         if max_length and ready >= max_length:
-            raise QueueFull(queue, ready, max_length)
+            raise QueueFull
         if queue in self.queues and self.queues[queue].is_paused_in:
             raise QueuePaused(queue)
         return None

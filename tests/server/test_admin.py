@@ -1,4 +1,4 @@
-"""TIME SLOWLOG MONITOR SHUTDOWN DEBUG: for whoever looks after the broker."""
+"""TIME SLOWLOG MONITOR SHUTDOWN BGREWRITEAOF DEBUG: for whoever looks after the broker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.broker import start_broker
+from tests.server.broker import start_broker, wait_until
 from tests.server.resp import Client, Refusal
 
 
@@ -149,6 +149,46 @@ def test_a_wrong_shutdown_stops_nothing(
 ) -> None:
     assert client.call("SHUTDOWN", *words) == Refusal(f"ERR {refusal}")
     assert client.call("PING") == b"PONG"
+
+
+# -- BGREWRITEAOF ------------------------------------------------------------------------------
+
+
+def test_bgrewriteaof_compacts_the_journal_and_loses_nothing(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        kept = client.call("ADDJOB", "orders", "kept", 0)
+        acked = [client.call("ADDJOB", "orders", "x" * 100_000, 0) for _ in range(20)]
+        client.call("ACKJOB", *acked)
+        assert _fact(client, "journal_bytes") > 2_000_000
+
+        reply = client.ask("BGREWRITEAOF")
+
+        assert reply == b"+Background append only file rewriting started\r\n"
+        wait_until(lambda: _fact(client, "aof_rewrite_in_progress") == 0, "it is done")
+        assert _fact(client, "journal_bytes") < 100_000
+        assert _fact(client, "compacted_segments") == 1
+        broker.kill()
+        broker.restart()
+        with broker.connect() as later:
+            assert later.call("GETJOB", "FROM", "orders") == [[b"orders", kept, b"kept"]]
+
+
+def test_bgrewriteaof_is_refused_while_it_is_being_done(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        client.send("BGREWRITEAOF")
+        client.send("BGREWRITEAOF")
+
+        _, refused = client.read_many(2)
+
+        said = b"Background append only file rewriting already in progress"
+        assert refused == b"-ERR " + said + b"\r\n"
+        wait_until(lambda: client.ask("BGREWRITEAOF").startswith(b"+"), "it is done")
+
+
+def _fact(client: Client, name: str) -> int:
+    text = client.call("INFO", "persistence", "quinque").decode()
+    [value] = re.findall(rf"^{name}:(\d+)", text, re.MULTILINE)
+    return int(value)
 
 
 # -- DEBUG ------------------------------------------------------------------------------------

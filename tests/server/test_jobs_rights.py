@@ -60,7 +60,7 @@ def test_jobs_of_other_queues_are_refused_by_id(boss: Client, packer: Client) ->
 
     assert boss.call("QLEN", "orders.1") == 1
     assert packer.call("ACKJOB", own, UNKNOWN_ID) == 1
-    assert packer.call("ACKJOB", own, "x") == Refusal("BADID 'x' is not a job id")
+    assert packer.call("ACKJOB", own, "x") == Refusal("BADID Invalid Job ID format.")
 
 
 def test_scans_pass_over_other_queues(boss: Client, packer: Client) -> None:

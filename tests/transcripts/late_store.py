@@ -86,6 +86,9 @@ class LateStore:
     def tick(self) -> None:
         self._store.tick()
 
+    def compact(self) -> bool:
+        return self._store.compact()
+
     def next_due_ms(self) -> int:
         return self._store.next_due_ms()
 

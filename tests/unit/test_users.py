@@ -83,14 +83,11 @@ def test_requirepass_is_the_default_users_password_over_the_one_of_its_table() -
         users.login(None, b"own")
 
 
-def test_auth_with_a_password_nobody_asked_for_is_an_error_as_in_redis() -> None:
+def test_auth_with_a_password_nobody_asked_for_is_an_error_as_in_disque() -> None:
     with pytest.raises(BadRequest) as caught:
         users_of("").login(None, b"pw")
 
-    assert str(caught.value) == (
-        "AUTH <password> called without any password configured for the default user."
-        " Are you sure your configuration is correct?"
-    )
+    assert str(caught.value) == "Client sent AUTH, but no password is set"
 
 
 def test_a_default_user_without_password_can_be_named_with_any_password() -> None:

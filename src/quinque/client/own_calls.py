@@ -15,7 +15,7 @@ from quinque.client.calls import Call, Request, as_map, asks, seconds
 from quinque.client.parts import parts
 from quinque.client.tube_calls import CALLS as TUBE_CALLS
 from quinque.errors import BadArgument, EmptyKey
-from quinque.model.families import BY_NAME, EVENTS, ITEMS, RELIABLE, TUBES, Family
+from quinque.model.families import BY_NAME, EVENTS, ITEMS, JOBS, RELIABLE, TUBES, Family
 from quinque.model.ops import Op
 from quinque.model.own_ops import (
     ITEM_TERMS,
@@ -41,7 +41,7 @@ from quinque.model.work_ops import (
     WorkView,
 )
 
-_TYPES: Final = {RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name, TUBES: TUBES.name}
+_TYPES: Final = {JOBS: JOBS.name, RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name, TUBES: TUBES.name}
 _FAMILIES: Final = {"RELIABLEQ": RELIABLE, **BY_NAME}
 _ITEM_STATES: Final = {State.READY: "queued", State.LEASED: "processing"}
 _NO_LIMIT: Final = 1 << 62  # what ScanQueues has for none
@@ -110,8 +110,13 @@ def item_view(queue: bytes, reply: Any) -> WorkView:
     return WorkView(queue, id, data, state, 0, ITEM_TERMS, 0, left_ms, 0, 0, 0, 0, b"", None)
 
 
+def has_limits(op: ScanQueues) -> bool:
+    """Whether only queues with some numbers of ready messages are asked for."""
+    return op.least > 0 or op.most != _NO_LIMIT
+
+
 def scan(op: ScanQueues) -> Request:
-    if op.least or op.most != _NO_LIMIT:
+    if has_limits(op):
         raise BadArgument("SCAN does not look at how many messages are ready")
     return ["SCAN", op.cursor, "COUNT", op.count, "TYPE", _TYPES[op.family]]
 

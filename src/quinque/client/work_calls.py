@@ -174,6 +174,8 @@ def _scan(op: ScanQueues) -> Request:
     if op.family.owns_ids:
         return own_calls.scan(op)
     _is_of(op, op.family, JOBS)
+    if not op.skips_idle and not own_calls.has_limits(op):
+        return own_calls.scan(op)  # QSCAN skips queues that are idle
     return ["QSCAN", op.cursor, "COUNT", op.count, "MINLEN", op.least, "MAXLEN", op.most]
 
 

@@ -49,7 +49,7 @@ def read_ids(texts: Sequence[bytes]) -> Sequence[bytes]:
     """The same texts, each of which may be the id of a job. Raises BadId."""
     for text in texts:
         if not is_id(text):
-            raise BadId(text)
+            raise BadId
     return texts
 
 

@@ -87,7 +87,7 @@ def parse_qscan(argv: list[bytes], session: Session) -> ScanQueues:
     Go through the names of all queues, or of those with so many jobs, some at a time: from cursor
     0 until the answer's cursor is 0.
     """
-    scan = ScanQueues(JOBS, cursor=0, count=0)
+    scan = ScanQueues(JOBS, cursor=0, count=0, skips_idle=True)
     import_rate = 0
     for word, text in scan_options("QSCAN", argv, scan, (b"MINLEN", b"MAXLEN", b"IMPORTRATE")):
         if word == b"MINLEN":

@@ -45,12 +45,14 @@ class Duplicate(QuinqueError):
 
 
 class BadId(QuinqueError):
-    """What should be a message's id does not look like one."""
+    """What should be a message's id does not look like one. Without the text that was given, the
+    words are Disque's."""
 
     code = "BADID"
 
-    def __init__(self, text: bytes) -> None:
-        super().__init__(f"'{printable(text[:64])}' is not a job id")
+    def __init__(self, text: bytes | None = None) -> None:
+        named = "Invalid Job ID format."
+        super().__init__(named if text is None else f"'{printable(text[:64])}' is not a job id")
 
 
 class NoMessage(QuinqueError):
@@ -72,13 +74,13 @@ class TooLate(QuinqueError):
 
 
 class QueueFull(QuinqueError):
-    """As many messages wait in the queue as the request allows."""
+    """As many messages wait in the queue as the request allows. The words are Disque's."""
 
     code = "MAXLEN"
     retry = True
 
-    def __init__(self, queue: bytes, length: int, most: int) -> None:
-        super().__init__(f"queue '{printable(queue)}' has {length} waiting; MAXLEN is {most}")
+    def __init__(self) -> None:
+        super().__init__("Queue is already longer than the specified MAXLEN count")
 
 
 class QueuePaused(QuinqueError):
@@ -92,10 +94,16 @@ class QueuePaused(QuinqueError):
 
 
 class NoReplicas(QuinqueError):
-    """There are not that many nodes that could keep a copy; nothing was stored."""
+    """There are not that many nodes that could keep a copy; nothing was stored. Without a text, the
+    words are Disque's."""
 
     code = "NOREPL"
     retry = True
+
+    def __init__(
+        self, text: str = "Not enough reachable nodes for the requested replication level"
+    ) -> None:
+        super().__init__(text)
 
 
 class Leaving(QuinqueError):

@@ -250,13 +250,16 @@ class LookAt(Op):
 @dataclass
 class ScanQueues(Op):
     """Names of queues with `least` to `most` ready messages, about `count` of them, and the cursor
-    to go on with, 0 at the end. What is there all the time is seen; what comes or goes may be."""
+    to go on with, 0 at the end. What is there all the time is seen; what comes or goes may be.
+    With `skips_idle`, queues in which nothing is ready and nothing has happened for long are left
+    out, unless they are set, claimed or waited on, or have dead messages."""
 
     family: Family
     cursor: int
     count: int
     least: int = 0
     most: int = 1 << 62
+    skips_idle: bool = False
 
 
 @dataclass

@@ -52,10 +52,7 @@ FAMILY_NAMES = tuple(family.name for family in FAMILIES)
 DEFAULT = "default"
 GUEST = "guest"
 SCRAMBLE_BYTES = 20  # a SHA-1; as many of the salt are used
-NO_PASSWORD = (
-    "AUTH <password> called without any password configured for the default user."
-    " Are you sure your configuration is correct?"
-)
+NO_PASSWORD = "Client sent AUTH, but no password is set"  # as Disque says it
 
 _ESCAPED = re.compile(rb"\\(?:x(?P<hex>[0-9a-fA-F]{2})|.)", re.DOTALL)
 

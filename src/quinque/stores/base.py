@@ -309,5 +309,9 @@ class Store(Protocol):
         Raises StoreUnavailable when those cannot be made durable.
         """
 
+    def compact(self) -> bool:
+        """Begin to write what lives again and to drop the rest, where the store has a journal.
+        False if that was asked for before and is not done yet."""
+
     def close(self) -> None:
         """10. Everything committed stays; the store may be opened again at once."""

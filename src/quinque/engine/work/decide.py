@@ -67,7 +67,7 @@ def add(queue: Worklist, op: Add, now_ms: int, place: int, ids: Sequence[bytes])
     Raises QueueFull, QueuePaused.
     """
     if op.max_length and queue.ready.size >= op.max_length:
-        raise QueueFull(queue.name, queue.ready.size, op.max_length)
+        raise QueueFull
     if queue.is_paused_in:
         raise QueuePaused(queue.name)
     return Added(

@@ -81,6 +81,13 @@ def is_idle(queue: Worklist, now_ms: int) -> bool:
     return queue.is_vacant and queue.active_ms + QUEUE_IDLE_MOST_MS <= now_ms
 
 
+def is_quiet(queue: Worklist, now_ms: int) -> bool:
+    """Whether the worklist is as good as idle for a scan: its messages are delayed or leased, and
+    nothing has happened for as long."""
+    has_any = queue.ready.size or queue.dead.size
+    return not has_any and queue.is_unset and queue.active_ms + QUEUE_IDLE_MOST_MS <= now_ms
+
+
 def come_back(
     queue: Worklist, due: list[WorkMessage], now_ms: int, place: int = 0
 ) -> list[WorkEvent]:

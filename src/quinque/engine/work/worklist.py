@@ -339,9 +339,9 @@ class Worklist(Queue):
     @property
     def is_vacant(self) -> bool:
         """Whether it holds nothing anybody asked to be kept: another family may have the name."""
-        return (
-            not self.size
-            and not self.claimed
-            and not self.has_settings
-            and not self.family.is_lasting
-        )
+        return not self.size and self.is_unset
+
+    @property
+    def is_unset(self) -> bool:
+        """Whether nothing but its messages would keep it."""
+        return not self.claimed and not self.has_settings and not self.family.is_lasting

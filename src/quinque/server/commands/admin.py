@@ -1,4 +1,4 @@
-"""Commands for whoever looks after the broker: TIME SLOWLOG MONITOR SHUTDOWN DEBUG.
+"""Commands for whoever looks after the broker: TIME SLOWLOG MONITOR SHUTDOWN DEBUG BGREWRITEAOF.
 
 Called by   dispatch.py, through COMMANDS.
 Calls       broker.py, slowlog.py, cluster.py.
@@ -20,7 +20,7 @@ from quinque.server.commands.cluster import empty_jobs
 from quinque.server.commands.subcommands import Run, first_word
 from quinque.server.connection import Connection
 from quinque.server.slowlog import SlowRequest
-from quinque.wire.resp import OK, Value
+from quinque.wire.resp import OK, Simple, Value
 
 _SLOW_DEFAULT: Final = 10  # entries, as in Redis
 _SECONDS: Final = re.compile(rb"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
@@ -98,6 +98,16 @@ def run_shutdown(connection: Connection, argv: list[bytes]) -> NoReply:
     return NO_REPLY
 
 
+def run_bgrewriteaof(connection: Connection, argv: list[bytes]) -> Value:
+    """BGREWRITEAOF
+
+    Compact the journal now, in the background. A store on Redis has no journal.
+    """
+    if not connection.broker.store.compact():
+        raise BadRequest("Background append only file rewriting already in progress")
+    return Simple(b"Background append only file rewriting started")
+
+
 def run_debug_sleep(connection: Connection, argv: list[bytes]) -> Value:
     """DEBUG SLEEP seconds
 
@@ -144,6 +154,7 @@ COMMANDS: Final = [
     ),
     _row("MONITOR", 1, run_monitor),
     _row("SHUTDOWN", -1, run_shutdown),
+    _row("BGREWRITEAOF", 1, run_bgrewriteaof),
     first_word(
         "DEBUG",
         _row("DEBUG|SLEEP", 3, run_debug_sleep),

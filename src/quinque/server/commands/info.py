@@ -161,8 +161,7 @@ def _persistence(connection: Connection, kept: Facts) -> Facts:
         "rdb_bgsave_in_progress": 0,
         "aof_enabled": 1,
         "aof_state": "on",
-        # The journal is compacted all the time, and never rewritten.
-        "aof_rewrite_in_progress": 0,
+        "aof_rewrite_in_progress": kept.get("compacting", 0),
         "aof_rewrite_scheduled": 0,
         "aof_last_rewrite_time_sec": -1,
         "aof_current_rewrite_time_sec": -1,

@@ -7,7 +7,8 @@ A step goes through about STEP_BYTES of the segment, so nobody waits for it, and
 process. When the whole segment has been gone through, and all that was written again is on the
 disk, the file goes. A crash in between leaves both copies; recovery takes the later one.
 
-It begins when the journal is more than twice what the live messages take, and past a few segments.
+It begins when the journal is more than twice what the live messages take, and past a few segments;
+or when it is asked for.
 
 Not here: what Kept and GroupKept do when read back (engine/feed/apply.py).
 """
@@ -74,6 +75,7 @@ class Compactor:
         self._node = done.node
         self._numbers = done.numbers
         self._work: Iterator[None] | None = None
+        self._asked = -1  # segments up to this one are gone through, whatever there is to gain
         self._written: Worklist | None = None  # whose counts and settings are written again
         self.is_stuck = False  # there is no room to write the next message again
         self.dropped = 0
@@ -81,7 +83,23 @@ class Compactor:
 
     @property
     def is_working(self) -> bool:
-        return self._work is not None
+        return self._work is not None or (self._is_asked and not self.needs_segment)
+
+    @property
+    def _is_asked(self) -> bool:
+        return min(self._journal.sizes) <= self._asked
+
+    @property
+    def needs_segment(self) -> bool:
+        """Whether the segment that is being written is to be gone through as well."""
+        return self._journal.segment <= self._asked
+
+    def ask(self) -> bool:
+        """All segments that are there are gone through. False if that is being done already."""
+        if self._is_asked:
+            return False
+        self._asked = self._journal.segment
+        return True
 
     def step(self) -> None:
         """Go a little further, if there is enough to gain."""
@@ -100,7 +118,11 @@ class Compactor:
 
     def _is_worth_it(self) -> bool:
         journal = self._journal
-        if len(journal.sizes) <= SEGMENTS_LEFT or journal.failed:
+        if journal.failed:
+            return False
+        if self._is_asked:
+            return not self.needs_segment
+        if len(journal.sizes) <= SEGMENTS_LEFT:
             return False
         live_bytes = self._bodies.total_bytes + self._bodies.count * RECORD_BYTES
         return journal.total_bytes > 2 * live_bytes + SEGMENTS_LEFT * journal.segment_bytes
@@ -113,6 +135,7 @@ class Compactor:
             for batch in read_batches(data):
                 if isinstance(batch, Damage):
                     log.error("segment %d cannot be compacted: %s", segment, batch.why)
+                    self._asked = -1
                     return
                 for start, end, record in read_records(batch):
                     if record[0] in _WITH_BODY:

@@ -184,9 +184,9 @@ class Journal:
         elif self.fsync == "everysec":
             self._wake_syncer.set()
 
-    def rotate(self, stamp_us: int, now_ms: int) -> None:
-        """Go on in a new segment when this one is full. Nothing may be pending."""
-        if self._end < self.segment_bytes or self._pending or self.failed:
+    def rotate(self, stamp_us: int, now_ms: int, *, is_full: bool = False) -> None:
+        """Go on in a new segment when this one is full, or counts so. Nothing may be pending."""
+        if not (is_full or self._end >= self.segment_bytes) or self._pending or self.failed:
             return
         old = self.files[self.segment]
         # Only the last segment may have a tail that is not on the disk.

@@ -148,7 +148,7 @@ class EmbeddedStore(Books):
         if self.journal.notes:
             self._record.committed(self.journal, self.at_ms)
         self.bodies.committed()
-        self.journal.rotate(self.stamp_us, self.at_ms)
+        self.journal.rotate(self.stamp_us, self.at_ms, is_full=self._compactor.needs_segment)
         self._compactor.step()
 
     def tick(self) -> None:
@@ -209,6 +209,7 @@ class EmbeddedStore(Books):
             "journal_syncs": journal.syncs.count,
             "journal_status": "failed" if journal.failed else "ok",
             "compacted_segments": self._compactor.dropped,
+            "compacting": int(self._compactor.is_working),
             "recovered_messages": self.recovered.messages,
             "recovered_cut_bytes": self.recovered.cut_bytes,
             **self._claims.info(),
@@ -223,6 +224,9 @@ class EmbeddedStore(Books):
             if fsync == "everysec":
                 self.journal.start_syncer()
             self.journal.sync()
+
+    def compact(self) -> bool:
+        return self._compactor.ask()
 
     def register_driver(self, name: str, driver: Any) -> None:
         """Tubes may be of that kind, and those that were asleep are at work. What a driver is, says

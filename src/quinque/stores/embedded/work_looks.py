@@ -14,6 +14,7 @@ from typing import Any
 from quinque.engine.claims.views import is_claimed
 from quinque.engine.work.decide import holder_id
 from quinque.engine.work.directory import Directory
+from quinque.engine.work.due import is_quiet
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.views import browse, message_view, queue_view
 from quinque.engine.work.worklist import DEAD
@@ -82,13 +83,16 @@ class WorkLooks:
 
     def _scan_queues(self, op: ScanQueues) -> tuple[int, list[bytes]]:
         now_ms = self._begin()
+        watched = self._books.watched
         cursor, found = self._books.worklists.scan(op.cursor, op.count)
         names: list[bytes] = []
         for each in found:
             if each.family is not op.family:
                 continue
             queue = self._lists.settled(op.family, each.name, now_ms, SETTLE_MOST_COUNTING)
-            if queue is not None and op.least <= queue.ready.size <= op.most:
+            if queue is None or not op.least <= queue.ready.size <= op.most:
+                continue
+            if not op.skips_idle or queue.name in watched or not is_quiet(queue, now_ms):
                 names.append(queue.name)
         return cursor, names
 

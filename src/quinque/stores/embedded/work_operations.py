@@ -81,8 +81,10 @@ class WorkOperations:
         place = now_us if now_us > books.stamp_us else books.stamp_us + 1
         books.at_ms = now_ms = now_us // 1000
         node = self._names.known_node()
-        if op.terms.replicas > 1 or node.is_leaving:
-            raise NoReplicas(_why_no_replicas(op.terms.replicas, node.is_leaving))
+        if node.is_leaving:
+            raise NoReplicas("this node is leaving and keeps no new job; there is no other node")
+        if op.terms.replicas > 1:
+            raise NoReplicas
         queue = self._lists.settled(op.family, op.queue, now_ms)
         is_new = queue is None
         if queue is None:
@@ -265,9 +267,3 @@ def _first_times(ids: Sequence[bytes], done: set[bytes]) -> list[bool]:
         results.append(id in done)
         done.discard(id)
     return results
-
-
-def _why_no_replicas(replicas: int, is_leaving: bool) -> str:
-    if is_leaving:
-        return "this node is leaving and keeps no new job; there is no other node"
-    return f"REPLICATE {replicas} asks for more nodes than there are"

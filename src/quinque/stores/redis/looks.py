@@ -167,7 +167,7 @@ def scan_queues(op: ScanQueues, edge: Edge) -> Steps:
 
     def make(from_number: int, count: int) -> list[Arg]:
         first: list[Arg] = [op.family.code, edge.now_ms(), SETTLE_MOST_COUNTING]
-        return [*first, from_number, count, op.least, op.most]
+        return [*first, from_number, count, op.least, op.most, int(op.skips_idle)]
 
     def read(found: list[bytes], idle: list[bytes]) -> None:
         names.extend(found)

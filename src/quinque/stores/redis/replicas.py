@@ -76,7 +76,7 @@ class ReplicaCourier(Courier):
         """There are too few replicas, and it was not sent."""
         copies = errand.call.replicas + 1
         if errand.call.script == "add":
-            errand.tell(NoReplicas(f"REPLICATE {copies} asks for more nodes than there are"))
+            errand.tell(NoReplicas())
         else:
             errand.tell(NotDone(f"{copies} nodes must have it, and there are fewer"))
 

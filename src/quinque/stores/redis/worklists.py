@@ -81,7 +81,7 @@ def add(op: Add, edge: Edge) -> Steps:
     try:
         reply = yield from _add_to(slot, op, argv)
     except QueueFull as full:
-        raise QueueFull(op.queue, int(str(full)), op.max_length) from full
+        raise QueueFull from full
     except QueuePaused as paused:
         raise QueuePaused(op.queue) from paused
     except NoReplicas:

@@ -8,6 +8,8 @@
 --          5  count            so many at most
 --          6  least            only those with so many ready,
 --          7  most             or fewer
+--          8  skips_idle       1 if those in which nothing is ready, and nothing has happened for
+--                              long, count as to go
 -- RETURNS  the number to go on with, 0 at the end; how many were looked at; the names; those that
 --          are to go unless somebody waits on them
 -- ERRORS   none
@@ -20,6 +22,7 @@
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, settle_most = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local from, count, least, most = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local skips_idle = ARGV[8] == '1'
 
 local names, next_number = scan_from(slot .. 'worklists', from, count)
 local found, idle = {}, {}
@@ -28,7 +31,9 @@ for _, name in ipairs(names) do
     local list = work_find(slot, name, family, now_ms, settle_most, nil)
     local length = redis.call('ZCARD', slot .. 'ready:' .. name)
     if list and least <= length and length <= most then
-      local names_of = list.is_idle and idle or found
+      local is_quiet = skips_idle and length == 0
+          and list.active_ms + QUEUE_IDLE_MOST_MS <= now_ms and work_is_unset(slot, name)
+      local names_of = (list.is_idle or is_quiet) and idle or found
       names_of[#names_of + 1] = name
     end
   end
