@@ -28,6 +28,7 @@ from quinque.model.tube_ops import (
     TouchTasks,
     TubeSettings,
 )
+from quinque.wire.iproto import PacketLimits
 from tests.model.effort import effort
 
 YEARS_100_S = 100 * 365 * 86_400
@@ -217,7 +218,7 @@ EXPRESSIONS = {
         b"queue.cfg", packed({"ttr": 16, "in_replicaset": False})
     ),
     "local queue = require 'queue'\n-- a word\nqueue.tube.a:put{1, {x = nil}, -2.5e1,}": LuaCall(
-        b"queue.tube.a:put", packed([1, {"x": None}, -25])
+        b"queue.tube.a:put", packed([1, [], -25])
     ),
     "queue.tube.a:put('it\\'s\\n\\065\\\\', [[long]])": LuaCall(
         b"queue.tube.a:put", packed("it's\nA\\", "long")
@@ -237,7 +238,7 @@ EXPRESSIONS = {
     "queue.tube.a:put(1); queue.tube.a:put(2)": None,
     "return 1 + 1": None,
     "return queue": None,
-    "queue.tube.a:put({1, x = 2})": None,
+    "queue.tube.a:put({1, x = 2})": LuaCall(b"queue.tube.a:put", packed({1: 1, "x": 2})),
     "queue.tube.a:put('open": None,
     "local f = function() end": None,
     "": None,
@@ -251,9 +252,9 @@ def test_expressions(expression: str) -> None:
 
     if wanted is None:
         with pytest.raises(BadTuple, match="there is no Lua"):
-            read_expression(expression.encode(), given)
+            read_expression(expression.encode(), given, PacketLimits())
     else:
-        assert read_expression(expression.encode(), given) == wanted
+        assert read_expression(expression.encode(), given, PacketLimits()) == wanted
 
 
 WORDS = (
@@ -272,7 +273,22 @@ WORDS = (
         "true",
     ),
     *(":", ".", ",", ";", "=", "~=", "==", "...", "(", ")", "{", "}", "[", "]", "[[", "]]", "--"),
-    *("'x'", '"y"', "1", "-2.5", "0xff", "\\", "é", "\n"),
+    *(
+        "'x'",
+        '"y"',
+        "1",
+        "-2.5",
+        "0xff",
+        "5ULL",
+        "1e30",
+        "-",
+        "--[[",
+        "[=[",
+        "]=]",
+        "\\",
+        "é",
+        "\n",
+    ),
 )
 
 
@@ -280,7 +296,8 @@ WORDS = (
 @given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join) | st.text(max_size=40))
 def test_any_text_is_a_call_or_refused(expression: str) -> None:
     try:
-        call = read_expression(expression.encode("utf-8", "surrogatepass"), packed("a", 1))
+        text = expression.encode("utf-8", "surrogatepass")
+        call = read_expression(text, packed("a", 1), PacketLimits())
     except BadTuple:
         return
 

@@ -10,8 +10,8 @@ Calls       nothing.
     if queue.tube.mails then queue.tube.mails:drop() end
     queue = require('queue'); return queue.tube.mails:put('hello')
 
-There is no Lua here. Arguments are literals, `...`, or names of what was given; everything else is
-refused with one error that says so.
+There is no Lua here. Arguments are literals as LuaJIT reads them, `...`, or names of what was
+given; everything else is refused with one error that says so.
 
 Not here: what the functions do (tarantool.py).
 """
@@ -19,7 +19,7 @@ Not here: what the functions do (tarantool.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,20 +27,44 @@ import msgpack
 
 from quinque.dialects.tarantool_args import LUA, unpacked
 from quinque.errors import BadTuple
+from quinque.wire.iproto import PacketLimits
 
 _MOST_BYTES: Final = 64 << 10
 _NESTED_MOST: Final = 32
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_NIL: Final = b"\xc0"
+# Every repetition is possessive (*+), so that a bad text is refused after one look at it.
 _TOKEN: Final = re.compile(
-    r"""\s*(?:--[^\n]*\s*)*(?:
-      (?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|\[\[.*?\]\])
-    | (?P<number>-?(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?))
-    | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<sign>\.\.\.|~=|==|[][{}(),;:.=])
-    | (?P<end>\Z)
-    )""",
+    rb"""(?P<blank>\s++|--(?!\[=*+\[)[^\r\n]*+)
+    | (?P<long>(?P<comment>--)?\[(?P<level>=*+)\[)
+    | (?P<string>'(?:[^'\\\r\n]++|\\(?:z\s*+|\r\n|.))*+'
+               | "(?:[^"\\\r\n]++|\\(?:z\s*+|\r\n|.))*+")
+    | (?P<number>(?:0[xX](?:[0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)(?:[pP][+-]?\d++)?
+               | (?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)(?:[uU]?[lL]{2})?(?![\w.]))
+    | (?P<name>[A-Za-z_\x80-\xff][\w\x80-\xff]*+)
+    | (?P<sign>\.\.\.|~=|==|[][{}(),;:.=-])""",
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPE: Final = re.compile(
+    rb"\\(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,8})\}|z\s*+|(\d{1,3})|(\r\n|.))", re.DOTALL
+)
+_LETTERS: Final = {
+    b"n": b"\n",
+    b"t": b"\t",
+    b"r": b"\r",
+    b"a": b"\a",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"v": b"\v",
+    b"\\": b"\\",
+    b"'": b"'",
+    b'"': b'"',
+    **dict.fromkeys((b"\n", b"\r", b"\r\n"), b"\n"),
+}
+_LINE_END: Final = re.compile(rb"\r\n?|\n\r?")
+_CONSTANTS: Final = {b"true": b"\xc3", b"false": b"\xc2", b"nil": _NIL}
+# A table whose greatest index is above both is a map there and no array.
+_SPARSE_MOST: Final = 10
+_SPARSE_RATIO: Final = 2
 _REFUSED: Final = (
     "eval runs one call of a function of the queue module here, such as"
     " queue.create_tube('name', 'fifo', {if_not_exists = true}); there is no Lua"
@@ -58,86 +82,97 @@ class LuaCall:
     is_forgiving: bool = False
 
 
-def read_expression(expression: bytes, given: Sequence[bytes]) -> LuaCall:
-    """The call that the expression is, with what it was given. Raises BadTuple if it is none."""
+def read_expression(expression: bytes, given: Sequence[bytes], limits: PacketLimits) -> LuaCall:
+    """The call that the expression is, with the arguments it was given.
+
+    Raises BadTuple if the expression is anything else, or if the call would be larger than a
+    packet may be.
+    """
     try:
-        text = expression.decode("utf-8", "surrogateescape")
         if len(expression) > _MOST_BYTES:
             raise ValueError
-        return _Reader(text, given).chunk()
+        call = _Reader(expression, given, limits).chunk()
     # All that a text can be which is none of the forms above.
-    except (ValueError, KeyError, IndexError, OverflowError):
+    except (ValueError, KeyError, StopIteration, OverflowError):
         raise BadTuple(LUA, _REFUSED) from None
+    if max(map(len, call.args), default=0) > limits.arg_bytes:
+        raise _too_large(limits)
+    return call
 
 
 class _Reader:
-    """Reads an expression from its start. Raises ValueError and KeyError."""
+    """Reads an expression from its start. Raises ValueError, KeyError and StopIteration."""
 
-    def __init__(self, text: str, given: Sequence[bytes]) -> None:
-        self._tokens = _tokens(text)
+    def __init__(self, text: bytes, given: Sequence[bytes], limits: PacketLimits) -> None:
+        self._source = _tokens(text)
+        self._tokens: list[tuple[str, bytes]] = []  # those that were asked for so far
         self._at = 0
         self._given = given
-        self._named: dict[str, bytes] = {}
+        self._limits = limits
+        self._given_bytes = 0  # of all that the call says of what was given
+        self._named: dict[bytes, bytes] = {}
         self._depth = 0
 
     def chunk(self) -> LuaCall:
         """Names, then one call, then nothing."""
         while self._names_something():
-            while self._skip(";"):
+            while self._skip(b";"):
                 pass
-        if self._skip("if"):
+        if self._skip(b"if"):
             call = self._conditional()
         else:
             call = self._statement()
-        while self._skip(";"):
+        while self._skip(b";"):
             pass
-        self._want("end of text")
+        self._want(b"end of text")
         return call
 
     def _names_something(self) -> bool:
         """Past `[local] name = require('queue')` or `local name, … = ...`, if that is next."""
         start = self._at
-        is_local = self._skip("local")
-        names = [self._name()] if self._kind() == "name" else []
-        while names and self._skip(","):
+        is_local = self._skip(b"local")
+        names = [self._name()] if self._token()[0] == "name" else []
+        while names and self._skip(b","):
             names.append(self._name())
-        if not names or not self._skip("="):
+        if not names or not self._skip(b"="):
             self._at = start
             if is_local:
                 raise ValueError
             return False
-        if self._skip("require"):
-            has_brackets = self._skip("(")
-            if self._kind() != "string":
+        if self._skip(b"require"):
+            has_brackets = self._skip(b"(")
+            if self._token()[0] != "string":
                 raise ValueError
             self._at += 1
             if has_brackets:
-                self._want(")")
+                self._want(b")")
         elif is_local:
-            self._want("...")
-            values = [*self._given, *[b"\xc0"] * len(names)]
-            self._named.update(zip(names, values, strict=False))
+            self._want(b"...")
+            given = self._given
+            for at, name in enumerate(names):
+                self._named[name] = given[at] if at < len(given) else _NIL
         else:
             raise ValueError
         return True
 
     def _conditional(self) -> LuaCall:
         """`if [not] queue.tube.name [~= nil] then … end`, of the tube that the call is about."""
-        is_missing = self._skip("not")
+        is_missing = self._skip(b"not")
         tube = self._path()
-        if self._peek() in ("~=", "=="):
-            is_missing ^= self._skip("==")
+        if self._token() in (("sign", b"~="), ("sign", b"==")):
+            is_missing ^= self._skip(b"==")
             if not is_missing:
-                self._want("~=")
-            self._want("nil")
-        self._want("then")
+                self._want(b"~=")
+            self._want(b"nil")
+        self._want(b"then")
         call = self._statement()
-        while self._skip(";"):
+        while self._skip(b";"):
             pass
-        self._want("end")
+        self._want(b"end")
         if is_missing:
-            named = b".tube." + _text(call.args[0])
-            if not call.function.endswith(b".create_tube") or not tube.endswith(named):
+            if not call.args or not call.function.endswith(b".create_tube"):
+                raise ValueError
+            if not tube.endswith(b".tube." + _text(call.args[0])):
                 raise ValueError
             call.args[2:] = [_idempotent(call.args[2] if len(call.args) > 2 else b"\x80")]
         elif call.function.rpartition(b":")[0] != tube:
@@ -147,144 +182,211 @@ class _Reader:
 
     def _statement(self) -> LuaCall:
         """`[return] path(…)`, or `return queue.tube[name] ~= nil`."""
-        is_returned = self._skip("return")
+        is_returned = self._skip(b"return")
         function = self._path()
-        if is_returned and self._skip("~="):
-            self._want("nil")
+        if is_returned and self._skip(b"~="):
+            self._want(b"nil")
             module, found, tube = function.partition(b".tube.")
             if not found:
                 raise ValueError
             return LuaCall(module + b".tube", [_packed_text(tube)], is_returned)
-        if self._skip(":"):
-            function += b":" + self._name().encode()
+        if self._skip(b":"):
+            function += b":" + self._name()
         return LuaCall(function, self._arguments(), is_returned)
 
     def _path(self) -> bytes:
         """`a.b.c` or `a.b["c"]` or `a.b[name]`."""
-        path = self._name().encode()
+        path = [self._name()]
         while True:
-            if self._skip("."):
-                path += b"." + self._name().encode()
-            elif self._skip("["):
-                path += b"." + _text(self._value())
-                self._want("]")
+            if self._skip(b"."):
+                path.append(self._name())
+            elif self._skip(b"["):
+                path.append(_text(self._value()))
+                self._want(b"]")
             else:
-                return path
+                return b".".join(path)
 
     def _arguments(self) -> list[bytes]:
-        if self._peek() == "{" or self._kind() == "string":  # f{…} and f"…", as Lua has them
+        if self._token() == ("sign", b"{") or self._token()[0] == "string":  # f{…} and f"…"
             return [self._value()]
-        self._want("(")
+        self._want(b"(")
         args: list[bytes] = []
-        while not self._skip(")"):
+        while not self._skip(b")"):
             if args:
-                self._want(",")
-            if self._skip("..."):
-                args += self._given
-            else:
-                args.append(self._value())
+                self._want(b",")
+            args += self._values(b")")
         return args
+
+    def _values(self, end: bytes) -> Sequence[bytes]:
+        """The next value; of `...`, all if nothing but `end` follows, else the first."""
+        if not self._skip(b"..."):
+            return (self._value(),)
+        at = 1 if end == b"}" and self._token() in (("sign", b","), ("sign", b";")) else 0
+        if self._token(at) == ("sign", end):
+            self._count(sum(map(len, self._given)))
+            return self._given
+        first = self._given[0] if self._given else _NIL
+        self._count(len(first))
+        return (first,)
 
     def _value(self) -> bytes:
         """A literal, or what a name stands for, packed."""
-        if self._peek() == "{":
+        if self._token() == ("sign", b"{"):
             return self._table()
-        kind, token = self._tokens[self._at]
+        is_negative = False
+        while self._skip(b"-"):
+            is_negative = not is_negative
+        kind, token = self._token()
         self._at += 1
-        if kind == "string":
-            return _packed_text(_unquoted(token))
         if kind == "number":
-            is_hexadecimal = token.lstrip("-")[:2] in ("0x", "0X")
-            number = float(int(token, 16)) if is_hexadecimal else float(token)
-            return _packed(int(number) if number.is_integer() else number)
-        if token in ("true", "false", "nil"):
-            return _packed({"true": True, "false": False, "nil": None}[token])
-        return self._named[token]
+            return _packed(_number(token.decode().lower(), is_negative))
+        if is_negative or kind not in ("string", "name"):
+            raise ValueError
+        if kind == "string":
+            return _packed_text(token)
+        constant = _CONSTANTS.get(token)
+        if constant is not None:
+            return constant
+        value = self._named[token]
+        self._count(len(value))
+        return value
 
     def _table(self) -> bytes:
-        """`{a = 1, ["b"] = 2}` or `{1, 2}`."""
+        """`{a = 1, ["b"] = 2, 3}`: an array if its keys are 1, 2 and so on, else a map. Keys
+        whose value is nil are left out."""
         self._depth += 1
         if self._depth > _NESTED_MOST:
             raise ValueError
-        self._want("{")
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        while not self._skip("}"):
-            if self._skip("["):
-                keys.append(self._value())
-                self._want("]")
-                self._want("=")
-            elif self._kind() == "name" and self._peek(1) == "=":
-                keys.append(_packed_text(self._name().encode()))
-                self._want("=")
-            values.append(self._value())
-            if not self._skip(",") and not self._skip(";") and self._peek() != "}":
+        self._want(b"{")
+        listed: list[bytes] = []
+        indexed: dict[int, bytes] = {}
+        named: dict[bytes, bytes] = {}
+        while not self._skip(b"}"):
+            if self._skip(b"["):
+                key = unpacked(self._value())
+                self._want(b"]")
+                self._want(b"=")
+                if isinstance(key, float) and key.is_integer():
+                    key = int(key)
+                if type(key) is int and key > 0:
+                    indexed[key] = self._value()
+                elif isinstance(key, bytes):
+                    named[_packed_text(key)] = self._value()
+                elif isinstance(key, int | float):
+                    named[_packed(key)] = self._value()
+                else:
+                    raise ValueError
+            elif self._token()[0] == "name" and self._token(1) == ("sign", b"="):
+                key = _packed_text(self._name())
+                self._want(b"=")
+                named[key] = self._value()
+            else:
+                listed += self._values(b"}")
+            if not self._skip(b",") and not self._skip(b";") and self._token() != ("sign", b"}"):
                 raise ValueError
         self._depth -= 1
-        packer = msgpack.Packer()
-        if not keys and values:
-            return bytes(packer.pack_array_header(len(values))) + b"".join(values)
-        pairs = zip(keys, values, strict=True)
-        return bytes(packer.pack_map_header(len(values))) + b"".join(
-            key + value for key, value in pairs
+        indexed.update(enumerate(listed, 1))
+        packed = _packed_table(
+            {key: value for key, value in indexed.items() if value != _NIL},
+            {key: value for key, value in named.items() if value != _NIL},
         )
+        if len(packed) > self._limits.arg_bytes:
+            raise _too_large(self._limits)
+        return packed
 
-    def _name(self) -> str:
-        if self._kind() != "name":
+    def _count(self, size_bytes: int) -> None:
+        """So much of what was given is part of the call. Raises BadTuple."""
+        self._given_bytes += size_bytes
+        if self._given_bytes > self._limits.packet_bytes:
+            most = self._limits.packet_bytes
+            raise BadTuple(LUA, f"a call of more than {most} bytes (query-buffer-limit)")
+
+    def _name(self) -> bytes:
+        kind, token = self._token()
+        if kind != "name":
             raise ValueError
         self._at += 1
-        return self._tokens[self._at - 1][1]
+        return token
 
-    def _kind(self) -> str:
-        return self._tokens[self._at][0]
+    def _token(self, further: int = 0) -> tuple[str, bytes]:
+        while len(self._tokens) <= self._at + further:
+            self._tokens.append(next(self._source))
+        return self._tokens[self._at + further]
 
-    def _peek(self, further: int = 0) -> str:
-        kind, token = self._tokens[self._at + further]
-        return "" if kind == "string" else token
-
-    def _skip(self, token: str) -> bool:
-        is_there = self._tokens[self._at] in (("sign", token), ("name", token), ("end", token))
+    def _skip(self, token: bytes) -> bool:
+        kind, found = self._token()
+        is_there = found == token and kind != "string"
         self._at += is_there
         return is_there
 
-    def _want(self, token: str) -> None:
+    def _want(self, token: bytes) -> None:
         if not self._skip(token):
             raise ValueError
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    tokens: list[tuple[str, str]] = []
+def _tokens(text: bytes) -> Iterator[tuple[str, bytes]]:
+    """The parts of the text, without blanks and comments. Strings are given by their meaning."""
     at = 0
-    while True:
+    while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None or found.lastgroup is None:
             raise ValueError
-        if found.lastgroup == "end":
-            tokens.append(("end", "end of text"))
-            return tokens
-        tokens.append((found.lastgroup, found[found.lastgroup]))
         at = found.end()
+        if found.lastgroup == "long":
+            close = b"]" + found["level"] + b"]"
+            inner = text[at : text.index(close, at)]
+            at += len(inner) + len(close)
+            if found["comment"] is None:
+                yield "string", _LINE_END.sub(b"\n", inner).removeprefix(b"\n")
+        elif found.lastgroup == "string":
+            yield "string", _ESCAPE.sub(_meaning, found["string"][1:-1])
+        elif found.lastgroup != "blank":
+            yield found.lastgroup, found[found.lastgroup]
+    yield "end", b"end of text"
+    yield "end", b""  # for whoever looks one further
 
 
-def _unquoted(token: str) -> bytes:
-    """The bytes that a string in quotes or long brackets stands for."""
+def _meaning(escaped: re.Match[bytes]) -> bytes:
+    """What an escape in quotes stands for. Raises ValueError and KeyError."""
+    byte, code, decimal, letter = escaped.groups()
+    if byte is not None:
+        return bytes.fromhex(byte.decode())
+    if code is not None:
+        return chr(int(code, 16)).encode()
+    if decimal is not None:
+        return bytes([int(decimal)])
+    return b"" if letter is None else _LETTERS[letter]
 
-    def meaning(escaped: re.Match[str]) -> bytes:
-        text = escaped[1]
-        if text.isdigit():
-            return bytes([int(text)])
-        return _ESCAPES.get(text, text).encode("utf-8", "surrogateescape")
 
-    if token.startswith("[["):
-        return token[2:-2].removeprefix("\n").encode("utf-8", "surrogateescape")
-    inner = token[1:-1]
-    parts: list[bytes] = []
-    at = 0
-    for escaped in re.finditer(r"\\(\d{1,3}|.)", inner, re.DOTALL):
-        parts += (inner[at : escaped.start()].encode("utf-8", "surrogateescape"), meaning(escaped))
-        at = escaped.end()
-    parts.append(inner[at:].encode("utf-8", "surrogateescape"))
-    return b"".join(parts)
+def _number(text: str, is_negative: bool) -> int | float:
+    """What a number stands for: 5LL and 5ULL have 64 bits, all others are floats, and those that
+    are whole are packed as such."""
+    is_hexadecimal = text.startswith("0x")
+    if text.endswith("ll"):
+        whole = int(text.rstrip("ul"), 16 if is_hexadecimal else 10)
+        if whole >= 1 << 64:
+            raise ValueError
+        whole = (-whole if is_negative else whole) % (1 << 64)
+        return whole if text.endswith("ull") or whole < 1 << 63 else whole - (1 << 64)
+    number = float.fromhex(text) if is_hexadecimal else float(text)
+    number = -number if is_negative else number
+    is_whole = number.is_integer() and -(1 << 63) <= number < 1 << 64
+    return int(number) if is_whole else number
+
+
+def _packed_table(indexed: dict[int, bytes], named: dict[bytes, bytes]) -> bytes:
+    most = max(indexed, default=0)
+    packer = msgpack.Packer()
+    if not named and most <= max(_SPARSE_MOST, _SPARSE_RATIO * len(indexed)):
+        values = [indexed.get(number, _NIL) for number in range(1, most + 1)]
+        return bytes(packer.pack_array_header(most)) + b"".join(values)
+    pairs = [_packed(number) + indexed[number] for number in sorted(indexed)]
+    pairs += [key + value for key, value in named.items()]
+    return bytes(packer.pack_map_header(len(pairs))) + b"".join(pairs)
+
+
+def _too_large(limits: PacketLimits) -> BadTuple:
+    return BadTuple(LUA, f"an argument of more than {limits.arg_bytes} bytes (max-arg-size)")
 
 
 def _text(packed: bytes) -> bytes:

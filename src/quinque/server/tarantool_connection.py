@@ -69,6 +69,10 @@ class TarantoolConnection(Client):
             PacketLimits(config.max_args, config.max_arg_size, config.query_buffer_limit)
         )
 
+    @property
+    def limits(self) -> PacketLimits:
+        return self._reader.limits
+
     def data_received(self, data: bytes) -> None:
         if self._is_closing:
             return

@@ -18,7 +18,8 @@ from quinque.dialects.command import Command
 from quinque.dialects.lua_calls import read_expression
 from quinque.dialects.tarantool_args import LUA, unpacked
 from quinque.dialects.tarantool_errors import NO_SPACE, UNKNOWN_REQUEST
-from quinque.errors import BadRequest, BadTuple, NoAuth, QuinqueError
+from quinque.errors import BadRequest, BadTuple, NoAuth, NoPermission, QuinqueError
+from quinque.model.families import TUBES
 from quinque.model.limits import TOGETHER_MOST, TOGETHER_MOST_BYTES
 from quinque.server.tarantool_calls import Asked, TarantoolCalls
 from quinque.wire import iproto
@@ -98,12 +99,16 @@ class TarantoolRequests:
             raise BadTuple(UNKNOWN_REQUEST, f"Unknown request type {kind}")
 
     def _evaluate(self, client: TarantoolConnection, packet: Packet) -> None:
-        if client.user is None:
+        user = client.user
+        if user is None:
             raise NoAuth
+        # The function is known only from the text, and the broker reads no text for such a user.
+        if not user.rights or (user.families is not None and TUBES.name not in user.families):
+            raise NoPermission(f"User {user.name} has no permissions to evaluate expressions")
         expression = unpacked(packet.body.get(iproto.EXPRESSION, b"\xa0"))
         if not isinstance(expression, bytes):
             raise BadTuple(LUA, "an expression is a string")
-        lua = read_expression(expression, packet.args)
+        lua = read_expression(expression, packet.args, client.limits)
         call, row = self._calls.find(msgpack.packb(lua.function, use_bin_type=False))
         packet.args = lua.args
         asked = Asked(call, row, [packet])
