@@ -22,7 +22,6 @@ from quinque.model.events import (
     DELETED,
     DIED,
     ENQUEUE,
-    EXPIRED,
     FINISHED,
     HELD,
     NACK,
@@ -34,7 +33,6 @@ from quinque.model.events import (
     Added,
     Configured,
     Died,
-    Expired,
     Held,
     Redriven,
     Removed,
@@ -42,6 +40,7 @@ from quinque.model.events import (
     Taken,
     WorkEvent,
 )
+from quinque.model.limits import SETTLE_MOST_COUNTING
 from quinque.model.own_events import RECOVERED, Recovered
 from quinque.model.states import State
 from quinque.model.work_ops import Add, Configure, Extend, Requeue
@@ -67,7 +66,11 @@ def add(queue: Worklist, op: Add, now_ms: int, place: int, ids: Sequence[bytes])
     Raises QueueFull, QueuePaused.
     """
     if op.max_length and queue.ready.size >= op.max_length:
-        raise QueueFull
+        ready = queue.ready.size
+        if queue.expiries.next_ms <= now_ms and op.max_length <= SETTLE_MOST_COUNTING:
+            ready = len(queue.ready.living(op.max_length, now_ms))
+        if ready >= op.max_length:
+            raise QueueFull
     if queue.is_paused_in:
         raise QueuePaused(queue.name)
     return Added(
@@ -121,12 +124,6 @@ def recover(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Re
     """Hand out these leased messages once more."""
     ids = [message.id for message in messages]
     return Recovered(RECOVERED, queue.name, now_ms, queue.next_turn(now_ms), ids)
-
-
-def expired_first(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Expired | None:
-    """Those of the messages that have expired and are not removed yet."""
-    gone = [message.id for message in messages if is_over(message, now_ms)]
-    return Expired(EXPIRED, queue.name, gone) if gone else None
 
 
 def finish(queue: Worklist, ids: Sequence[bytes], *, is_ack: bool = True) -> Removed:

@@ -5,10 +5,14 @@ Calls       nothing.
 
     separators   [0,           5120,           9001]       no place in a block is less than its own,
     blocks       [[17, 40, …], [5120, 5133, …], [9001, …]]  and all are less than the next block's
+    untils       [1000,        never,          2000]       by then all of a block have expired
 
 A list of short sorted lists. New messages have the largest place, so adding is an append to the
 last block; the first ones are cut off the first block, many at once; one in the middle is found by
 two bisections. A block is short enough that shifting it costs less than finding the place.
+
+Messages that have expired stay until the store removes them, a few at a time. A reader steps over a
+whole block of them at once, so a million that expired together are a thousand steps.
 
 Not here: which messages are in it (worklist.py).
 """
@@ -19,6 +23,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from quinque.engine.work.message import WorkMessage
+from quinque.model.limits import NEVER_MS
 
 # Half of 1,024 pointers are 4 KiB to shift, which takes about 0.1 µs. Not Final: compiled, a test
 # could not make blocks short.
@@ -26,7 +31,7 @@ BLOCK_MOST = 1024
 
 
 class Order:
-    __slots__ = ("_block_most", "_blocks", "_separators", "size")
+    __slots__ = ("_block_most", "_blocks", "_separators", "_untils", "size")
 
     def __init__(self, messages: Sequence[WorkMessage] = ()) -> None:
         """`messages` are in the order of their places."""
@@ -35,6 +40,7 @@ class Order:
         starts = range(0, max(1, len(messages)), most)
         self._blocks = [list(messages[at : at + most]) for at in starts]
         self._separators = [0, *(block[0].place for block in self._blocks[1:])]
+        self._untils = [_until(block) for block in self._blocks]
 
     def add(self, message: WorkMessage) -> None:
         block = self._blocks[-1]
@@ -42,9 +48,11 @@ class Order:
             self._add_within(message)
         elif len(block) < self._block_most:
             block.append(message)
+            self._untils[-1] = max(self._untils[-1], message.expires_ms or NEVER_MS)
         else:
             self._blocks.append([message])
             self._separators.append(message.place)
+            self._untils.append(message.expires_ms or NEVER_MS)
         self.size += 1
 
     def add_last(self, messages: Sequence[WorkMessage]) -> None:
@@ -53,6 +61,7 @@ class Order:
         if len(block) + len(messages) <= self._block_most:
             block += messages
             self.size += len(messages)
+            self._untils[-1] = max(self._untils[-1], _until(messages))
         else:
             for message in messages:
                 self.add(message)
@@ -78,6 +87,28 @@ class Order:
             found += block[: most - len(found)]
             if len(found) == most:
                 break
+        return found
+
+    def living(self, most: int, now_ms: int) -> list[WorkMessage]:
+        """The first ones that have not expired, at most `most`."""
+        found = self.first(most)
+        for message in found:
+            if 0 < message.expires_ms <= now_ms:
+                break
+        else:
+            return found  # as nearly always
+        found = []
+        for at, block in enumerate(self._blocks):
+            if self._untils[at] <= now_ms:
+                continue
+            before = len(found)
+            for message in block:
+                if not 0 < message.expires_ms <= now_ms:
+                    found.append(message)
+                    if len(found) == most:
+                        return found
+            if len(found) == before:
+                self._untils[at] = _until(block)  # the one that lived longest is gone
         return found
 
     def last(self, most: int) -> list[WorkMessage]:
@@ -135,10 +166,12 @@ class Order:
         at = self._block_of(message.place)
         block = self._blocks[at]
         block.insert(_position(block, message.place), message)
+        self._untils[at] = max(self._untils[at], message.expires_ms or NEVER_MS)
         if len(block) > self._block_most:
             half = len(block) // 2
             self._blocks.insert(at + 1, block[half:])
             self._separators.insert(at + 1, block[half].place)
+            self._untils.insert(at + 1, self._untils[at])
             del block[half:]
 
     def _block_of(self, place: int) -> int:
@@ -149,7 +182,15 @@ class Order:
         if len(self._blocks) > 1:
             del self._blocks[at]
             del self._separators[at]
+            del self._untils[at]
             self._separators[0] = 0
+        else:
+            self._untils[0] = 0
+
+
+def _until(messages: Sequence[WorkMessage]) -> int:
+    """When all of the messages have expired."""
+    return max((message.expires_ms or NEVER_MS for message in messages), default=0)
 
 
 def _position(block: list[WorkMessage], place: int) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from quinque.engine.tubes import decide
 from quinque.engine.tubes.apply import APPLY, apply_put, apply_task_replaced
@@ -35,9 +35,6 @@ from quinque.model.tube_ops import TubeSettings
 from quinque.stores.embedded.changes import purged, task_replaced
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.worklists import RECORD_BYTES, Worklists
-
-# Tasks that are over and stand before others go so many at a time.
-_OVER_MOST: Final = 500
 
 
 class Drivers(Protocol):
@@ -160,12 +157,17 @@ class Tubes:
         if tube.dues.next_ms <= now_ms:
             # More came back than was settled at once: as much as is taken now, in its order.
             self.settle(tube, now_ms, max(SETTLE_MOST, min(most, SETTLE_MOST_COUNTING)))
+        if tube.lanes is None:
+            return tube.ready.living(most, now_ms) if lane is None else ()
+        # A lane shows its first tasks. Those that are over go, so that it shows the next ones; when
+        # there are more than one operation removes, the ticker goes on.
+        left = SETTLE_MOST
         while True:
-            tasks = tube.first(most, lane)
-            if not any(0 < task.expires_ms <= now_ms for task in tasks):
-                return tasks
-            tasks = tube.first(max(most, _OVER_MOST), lane)
+            tasks = tube.first(max(most, left), lane)
             over = [task.id for task in tasks if is_over(tube, task, now_ms)]
+            if not over or left <= 0:
+                return [task for task in tasks if not is_over(tube, task, now_ms)][:most]
+            left -= len(over)
             self.carry_due(tube, Expired(EXPIRED, tube.name, over))
 
     def end_sessions(self, now_ms: int, most: int) -> None:

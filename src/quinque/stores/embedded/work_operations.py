@@ -29,7 +29,6 @@ from quinque.model.events import (
     Removed,
     WorkEvent,
 )
-from quinque.model.limits import SETTLE_MOST_COUNTING
 from quinque.model.work_ops import (
     Add,
     Announce,
@@ -93,12 +92,6 @@ class WorkOperations:
             holder = decide.holder_id(queue, op.key, now_ms)
             if holder is not None:
                 return [holder]
-        while op.max_length and queue.ready.size >= op.max_length:
-            if queue.expiries.next_ms > now_ms:
-                break
-            self._lists.settle(
-                queue, now_ms, SETTLE_MOST_COUNTING
-            )  # what has expired is not counted
         ids = self._names.new_ids(queue, len(op.bodies), op.terms, node.id)
         lots = in_lots(decide.add(queue, op, now_ms, place, ids))
         # The first takes the room of all, so that none of the others is refused.

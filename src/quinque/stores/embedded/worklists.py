@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from quinque.engine.queue import Queue
 from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.apply import APPLY, apply_added
-from quinque.engine.work.decide import expired_first, is_over, room_to_take
+from quinque.engine.work.decide import is_over, room_to_take
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.due import come_back, is_due, is_idle, settle
 from quinque.engine.work.message import WorkMessage
@@ -181,13 +181,9 @@ class Worklists:
             # More came back than was settled at once: as much as is taken now, in its order.
             some = max(SETTLE_MOST_FLOODED, min(most, SETTLE_MOST_COUNTING))
             self.settle(queue, now_ms, some)
-        while True:
-            most = room_to_take(queue, most, now_ms)
-            messages = queue.ready.first(most)
-            expired = expired_first(queue, messages, now_ms)
-            if expired is None:
-                break
-            self.remove(queue, expired)
+        most = room_to_take(queue, most, now_ms)
+        # Those that have expired and stand before them are stepped over, and left to the ticker.
+        messages = queue.ready.living(most, now_ms)
         rate = queue.rate
         if not most and rate is not None and queue.ready.size:
             rate.refused_until_ms = max(rate.next_ms(), now_ms + 1)

@@ -1,5 +1,5 @@
 -- work_living(list, ids): those of the messages that live; the others are gone.
--- SAME AS engine/work/decide.py:expired_first
+-- SAME AS engine/work/order.py:living
 --
 -- include lib/work_is_over.lua
 -- include lib/work_load.lua

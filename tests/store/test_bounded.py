@@ -1,0 +1,98 @@
+"""One request, and one tick, do a bounded amount of work, however many messages there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from quinque.model.families import JOBS
+from quinque.model.ops import Op
+from quinque.model.tube_ops import PutTasks, TakeTasks, TaskTerms
+from quinque.model.work_ops import Add, Take, Terms
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded.store import EmbeddedStore
+from tests.conformance.tube_words import ANN, TUBE, begin
+from tests.servers.steps import lines_run
+
+MANY = 20_000
+TOGETHER = 5_000
+# To remove one message takes about 100 lines, so this is room for a tenth of them.
+LINES_MOST = 300_000
+SOON_MS, DAY_MS = 1_000, 86_400_000
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(folder: Path, clock: ManualClock) -> Iterator[EmbeddedStore]:
+    opened = EmbeddedStore(folder / "data", clock=clock, fsync="no")
+    yield opened
+    opened.close()
+
+
+def many(store: EmbeddedStore, op: Callable[[list[bytes]], Op]) -> None:
+    """The operation, of some bodies, again and again until there are many of them."""
+    for _ in range(0, MANY, TOGETHER):
+        store.run(op([b"x"] * TOGETHER))
+    store.commit()
+
+
+def tick_all(store: EmbeddedStore, clock: ManualClock) -> int:
+    """Tick until nothing is due; the lines of the tick that ran most."""
+    most = 0
+    while store.next_due_ms() <= store.now_ms():
+        clock.advance(1)
+        most = max(most, lines_run(store.tick))
+        store.commit()
+    return most
+
+
+def test_a_take_behind_many_expired_jobs_finds_the_living_one_at_once(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    many(store, lambda bodies: Add(JOBS, b"q", bodies, Terms(SOON_MS, retry_ms=60_000)))
+    store.run(Add(JOBS, b"q", [b"alive"], Terms(DAY_MS, retry_ms=60_000)))
+    clock.advance(2_000)
+    given: list[bytes] = []
+
+    lines = lines_run(lambda: given.extend(it.body for it in store.run(Take(JOBS, [b"q"]))))
+
+    assert given == [b"alive"]
+    assert lines < LINES_MOST
+    assert tick_all(store, clock) < LINES_MOST
+    assert store.info()["messages"] == 1
+
+
+def test_max_length_counts_no_expired_jobs_and_stays_cheap(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    many(store, lambda bodies: Add(JOBS, b"q", bodies, Terms(SOON_MS, retry_ms=60_000)))
+    clock.advance(2_000)
+
+    lines = lines_run(lambda: store.run(Add(JOBS, b"q", [b"x"], Terms(DAY_MS), max_length=5)))
+
+    assert lines < LINES_MOST
+    assert store.run(Take(JOBS, [b"q"], 10))[0].body == b"x"
+
+
+@pytest.mark.parametrize(
+    ("kind", "lane"), [(b"fifottl", None), (b"utubettl", None), (b"utubettl", b"a")]
+)
+def test_a_take_behind_many_tasks_that_are_over_is_cheap(
+    store: EmbeddedStore, clock: ManualClock, kind: bytes, lane: bytes | None
+) -> None:
+    begin(store, kind)
+    many(store, lambda bodies: PutTasks(TUBE, bodies, TaskTerms(ttl_ms=SOON_MS, lane=b"a")))
+    store.run(PutTasks(TUBE, [b"alive"], TaskTerms(lane=b"a")))
+    clock.advance(2_000)
+
+    lines = lines_run(lambda: store.run(TakeTasks(TUBE, ANN, lane=lane)))
+
+    assert lines < LINES_MOST
+    assert tick_all(store, clock) < LINES_MOST
+    assert store.info()["messages"] == 1
