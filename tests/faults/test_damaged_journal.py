@@ -84,18 +84,22 @@ def test_a_flipped_bit_in_what_was_acknowledged_stops_the_start(
     assert path.read_bytes()[:at] == data[:at], "a refused start changes nothing"
 
 
-def test_a_missing_segment_stops_the_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gone", [[0], [1], [-1], [-2, -1]])
+def test_a_missing_segment_stops_the_start(tmp_path: Path, gone: list[int]) -> None:
     with start_broker(tmp_path, "--segment-size", "64kb") as broker, broker.connect() as client:
-        for _ in range(10):
-            client.call("QADD", "q", 600, b"x" * 20_000)
+        for _ in range(20):
+            client.call("ADDJOB", "q", b"x" * 20_000, 0)
         broker.kill()
-    missing = sorted(broker.folder.glob("*.journal"))[1]
-    missing.unlink()
+    paths = sorted(broker.folder.glob("*.journal"))
+    missing = [paths[at] for at in gone]
+    for path in missing:
+        path.unlink()
 
     refused = _start_refused(broker)
 
     assert refused.returncode == 1
-    assert "segment 2 is missing" in refused.stderr
+    assert all(path.name in refused.stderr for path in missing)
+    assert f"quinque check {broker.folder}" in refused.stderr
 
 
 def _start_refused(broker: RunningBroker) -> subprocess.CompletedProcess[str]:

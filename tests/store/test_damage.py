@@ -7,19 +7,22 @@ What no start can tell from a crash, and why:
   tail, if the batch itself holds a sector's share of zeros.
 - The newest segment cut, or zeroed, from the end of a batch on. Nothing that is left knows of
   more: to the reader the journal ended there.
-- The newest segments gone, or the oldest. Compaction removes the oldest, and nothing older than a
-  segment knows of it. One that is missing between two others is noticed.
+- The newest segments gone, or the oldest, if the manifest is gone too. The manifest names the first
+  and the last segment. A segment that is missing between two others is noticed without it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -40,8 +43,10 @@ from quinque.stores.embedded.records import (
     read_batches,
 )
 from quinque.stores.embedded.store import EmbeddedStore
+from tests.store.disk import Disk
 from tests.store.picture import messages_of, picture_of
 from tests.store.random_work import MixedWorker
+from tests.store.stage import Stage
 
 
 @pytest.fixture
@@ -186,10 +191,89 @@ def test_a_newest_segment_that_was_only_just_made_is_made_again(made: Path, left
     again.close()
 
 
-def test_a_missing_segment_stops_the_start(made: Path) -> None:
-    segments(made)[1].unlink()
+@pytest.mark.parametrize("gone", [[1], [2], [4], [3, 4], [1, 4], [1, 2, 3, 4]])
+def test_a_missing_segment_stops_the_start(made: Path, gone: list[int]) -> None:
+    for number in gone:
+        (made / f"{number:010d}.journal").unlink()
 
-    assert "segment 2 is missing before 0000000003.journal" in refused(made)
+    why = refused(made)
+
+    assert all(f"{number:010d}.journal" in why for number in gone)
+    assert f"quinque check {made}" in why
+
+
+def test_a_folder_without_a_manifest_opens_and_gets_one(made: Path) -> None:
+    (manifest,) = made.glob("*.manifest")
+    manifest.unlink()
+
+    EmbeddedStore(made, clock=ManualClock()).close()
+
+    assert manifest.exists()
+    segments(made)[0].unlink()
+    assert "0000000001.journal" in refused(made)
+
+
+def test_a_missing_segment_is_noticed_after_any_number_were_compacted(stage: Stage) -> None:
+    for number in range(6):
+        stage.put(b"%d" % number)
+        stage.turn()
+    stage.compact_all()
+    stage.store.close()
+    first = segments(stage.folder)[0]
+    data = first.read_bytes()
+    first.unlink()
+
+    assert first.name in refused(stage.folder)
+
+    first.write_bytes(data)
+    stage.open()
+    assert messages_of(stage.store) == {b"q": [b"%d" % number for number in range(6)]}
+
+
+@pytest.mark.parametrize("name", ["fsync", "rename", "unlink", "open", "pwrite"])
+def test_a_crash_at_any_file_system_call_of_rotation_and_compaction_leaves_a_folder_that_opens(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Before and after each call, a copy of the folder opens and holds every message."""
+    real, looks = getattr(os, name), count()
+
+    def look() -> None:
+        monkeypatch.setattr(os, name, real)
+        opened = EmbeddedStore(stage.copied(), clock=ManualClock())
+        assert messages_of(opened) == {b"q": [b"%d" % number for number in range(4)]}
+        opened.close()
+        monkeypatch.setattr(os, name, watched)
+        next(looks)
+
+    def watched(*args: Any, **more: Any) -> Any:
+        look()
+        result = real(*args, **more)
+        look()
+        return result
+
+    for number in range(4):
+        stage.put(b"%d" % number)
+        stage.turn()
+    monkeypatch.setattr(os, name, watched)
+    stage.compact_all()
+    monkeypatch.undo()
+
+    assert next(looks) > 4
+
+
+def test_a_full_disk_does_not_keep_segments_from_being_dropped(stage: Stage, disk: Disk) -> None:
+    """Where a rename has no room, the folder goes on without a manifest."""
+    stage.put(b"1")
+    stage.turn()
+    disk.fail("rename", errno.ENOSPC)
+
+    for _ in stage.compact_first():
+        stage.turn()
+    disk.heal()
+
+    assert not (stage.folder / "0000000001.journal").exists()
+    assert messages_of(stage.reopened()) == {b"q": [b"1"]}
+    assert len(list(stage.folder.glob("*.manifest"))) == 1
 
 
 def test_a_torn_batch_in_a_segment_that_is_not_the_newest_stops_the_start(made: Path) -> None:

@@ -166,6 +166,8 @@ def test_a_journal_that_went_without_its_record_leaves_a_number_out(
     store.close()
     for path in (folder / "a").glob("*.journal"):
         path.rename(path.with_stem("0000000007"))
+    for path in (folder / "a").glob("*.manifest"):
+        path.unlink()
 
     store = EmbeddedStore(folder / "a", clock=clock)
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 import click
 
 from quinque.errors import JournalDamaged
-from quinque.stores.embedded.journal import SUFFIX
 from quinque.stores.embedded.lock import FolderLock
+from quinque.stores.embedded.manifest import find_manifest, segment_numbers, segment_path
 from quinque.stores.embedded.repair import carry_out, plan
-from quinque.stores.embedded.survey import Problem, State, Survey, segment_path, survey
+from quinque.stores.embedded.survey import Problem, State, Survey, survey
 
 SOUND, DAMAGED, UNUSABLE = 0, 1, 2
 
@@ -37,7 +37,7 @@ def run(folder: str, repair: bool, as_json: bool = False) -> int:
     path = Path(folder)
     if not path.is_dir():
         return _unusable(f"{folder} is not a folder", as_json)
-    if not any(path.glob("*" + SUFFIX)):
+    if not segment_numbers(path) and find_manifest(path) is None:
         return _unusable(f"{folder}: there is no journal in it", as_json)
     try:
         lock = FolderLock(path)

@@ -25,6 +25,7 @@
     former_names.py     names that worklists had before
     node.py             what this broker is called
     journal.py          segments: append, group commit, room on the disk
+    manifest.py         which segments there must be
     records.py          the bytes: batches of records, checksums, what damage looks like
     recover.py          a folder -> queues, segment by segment
     replay.py           a record -> queues
@@ -43,8 +44,8 @@
     survey.py           a folder as it is: what is wrong with it, and where
     repair.py           damaged places are put aside, so that the rest can be opened
 
-The folder holds `lock`, segments `0000000001.journal`, `0000000002.journal`, …, and in `lifecycle`
-the files of the record.
+The folder holds `lock`, segments `0000000001.journal`, `0000000002.journal`, …, the manifest
+`0000000001-0000000002.manifest`, and in `lifecycle` the files of the record.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from quinque.errors import CopyRefused
 from quinque.model.message import FeedMessage
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.copy_mark import CopyMark
-from quinque.stores.embedded.journal import SUFFIX, Journal
+from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.kept import (
     chunk_kept,
     group_kept,
@@ -33,6 +33,7 @@ from quinque.stores.embedded.kept import (
     subscription_kept,
 )
 from quinque.stores.embedded.lock import FolderLock
+from quinque.stores.embedded.manifest import find_manifest, segment_numbers
 from quinque.stores.embedded.recover import read_segments
 from quinque.stores.portable import (
     CHUNK_MOST,
@@ -55,7 +56,7 @@ def open_folder(folder: Path, chunk_most: int = CHUNK_MOST) -> FolderReader:
     Raises CopyRefused when there is nothing to copy, FolderLocked, CopyUnfinished, JournalDamaged,
     OSError.
     """
-    if not any(folder.glob("*" + SUFFIX)):
+    if not segment_numbers(folder) and find_manifest(folder) is None:
         raise CopyRefused(f"{folder}: there is no journal in it")
     lock = FolderLock(folder)
     try:

@@ -32,11 +32,11 @@ from quinque.model.claim_events import CLAIM_RETURNED
 from quinque.model.events import ADDED, OPENED, STORED, Event, Opened
 from quinque.model.tube_events import TASKS_PUT
 from quinque.stats.doublings import Doublings
+from quinque.stores.embedded.manifest import find_manifest, replace_manifest, segment_path
 from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_body, batch_header
 
 Fsync = Literal["always", "everysec", "no"]
 
-SUFFIX: Final = ".journal"
 RESERVE_BYTES: Final = 4 << 20  # one step of room taken ahead; 4 MiB is 16 ms of a 250 MB/s disk
 SPARE_BYTES: Final = 64 << 10
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -49,6 +49,7 @@ class Journal:
         self.folder = folder
         # Kept open: when a name is to be synced there may be no file left to open.
         self._folder_file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._manifest = find_manifest(folder)
         self.fsync: Fsync = fsync
         self.segment_bytes = segment_bytes
         self.segment = 0  # number of the segment being written
@@ -87,14 +88,19 @@ class Journal:
         os.ftruncate(self.files[segment], end)
         # What was read may have been in the system's memory only.
         os.fdatasync(self.files[segment])
+        self._name_segments(range(min(self.sizes), segment + 1))
 
     def open_segment(self, segment: int, stamp_us: int, now_ms: int) -> None:
         """A new segment is on the disk and is written from here on.
 
-        Raises OSError when it cannot be made; the old one then goes on.
+        Raises OSError when it cannot be made; the old one then goes on. Raises StoreUnavailable
+        when it may be there or not.
         """
-        path = self.folder / f"{segment:010d}{SUFFIX}"
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        path = segment_path(self.folder, segment)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if os.fstat(file).st_size:
+            os.close(file)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         try:
             previous_bytes = self.sizes.get(segment - 1, 0)
             body = batch_body(
@@ -113,8 +119,11 @@ class Journal:
         except OSError:
             os.close(file)
             path.unlink(missing_ok=True)
+            # The old segment grows, and this one would say after a crash how long it is.
+            os.fsync(self._folder_file)
             raise
         self.files[segment] = file
+        self._name_segments(range(min(self.sizes, default=segment), segment + 1))
         self.segment = segment
         self.sizes[segment] = len(batch)
         self._start_batch(len(batch))
@@ -240,10 +249,11 @@ class Journal:
         self._sync(self.files[self.segment], self._end)
 
     def drop(self, segment: int) -> None:
-        """The segment is gone from the folder. Raises StoreUnavailable when it cannot be."""
+        """The oldest segment is gone from the folder. Raises StoreUnavailable when it is not."""
         self.before_drop()
+        self._name_segments(range(segment + 1, self.segment + 1))
         try:
-            (self.folder / f"{segment:010d}{SUFFIX}").unlink()
+            segment_path(self.folder, segment).unlink()
             os.fsync(self._folder_file)
         except OSError as exc:
             self._fail("shortened", exc)
@@ -275,6 +285,22 @@ class Journal:
     @property
     def has_pending(self) -> bool:
         return bool(self._pending)
+
+    def _name_segments(self, segments: range) -> None:
+        """The manifest names these segments, and is on the disk. Raises StoreUnavailable."""
+        try:
+            try:
+                self._manifest = replace_manifest(self._manifest, self.folder, segments)
+            except OSError as exc:
+                if exc.errno not in _NO_ROOM | _NO_FILES:
+                    raise
+                # A folder without a manifest opens too; one that has a wrong manifest does not.
+                if self._manifest is not None:
+                    self._manifest.unlink()
+                    self._manifest = None
+            os.fsync(self._folder_file)
+        except OSError as exc:
+            self._fail("listed in its manifest", exc)
 
     def _start_batch(self, end: int) -> None:
         self._pending = []

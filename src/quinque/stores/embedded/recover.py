@@ -13,32 +13,22 @@ Not here: going on after the last record (journal.py).
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from pathlib import Path
 
 from quinque.errors import JournalDamaged
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.bodies import Bodies
-from quinque.stores.embedded.journal import SUFFIX, Journal
+from quinque.stores.embedded.journal import Journal
+from quinque.stores.embedded.manifest import refuse_missing, segment_numbers, segment_path
 from quinque.stores.embedded.record import Recorder
 from quinque.stores.embedded.records import Damage, read_batches
 from quinque.stores.embedded.replay import Recovered, finish, replay_batch
 
 
-def segment_paths(folder: Path) -> list[tuple[int, Path]]:
-    """The segments of a folder, oldest first. Raises JournalDamaged when one is missing."""
-    found = sorted(
-        (int(path.stem), path) for path in folder.glob("*" + SUFFIX) if path.stem.isdecimal()
-    )
-    for (number, _), (following, path) in pairwise(found):
-        if following != number + 1:
-            raise JournalDamaged(f"segment {number + 1} is missing before {path.name}")
-    return found
-
-
 def segments(folder: Path) -> range:
-    """Their numbers. Raises JournalDamaged when one is missing."""
-    numbers = [number for number, _ in segment_paths(folder)]
+    """The numbers of the segments. Raises JournalDamaged when one is missing."""
+    refuse_missing(folder)
+    numbers = segment_numbers(folder)
     return range(numbers[0], numbers[-1] + 1) if numbers else range(0)
 
 
@@ -57,7 +47,8 @@ def recover(
         journal.resume(newest, journal.sizes[newest])
     else:
         if newest:  # a segment of which not even the first batch got to the disk
-            journal.drop(newest)
+            os.ftruncate(journal.files[newest], 0)
+            os.close(journal.files.pop(newest))
         journal.open_segment(max(newest, 1), done.stamp_us, clock.now_us() // 1000)
     if record is not None:
         if record.is_ahead(journal):
@@ -71,19 +62,20 @@ def read_segments(
 ) -> Recovered:
     """The queues of the folder; its segments are open as `access` says. Raises JournalDamaged."""
     done = Recovered(record=record)
-    paths = segment_paths(journal.folder)
+    numbers = segments(journal.folder)
     end = 0
-    for at, (number, path) in enumerate(paths):
+    for number in numbers:
+        path = segment_path(journal.folder, number)
         file = os.open(path, access | os.O_CLOEXEC)
         journal.files[number] = file
         data = read_whole(file)
         previous_end, end = (
             end,
-            replay(done, bodies, number, data, is_last=number == paths[-1][0], path=path),
+            replay(done, bodies, number, data, is_last=number == numbers[-1], path=path),
         )
-        if at and end and previous_end != done.previous_bytes:
+        if number > numbers[0] and end and previous_end != done.previous_bytes:
             why = f"it ends here, and was {done.previous_bytes} bytes long"
-            raise _damaged(paths[at - 1][1], previous_end, why)
+            raise _damaged(segment_path(journal.folder, number - 1), previous_end, why)
         journal.sizes[number] = end
     finish(done, bodies)
     return done

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
 
 from quinque.errors import JournalDamaged
 from quinque.stores.embedded.bodies import Bodies
-from quinque.stores.embedded.journal import SUFFIX, Journal
+from quinque.stores.embedded.journal import Journal
+from quinque.stores.embedded.manifest import missing_segments, segment_numbers, segment_path
 from quinque.stores.embedded.records import Batch, Damage, next_batch, read_batches
 from quinque.stores.embedded.replay import Recovered, finish, replay_batch
 
@@ -26,6 +28,7 @@ from quinque.stores.embedded.replay import Recovered, finish, replay_batch
 State = Literal["sound", "empty", "torn end", "damaged", "missing"]
 
 _SAYS_NOTHING: Final = -1
+_MISSING_MOST: Final = 10_000  # a file with a wrong number must not make a repair that never ends
 
 
 @dataclass
@@ -70,15 +73,19 @@ class Survey:
 def survey(folder: Path) -> Survey:
     """All there is to know of the folder, whose lock the caller has. Raises OSError."""
     done = Survey(folder)
-    numbers = [int(path.stem) for path in folder.glob("*" + SUFFIX) if path.stem.isdecimal()]
+    gaps = missing_segments(folder)
+    if sum(map(len, gaps)) > _MISSING_MOST:
+        done.unusable = f"{folder}: {sum(map(len, gaps)):,} segments of the journal are missing"
+        return done
+    numbers = sorted({*segment_numbers(folder), *chain.from_iterable(gaps)})
     if not numbers:
         done.unusable = f"{folder}: there is no journal in it"
         return done
     journal = Journal(folder, "no", 1 << 20)
     bodies = Bodies(journal, maxmemory=1)  # no body is wanted, only where it is
     try:
-        for number in range(min(numbers), max(numbers) + 1):
-            _look_at(done, bodies, number, is_last=number == max(numbers))
+        for number in numbers:
+            _look_at(done, bodies, number, is_last=number == numbers[-1])
     except JournalDamaged as exc:
         done.unusable = str(exc)
         return done
@@ -87,10 +94,6 @@ def survey(folder: Path) -> Survey:
     finish(done.holds, bodies)
     done.leases = sum(queue.count_leases() for queue in done.holds.queues.values())
     return done
-
-
-def segment_path(folder: Path, number: int) -> Path:
-    return folder / f"{number:010d}{SUFFIX}"
 
 
 def _look_at(done: Survey, bodies: Bodies, number: int, *, is_last: bool) -> None:
