@@ -49,8 +49,11 @@ def take(op: Take, edge: Edge) -> Steps:
     given: list[WorkDelivery] = []
     if len(names) == 1 and not edge.spread.is_spread(names[0]):
         spots = [Spot(edge.spread.read_slots(names[0])[0], names[0])]
-        found = yield _calls(op, edge, spots, [min(op.count, RESERVE_MOST)], makes)
-        given = _deliveries(found[0])
+        is_cut = True
+        while is_cut and not given:  # others have their turn in between
+            found = yield _calls(op, edge, spots, [min(op.count, RESERVE_MOST)], makes)
+            given = _deliveries(found[0])
+            is_cut = bool(found[0][2])
     elif op.is_drained:
         given = yield from _drain(op, edge, names)
     elif names:

@@ -10,8 +10,8 @@
 --          7  turn_us          the worklist's next turn comes after this; 0 = it is not kept
 --          8  follows          1 = the broker's clock follows that of Redis
 --          9.. queue, is_waited, most  of each worklist; at most so many of it
--- RETURNS  a list: queue, id, body, nacks, requeues of each message; and how many are still ready
---          in the last worklist
+-- RETURNS  a list: queue, id, body, nacks, requeues of each message; how many are still ready in the
+--          last worklist; 1 if expired messages were in the way, more than one call removes
 -- ERRORS   WRONGTYPE           a name belongs to another family
 -- SAME AS  stores/embedded/work_taking.py, engine/work/decide.py:take
 
@@ -19,6 +19,7 @@
 -- include lib/work_find.lua
 -- include lib/work_take.lua
 -- include lib/work_make.lua
+-- include lib/work_wake.lua
 -- include lib/work_answer.lua
 
 local SETTLE_MOST_COUNTING = 10000  -- model/limits.py:SETTLE_MOST_COUNTING
@@ -39,7 +40,7 @@ for at = 9, #ARGV, 3 do
   lists[at] = list
 end
 
-local given = {}
+local given, is_cut = {}, false
 for at = 9, #ARGV, 3 do
   local list, name, most = lists[at], ARGV[at], tonumber(ARGV[at + 2])
   if list and most > 0 then
@@ -47,8 +48,12 @@ for at = 9, #ARGV, 3 do
       -- More came back than was settled at once: as much as is taken now, in its order.
       work_settle(list, math.max(SETTLE_MOST_FLOODED, math.min(most, SETTLE_MOST_COUNTING)))
     end
-    local taken
-    taken, room_bytes = work_take(list, most, room_bytes, jitter_ms, given)
+    local taken, is_list_cut
+    taken, room_bytes, is_list_cut = work_take(list, most, room_bytes, jitter_ms, given)
+    if is_list_cut then
+      is_cut = true
+      work_wake(list)
+    end
     if taken > 0 and turn_us ~= '0' then
       redis.call('ZADD', slot .. 'busy', turn_us, name)
     end
@@ -57,4 +62,5 @@ for at = 9, #ARGV, 3 do
     work_make(slot, name, family, now_ms)
   end
 end
-return work_answer({given, redis.call('ZCARD', slot .. 'ready:' .. ARGV[#ARGV - 2])})
+local ready = redis.call('ZCARD', slot .. 'ready:' .. ARGV[#ARGV - 2])
+return work_answer({given, ready, is_cut and 1 or 0})

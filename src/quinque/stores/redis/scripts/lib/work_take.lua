@@ -1,6 +1,7 @@
 -- work_take(list, most, room_bytes, jitter_ms, given): up to `most` ready messages of the worklist
--- are leased and appended to `given`: queue, id, body, nacks, requeues. Returns how many, and the
--- room that is left; the last body may be larger than it.
+-- are leased and appended to `given`: queue, id, body, nacks, requeues. Returns how many, the room
+-- that is left (the last body may be larger than it), and whether it gave up among messages that had
+-- expired: then a reader has to look again, after others had their turn.
 -- SAME AS engine/work/decide.py: room_to_take, take; engine/work/rate.py
 --
 -- include lib/is_there.lua
@@ -17,6 +18,7 @@
 -- include rarely lib/work_living.lua
 
 local TAKE_MOST = 1000  -- looked at together
+local LOOKS_MOST, LOOK_MOST = 10, 500  -- at messages that had expired: some 50 ms of work
 
 -- The first messages are leased and appended to `given`, until there is no room left; for how long
 -- each, ms, and the room.
@@ -68,14 +70,22 @@ end
 local function work_take(list, most, room_bytes, jitter_ms, given)
   most = work_takeable(list, most)
   local ready, taken = list.slot .. 'ready:' .. list.name, 0
-  local run, run_ms = 0, nil
-  while taken < most and room_bytes > 0 do
-    local ids = redis.call('ZRANGE', ready, 0, math.min(most - taken, TAKE_MOST) - 1)
+  local run, run_ms, looks = 0, nil, 0
+  while taken < most and room_bytes > 0 and looks <= LOOKS_MOST do
+    local wanted = math.min(most - taken, TAKE_MOST)
+    local ids = redis.call('ZRANGE', ready, 0, (looks > 0 and LOOK_MOST or wanted) - 1)
     if #ids == 0 then
       break
     end
     if work_is_due(list) then
+      local looked = #ids
       ids = work_living(list, ids)
+      if #ids < looked then
+        looks = looks + 1
+      end
+      for at = #ids, wanted + 1, -1 do
+        ids[at] = nil
+      end
     end
     local spans_ms
     spans_ms, room_bytes = work_lease(list, ids, room_bytes, jitter_ms, given)
@@ -97,5 +107,5 @@ local function work_take(list, most, room_bytes, jitter_ms, given)
       rate_take(list, run)
     end
   end
-  return taken, room_bytes
+  return taken, room_bytes, looks > LOOKS_MOST
 end
