@@ -267,7 +267,7 @@ def parse_dequeue(argv: list[bytes]) -> Hold:
 def parse_working(argv: list[bytes]) -> Extend:
     """WORKING id [ANYTIME]
 
-    A consumer works on the job: its RETRY time begins anew. Returns that time, in seconds. Refused
+    A consumer works on the job: its RETRY time starts again. Returns that time, in seconds. Refused
     when more than half of the job's life is over, unless ANYTIME is given, which is ours.
     """
     is_anytime = argv[-1].upper() == b"ANYTIME"

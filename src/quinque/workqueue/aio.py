@@ -18,12 +18,12 @@ from redis.asyncio import Redis, RedisCluster
 from redis.client import NEVER_DECODE
 from redis.exceptions import NoScriptError
 
-from quinque.workqueue import working
+from quinque.workqueue import direct, working
 from quinque.workqueue.cleaning import GRACE_S, Cleaner
 from quinque.workqueue.counts import CleanCounts, Progress
 from quinque.workqueue.item import Item
 from quinque.workqueue.session import Session, Slices
-from quinque.workqueue.steps import Call, Command, Pause, R, Request, Scan, Size, Steps
+from quinque.workqueue.steps import Call, Command, Pause, R, Request, Scan, Size, Steps, Word
 
 Db = Redis | RedisCluster
 Tell = Callable[[Progress], object]
@@ -153,9 +153,9 @@ async def _answer(db: Db, request: Request) -> Any:
         case Call():
             in_cluster = isinstance(db, RedisCluster)
             try:
-                return await execute(*request.by_hash(in_cluster), **_RAW)
+                return await _call(db, request, request.by_hash(in_cluster))
             except NoScriptError:
-                return await execute(*request.by_text(in_cluster), **_RAW)
+                return await _call(db, request, request.by_text(in_cluster))
         case Command(words):
             return await execute(*words, **_RAW)
         case Scan(key, cursor, pattern, most):
@@ -168,6 +168,39 @@ async def _answer(db: Db, request: Request) -> Any:
         case Pause(seconds):
             await asyncio.sleep(seconds)
     return None
+
+
+async def _call(db: Db, request: Call, words: tuple[Word, ...]) -> Any:
+    execute: Any = db.execute_command
+    if request.is_once and isinstance(db, RedisCluster):
+        await db.initialize()
+        # With a node that is named, redis-py follows redirections and repeats nothing.
+        _, node = _server_of(db, request.prefix)
+        return await execute(*words, target_nodes=node, **_RAW)
+    if request.is_once and type(db) is Redis:
+        return await _ask_once(db, words)
+    return await execute(*words, **_RAW)
+
+
+async def _ask_once(db: Redis, words: tuple[Word, ...]) -> Any:
+    """The answer; the command is sent once, whatever retries the client is set to. redis-py closes
+    a connection that fails here, or whose task is cancelled."""
+    await db.initialize()
+    connection: Any = db.connection
+    if connection is not None:
+        async with db._single_conn_lock:
+            return await _exchange(connection, words)
+    pool: Any = db.connection_pool
+    connection = await pool.get_connection(*direct.NAMED)
+    try:
+        return await _exchange(connection, words)
+    finally:
+        await pool.release(connection)
+
+
+async def _exchange(connection: Any, words: tuple[Word, ...]) -> Any:
+    await connection.send_command(*words)
+    return await connection.read_response(disable_decoding=True)
 
 
 def _server_of(db: Any, key: bytes) -> tuple[str, Any]:

@@ -12,6 +12,7 @@ Not here: clusters, and clients that are more than a redis.Redis: they are asked
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Final, TypeGuard
 
 from redis import Redis
@@ -26,6 +27,7 @@ except ImportError:  # redis-py does without it, and is slower
 
 # Pools of versions that do not have it want the name of the command.
 _IS_KNOWN: Final = hasattr(AbstractConnection, "should_reconnect")
+NAMED: Final = () if _IS_KNOWN else ("EVALSHA",)
 
 
 def has_way(db: Any) -> TypeGuard[Redis]:
@@ -41,12 +43,7 @@ def ask(db: Redis, words: tuple[Any, ...]) -> Any:
     connection: Any = pool.get_connection()
 
     def send() -> Any:
-        if _pack is None:
-            connection.send_command(*words)
-        else:
-            # It takes words of any kind; redis-py would look at each of them first.
-            connection.send_packed_command([_pack(words)])
-        return connection.read_response(disable_decoding=True)
+        return _exchange(connection, words)
 
     def give_up(error: Exception) -> None:
         connection.disconnect()
@@ -57,3 +54,31 @@ def ask(db: Redis, words: tuple[Any, ...]) -> Any:
         if connection.should_reconnect():
             connection.disconnect()
         pool.release(connection)
+
+
+def ask_once(db: Redis, words: tuple[Any, ...]) -> Any:
+    """The answer, never decoded. The command is sent once, whatever retries the client is set to.
+
+    Raises what redis-py raises, which closes a connection that fails here.
+    """
+    connection: Any = db.connection
+    if connection is not None:
+        with getattr(db, "single_connection_lock", nullcontext()):
+            return _exchange(connection, words)
+    pool: Any = db.connection_pool
+    connection = pool.get_connection(*NAMED)
+    try:
+        return _exchange(connection, words)
+    finally:
+        if _IS_KNOWN and connection.should_reconnect():
+            connection.disconnect()
+        pool.release(connection)
+
+
+def _exchange(connection: Any, words: tuple[Any, ...]) -> Any:
+    if _pack is None or not isinstance(connection, AbstractConnection):
+        connection.send_command(*words)
+    else:
+        # It takes words of any kind; redis-py would look at each of them first.
+        connection.send_packed_command([_pack(words)])
+    return connection.read_response(disable_decoding=True)

@@ -34,6 +34,7 @@ class Call(NamedTuple):
     script: Script
     prefix: bytes  # of the keys of a queue; scripts know the names
     args: Sequence[Word]
+    is_once: bool = False  # a second run would do harm: it is not sent again when a reply is lost
 
     def by_hash(self, in_cluster: bool) -> tuple[Word, ...]:
         return ("EVALSHA", self.script.sha, *self._keys(in_cluster), *self.args)
@@ -76,3 +77,7 @@ Steps = Generator[Request, Any, R]
 
 def call(name: str, prefix: bytes, *args: Word) -> Call:
     return Call(SCRIPTS[name], prefix, args)
+
+
+def call_once(name: str, prefix: bytes, *args: Word) -> Call:
+    return Call(SCRIPTS[name], prefix, args, is_once=True)

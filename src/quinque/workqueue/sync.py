@@ -24,7 +24,7 @@ from quinque.workqueue.cleaning import GRACE_S, Cleaner
 from quinque.workqueue.counts import CleanCounts, Progress
 from quinque.workqueue.item import Item
 from quinque.workqueue.session import Session, Slices
-from quinque.workqueue.steps import Call, Command, Pause, R, Request, Scan, Size, Steps
+from quinque.workqueue.steps import Call, Command, Pause, R, Request, Scan, Size, Steps, Word
 
 Db = Redis | RedisCluster
 Tell = Callable[[Progress], object]
@@ -154,11 +154,9 @@ def _answer(db: Db, request: Request) -> Any:
         case Call():
             in_cluster = isinstance(db, RedisCluster)
             try:
-                if direct.has_way(db):
-                    return direct.ask(db, request.by_hash(in_cluster=False))
-                return execute(*request.by_hash(in_cluster), **_RAW)
+                return _call(db, request, request.by_hash(in_cluster))
             except NoScriptError:
-                return execute(*request.by_text(in_cluster), **_RAW)
+                return _call(db, request, request.by_text(in_cluster))
         case Command(words):
             return execute(*words, **_RAW)
         case Scan(key, cursor, pattern, most):
@@ -171,6 +169,19 @@ def _answer(db: Db, request: Request) -> Any:
         case Pause(seconds):
             time.sleep(seconds)
     return None
+
+
+def _call(db: Db, request: Call, words: tuple[Word, ...]) -> Any:
+    execute: Any = db.execute_command
+    if isinstance(db, RedisCluster):
+        # With a node that is named, redis-py follows redirections and repeats nothing.
+        to = {"target_nodes": db.get_node_from_key(request.prefix)} if request.is_once else {}
+        return execute(*words, **to, **_RAW)
+    if request.is_once and type(db) is Redis:
+        return direct.ask_once(db, words)
+    if direct.has_way(db):
+        return direct.ask(db, words)
+    return execute(*words, **_RAW)
 
 
 def _server_of(db: Any, key: bytes) -> tuple[str, Any]:

@@ -18,7 +18,7 @@ from typing import Final, Literal, Protocol
 from quinque.errors import BadArgument
 from quinque.workqueue.item import Item
 from quinque.workqueue.keys import Keys, raw_id
-from quinque.workqueue.steps import Command, Steps, Word, call
+from quinque.workqueue.steps import Command, Steps, Word, call, call_once
 
 Writes = Literal["new", "old", "both"]
 WRITES: Final = ("new", "old", "both")
@@ -37,7 +37,7 @@ class Pipeline(Protocol):
 def add(keys: Keys, item: Item, *, is_checked: bool) -> Steps[bool]:
     """The item waits; False if it `is_checked` and an item has its id, and nothing changed."""
     id = raw_id(item.id())
-    added = yield call("add", keys.prefix, id, item.data(), int(is_checked))
+    added = yield call_once("add", keys.prefix, id, item.data(), int(is_checked))
     return bool(added)
 
 
@@ -85,7 +85,7 @@ def lease(
 
 def complete(keys: Keys, item: Item) -> Steps[bool]:
     """The item is gone; True for the one call that ended it."""
-    ended = yield call("complete", keys.prefix, raw_id(item.id()))
+    ended = yield call_once("complete", keys.prefix, raw_id(item.id()))
     return bool(ended)
 
 
