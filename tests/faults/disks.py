@@ -71,6 +71,14 @@ class SmallDisk(Disk):
         super().__init__(folder, 'mount -t tmpfs -o "size=$1" tmpfs "$0"', f"{size_kb}k")
 
 
+class ReadOnlyDisk(Disk):
+    """The folder `source` once more, where nothing can be written."""
+
+    def __init__(self, folder: Path, source: Path) -> None:
+        mount = 'mount --bind "$1" "$0" && mount -o remount,bind,ro "$0"'
+        super().__init__(folder, mount, str(source))
+
+
 class CuttableDisk(Disk):
     """An ext4 in a file, whose power can be cut: then it keeps what was synced, and no more."""
 

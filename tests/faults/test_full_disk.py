@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.faults.disks import SmallDisk
+from tests.faults.disks import ReadOnlyDisk, SmallDisk
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client, Refusal
 
@@ -113,6 +116,51 @@ def test_what_was_acked_while_compaction_had_no_room_stays_acked(
         left = pop_and_ack(client, len(small) + len(large))
 
     assert sorted(left) == sorted([large[-1], *small])
+
+
+def test_a_broker_and_a_check_start_on_a_disk_that_has_not_a_byte_left(
+    broker: RunningBroker, disk: SmallDisk
+) -> None:
+    with broker.connect() as client:
+        accepted = add_until_full(client)
+        broker.kill()
+    lock = disk.inside / broker.folder.name / "lock"
+    lock.unlink()
+    lock.touch()
+    with open(disk.inside / "filler", "wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(bytes(4096)):
+            pass
+
+    check = [*disk.before, sys.executable, "-m", "quinque", "check", str(broker.folder)]
+    checked = subprocess.run(check, capture_output=True, text=True, check=False)
+    broker.restart()
+
+    assert checked.returncode == 0, checked.stderr
+    with broker.connect() as client:
+        assert take(client, "g")[:10] == accepted[:10]
+
+
+def test_a_read_only_snapshot_can_be_checked_and_copied(tmp_path: Path) -> None:
+    snapshot, target = tmp_path / "snapshot", tmp_path / "target"
+    with start_broker(tmp_path / "source") as broker, broker.connect() as client:
+        id = client.call("QADD", "q", 600, BODY)
+        broker.kill()
+    quinque = [sys.executable, "-m", "quinque"]
+
+    with ReadOnlyDisk(snapshot, broker.folder) as disk:
+        checked = subprocess.run(
+            [*disk.before, *quinque, "check", str(snapshot)], capture_output=True, text=True
+        )
+        copied = subprocess.run(
+            [*disk.before, *quinque, "copy", str(snapshot), str(target / "data")],
+            capture_output=True,
+            text=True,
+        )
+
+    assert checked.returncode == 0, checked.stderr
+    assert copied.returncode == 0, copied.stderr
+    with start_broker(target) as broker, broker.connect() as client:
+        assert client.call("QGET", "q", "g") == [id, BODY]
 
 
 def add_until_full(client: Client) -> list[bytes]:

@@ -33,6 +33,7 @@ from quinque.model.families import EVENTS, Family
 from quinque.model.ops import Ack, Count, Put, Reserve
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import Journal
+from quinque.stores.embedded.lock import FolderLock
 from quinque.stores.embedded.records import (
     HEADER_BYTES,
     NIL,
@@ -354,6 +355,71 @@ def test_a_folder_that_another_process_uses_is_refused_until_that_ends(folder: P
 
         other.kill()
     EmbeddedStore(folder, clock=ManualClock()).close()
+
+
+def test_a_forked_child_does_not_keep_the_folder_of_a_parent_that_was_killed(folder: Path) -> None:
+    program = (
+        "import os, sys; from quinque.stores.embedded.store import EmbeddedStore;"
+        "store = EmbeddedStore(sys.argv[1]); os.fork();"
+        "print('running', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdout is not None
+        assert [parent.stdout.readline() for _ in range(2)] == [b"running\n"] * 2
+
+        parent.kill()
+        parent.wait()
+
+        EmbeddedStore(folder, clock=ManualClock()).close()
+
+
+def test_a_forked_child_does_not_release_the_folder_of_its_parent(folder: Path) -> None:
+    lock = FolderLock(folder)
+    child = os.fork()
+    if child == 0:
+        lock.release()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    with pytest.raises(FolderLocked):
+        FolderLock(folder)
+
+    lock.release()
+    FolderLock(folder).release()
+
+
+def test_a_lock_file_that_is_a_symbolic_link_is_refused_and_not_followed(
+    folder: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "precious"
+    target.write_bytes(b"precious")
+    (folder / "lock").symlink_to(target)
+
+    for reads_only in (False, True):
+        with pytest.raises(OSError, match="must not be a symbolic link") as why:
+            FolderLock(folder, reads_only=reads_only)
+
+    assert why.value.filename == str(folder / "lock")
+    assert target.read_bytes() == b"precious"
+
+
+def test_readers_share_a_folder_and_writers_do_not(folder: Path) -> None:
+    FolderLock(folder).release()
+    readers = [FolderLock(folder, reads_only=True) for _ in range(2)]
+
+    with pytest.raises(FolderLocked):
+        FolderLock(folder)
+    for reader in readers:
+        reader.release()
+    writer = FolderLock(folder)
+    with pytest.raises(FolderLocked):
+        FolderLock(folder, reads_only=True)
+
+    writer.release()
 
 
 def test_a_body_that_is_not_what_it_was_is_refused_and_nothing_changes(folder: Path) -> None:

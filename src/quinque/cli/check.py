@@ -40,7 +40,7 @@ def run(folder: str, repair: bool, as_json: bool = False) -> int:
     if not segment_numbers(path) and find_manifest(path) is None:
         return _unusable(f"{folder}: there is no journal in it", as_json)
     try:
-        lock = FolderLock(path)
+        lock = FolderLock(path, reads_only=not repair)
         try:
             return _check_for_programs(path, repair) if as_json else _check(path, repair)
         finally:

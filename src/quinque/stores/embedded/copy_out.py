@@ -58,7 +58,7 @@ def open_folder(folder: Path, chunk_most: int = CHUNK_MOST) -> FolderReader:
     """
     if not segment_numbers(folder) and find_manifest(folder) is None:
         raise CopyRefused(f"{folder}: there is no journal in it")
-    lock = FolderLock(folder)
+    lock = FolderLock(folder, reads_only=True)
     try:
         CopyMark(folder).refuse()
         return FolderReader(folder, lock, chunk_most)
