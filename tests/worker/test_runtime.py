@@ -228,6 +228,35 @@ def test_many_events_are_worked_once_each(app: CountingApp, queues: Queues, queu
     assert sorted(seen) == list(range(500))
 
 
+def test_tasks_are_worked_once_each_beside_many_other_queues(
+    app: CountingApp, queues: Queues, queue: str
+) -> None:
+    tube, names = queues.tube(queue), [f"{queue}.{number}" for number in range(9)]
+    worked, others, are_all_there = list[bytes](), list[bytes](), asyncio.Event()
+
+    async def hold(body: bytes) -> None:
+        worked.append(body)
+        await are_all_there.wait()
+
+    async def note(body: bytes) -> None:
+        others.append(body)
+        if len(others) == 900:
+            are_all_there.set()
+
+    tube.make()
+    tube.put_many([b"%d" % number for number in range(50)])
+    app.add(queue, hold, family="tubes", concurrency=50)
+    for name in names:
+        app.add(name, note)
+    with working(app):
+        for _ in range(10):
+            for name in names:
+                queues.jobs(name).add_many([b"x"] * 10)
+        wait_until(lambda: (view := tube.info()) is not None and view.done == 50, "all are worked")
+
+    assert sorted(worked, key=int) == [b"%d" % number for number in range(50)]
+
+
 def test_coroutines_that_do_not_end_are_cancelled_and_given_back(
     app: CountingApp, queues: Queues, queue: str
 ) -> None:

@@ -270,8 +270,8 @@ class Config:
     idle_timeout: float = setting(
         0.0,
         Seconds(),
-        "How long a client may be silent before it is closed; one that waits in a blocking"
-        " command is not silent. 0 is never.",
+        "How long a client may be silent before it is closed. A client that waits in a blocking"
+        " command, or is of a tube session, is not closed. 0 is never.",
         is_live=True,
     )
     session_ttr: float = setting(

@@ -47,6 +47,9 @@ class Link(asyncio.Protocol):
         self.address = address
         self.session = ""  # that takes tasks here
         self.is_over = False
+        self.is_shared = False
+        self.users = 0  # tasks that the pool gave it to and that have not given it back
+        self.era = 0  # of the pool that opened it
         self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._replies = Replies(self._hear_last)
@@ -115,14 +118,15 @@ class Link(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        return not (self._sent or self._unsent or self.is_over)
+        """Whether no task uses it and no answer is outstanding, so that it can be used alone."""
+        return not (self.users or self._sent or self._unsent or self.is_over)
 
     def waits_s(self) -> float:
         """For how long somebody waits for an answer."""
         return self.loop.time() - self._sent[0].at_s if self._sent else 0.0
 
     def retire(self) -> None:
-        """Closed as soon as nobody waits for an answer."""
+        """Close the connection as soon as no task uses it and no answer is outstanding."""
         self._is_retired = True
         if self.is_idle:
             self.close()
@@ -213,15 +217,25 @@ class Link(asyncio.Protocol):
         self._end(ConnectionResetError(CLOSED))
 
 
+class _Opening:
+    """A connection that is being opened, by a task of its own: tasks that want one wait for it."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Link]
+        self.link: Link | None = None
+        self.users = 0  # tasks that wait for it
+
+
 class Pool:
-    """Connections, up to `most` of them to a broker shared, and those of whoever is alone."""
+    """Connections to brokers, of three kinds that are never mixed. Tasks share up to `most` to each
+    broker. A request that waits in the broker has one alone. One of the client's session is held
+    open and carries no requests, so that the session does not end with any of the others."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._shared: dict[Address, list[Link]] = {}
-        self._alone: set[Link] = set()
-        self._opening: dict[Address, asyncio.Task[Link]] = {}
+        self._era = 0  # how often it was closed
+        self.forget()
 
     async def link(
         self, address: Address, connect: Callable[[Address], Awaitable[Link]], *, is_alone: bool
@@ -229,45 +243,67 @@ class Pool:
         """A connection to that broker, to be given back with `keep`. Raises what `connect` does."""
         if self._loop is not asyncio.get_running_loop():
             self._begin_on(asyncio.get_running_loop())
-        fit = self._shared.get(address, [])
         if is_alone:
-            link = next((it for it in fit if it.is_idle), None)
-            if link is None:
-                link = await connect(address)
+            era, idle = self._era, self._idle.get(address)
+            while idle:
+                link = idle.pop()
+                if not link.is_over:
+                    break
             else:
-                fit.remove(link)
-            self._alone.add(link)
+                link = await connect(address)
+                link.era = era
+            link.users += 1
             return link
+        fit = self._shared[address] = [it for it in self._shared.get(address, ()) if not it.is_over]
         for link in fit:
             if link.waits_s() < _SLOW_S:
-                return link
-        if fit and (len(fit) >= self._most or address in self._opening):
-            return min(fit, key=Link.waits_s)
-        return await asyncio.shield(self._opened(address, connect))
+                break
+        else:
+            if not fit or (len(fit) < self._most and address not in self._opening):
+                return await self._opened(address, connect)
+            link = min(fit, key=Link.waits_s)
+        link.users += 1
+        return link
 
     def keep(self, link: Link) -> None:
-        """Whoever asked on it asks no more."""
-        shared = self._shared.setdefault(link.address, [])
-        if link.is_over:
-            self._alone.discard(link)
-            if link in shared:
-                shared.remove(link)
-        elif link in self._alone:
-            self._alone.discard(link)
-            if len(shared) < self._most:
-                shared.append(link)
+        """A task that was given the connection does not need it any more."""
+        link.users -= 1
+        if link.era != self._era:
+            link.retire()
+        elif not link.is_shared:
+            idle = self._idle.setdefault(link.address, [])
+            if link.is_idle and len(idle) < self._most:
+                idle.append(link)
             else:
-                link.close()
+                link.retire()
+
+    def holds(self, address: Address) -> bool:
+        """Whether a connection to that broker is held open."""
+        link = self._held.get(address)
+        return link is not None and not link.is_over and link.loop is asyncio.get_running_loop()
+
+    def hold(self, link: Link) -> None:
+        """A connection that a task had alone stays open, unused, until the pool is closed."""
+        if link.era != self._era or self.holds(link.address):
+            self.keep(link)
+        else:
+            link.users -= 1
+            self._held[link.address] = link
 
     def close(self) -> None:
-        """Every connection ends as soon as nobody waits for an answer on it."""
-        for link in (*chain(*self._shared.values()), *self._alone):
+        """Every connection is closed as soon as no task uses it."""
+        self._era += 1
+        links = (*self._shared.values(), *self._idle.values(), self._held.values())
+        for link in chain.from_iterable(links):
             link.retire()
         self.forget()
 
     def forget(self) -> None:
         """As if there were none: in a child process, whose parent goes on with them."""
-        self._shared, self._alone, self._opening = {}, set(), {}
+        self._shared: dict[Address, list[Link]] = {}
+        self._idle: dict[Address, list[Link]] = {}  # of requests that wait in the broker
+        self._held: dict[Address, Link] = {}
+        self._opening: dict[Address, _Opening] = {}
 
     def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """The program has another loop: connections of the one before are of no use to this."""
@@ -275,23 +311,39 @@ class Pool:
             self.close()
         self._loop = loop
 
-    def _opened(
+    async def _opened(
         self, address: Address, connect: Callable[[Address], Awaitable[Link]]
-    ) -> asyncio.Task[Link]:
-        """One is being opened, by a task of its own: whoever wants one waits for the same."""
+    ) -> Link:
+        """The connection that is being opened for all tasks that want one by then."""
         opening = self._opening.get(address)
         if opening is None:
-            opening = asyncio.create_task(self._open(address, connect))
-            opening.add_done_callback(_heard)
-            self._opening[address] = opening
-        return opening
+            opening = self._opening[address] = _Opening()
+            opening.task = asyncio.create_task(self._open(opening, address, connect))
+            opening.task.add_done_callback(_heard)
+        opening.users += 1
+        try:
+            return await asyncio.shield(opening.task)
+        except asyncio.CancelledError:
+            opening.users -= 1
+            if opening.link is not None:
+                self.keep(opening.link)
+            raise
 
-    async def _open(self, address: Address, connect: Callable[[Address], Awaitable[Link]]) -> Link:
+    async def _open(
+        self, opening: _Opening, address: Address, connect: Callable[[Address], Awaitable[Link]]
+    ) -> Link:
+        era = self._era
         try:
             link = await connect(address)
         finally:
-            self._opening.pop(address, None)
-        self._shared.setdefault(address, []).append(link)
+            if self._opening.get(address) is opening:
+                del self._opening[address]
+        link.era, link.users, link.is_shared = era, opening.users, True
+        opening.link = link
+        if era == self._era:
+            self._shared.setdefault(address, []).append(link)
+        else:
+            link.retire()  # the tasks that wait for it have one last use of it
         return link
 
 

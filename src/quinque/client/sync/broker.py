@@ -266,8 +266,17 @@ class Broker(TypedRun):
     def _link(self, at: int, *, is_of_session: bool, is_alone: bool) -> Link:
         """A connection to that broker; of the client's session, if asked for, so that what is taken
         on one of them is acked on any. Raises NotDone, or what the broker says to who asks."""
-        link = self._pool.link(self._addresses[at], self._connect, is_alone=is_alone)
-        if not is_of_session or link.session == self._session:
+        address = self._addresses[at]
+        if not is_of_session:
+            return self._pool.link(address, self._connect, is_alone=is_alone)
+        if not self._pool.holds(address):
+            self._pool.hold(self._joined(address, is_alone=True))
+        return self._joined(address, is_alone=is_alone)
+
+    def _joined(self, address: Address, *, is_alone: bool) -> Link:
+        """A connection that is of the client's session. Raises as `_link` does."""
+        link = self._pool.link(address, self._connect, is_alone=is_alone)
+        if link.session == self._session:
             return link
         try:
             identify = [["TUBE.IDENTIFY", self._session]]

@@ -18,6 +18,7 @@ import struct
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from time import monotonic
 from time import sleep as sleep
 from typing import Any, Final
@@ -190,12 +191,16 @@ class Link:
 
 
 class Pool:
-    """Connections, each for one thread at a time; how many there are is how many threads ask."""
+    """Connections, each for one thread at a time; how many there are is how many threads ask. One
+    of the client's session is held open and carries no requests, so that the session does not end
+    with any of the others."""
 
     def __init__(self, most: int) -> None:
-        self._lock = threading.Lock()
-        self._idle: dict[Address, list[Link]] = {}
+        # A signal handler may use the pool while the thread that it interrupts has the lock.
+        self._lock = threading.RLock()
         self._era = 0  # how often it was closed
+        self._idle: dict[Address, list[Link]] = {}
+        self._held: dict[Address, Link] = {}
 
     def link(self, address: Address, connect: Callable[[Address], Link], *, is_alone: bool) -> Link:
         """A connection to that broker, to be given back with `keep`. Raises what `connect` does."""
@@ -220,19 +225,32 @@ class Pool:
                 return
         link.close()
 
+    def holds(self, address: Address) -> bool:
+        """Whether a connection to that broker is held open."""
+        link = self._held.get(address)
+        return link is not None and link.is_fit
+
+    def hold(self, link: Link) -> None:
+        """A connection that a thread had stays open, unused, until the pool is closed."""
+        with self._lock:
+            if link.era == self._era and not self.holds(link.address):
+                self._held[link.address] = link
+                return
+        self.keep(link)
+
     def close(self) -> None:
         """Those that nobody uses are closed, and the others as soon as that is so."""
         with self._lock:
-            idle, self._idle = self._idle, {}
             self._era += 1
-        for links in idle.values():
-            for link in links:
-                link.close()
+            links = (*self._idle.values(), self._held.values())
+            self._idle, self._held = {}, {}
+        for link in chain.from_iterable(links):
+            link.close()
 
     def forget(self) -> None:
         """As if there were none: in a child process, whose parent goes on with them. A thread of
         the parent may have had the lock."""
-        self._lock, self._idle = threading.Lock(), {}
+        self._lock, self._idle, self._held = threading.RLock(), {}, {}
 
 
 def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Link:

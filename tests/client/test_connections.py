@@ -1,0 +1,102 @@
+"""Which connections a program's requests share, and when the connections are closed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+import quinque.aio
+from tests.client.conftest import Opener
+from tests.server.broker import RunningBroker
+from tests.server.resp import TIMEOUT_S
+
+ID = b"D-dcb833cf-rEh6ASt9I3oyJ301XFS1XOa+-05a1"
+JOB = b"*1\r\n*7\r\n$1\r\nq\r\n$40\r\n%b\r\n$1\r\nx\r\n+n\r\n:0\r\n+a\r\n:0\r\n" % ID
+
+
+def url_of(running: RunningBroker) -> str:
+    return f"redis://127.0.0.1:{running.port}"
+
+
+@pytest.mark.parametrize("are_cancelled", [False, True])
+def test_a_take_that_waits_or_is_cancelled_disturbs_no_other_request(
+    embedded_broker: RunningBroker, queue: str, are_cancelled: bool
+) -> None:
+    async def work() -> list[str]:
+        # A take that waits is asked again after half of `timeout_s`: not within this test.
+        async with quinque.aio.connect(url_of(embedded_broker), timeout_s=10_000) as queues:
+            adding = [asyncio.create_task(queues.jobs(queue).add(b"x")) for _ in range(20)]
+            taking = list[asyncio.Task[Any]]()
+            while len(taking) < 200 and not all(task.done() for task in adding):
+                taking.append(asyncio.create_task(queues.jobs(f"{queue}?").take(timeout=None)))
+                await asyncio.sleep(0)
+            if not are_cancelled:
+                async with asyncio.timeout(TIMEOUT_S):
+                    await asyncio.gather(*adding)
+            for task in taking:
+                task.cancel()
+            await asyncio.wait(taking)
+            return await asyncio.gather(*adding)
+
+    ids = asyncio.run(work())
+
+    assert len(set(ids)) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [("info", b"*-1\r\n"), ("take", JOB)], ids=["info", "take"]
+)
+def test_a_connection_that_is_being_opened_when_the_client_is_closed_is_used_once(
+    opener: Opener, name: str, answer: bytes
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(TIMEOUT_S)
+        queues = opener.connect(f"redis://127.0.0.1:{server.getsockname()[1]}", retries=0)
+        ask = getattr(queues.jobs("q"), name)
+        arguments = {"timeout": 5} if name == "take" else {}
+        found: list[Any] = []
+        asking = threading.Thread(target=lambda: found.append(ask(**arguments)))
+        asking.start()
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(TIMEOUT_S)
+            assert b"PING" in connection.recv(1 << 16)
+
+            queues.close()
+            connection.sendall(b"+PONG\r\n")
+            assert b"q" in connection.recv(1 << 16)
+            connection.sendall(answer)
+            asking.join(TIMEOUT_S)
+
+            assert connection.recv(1) == b""
+        assert len(found) == 1
+
+
+def test_a_signal_handler_may_use_the_client_that_it_interrupts(
+    embedded_broker: RunningBroker, queue: str
+) -> None:
+    program = f"""
+import random
+import signal
+import quinque
+
+queues = quinque.connect({url_of(embedded_broker)!r})
+jobs, asked = queues.jobs({queue!r}), []
+signal.signal(signal.SIGALRM, lambda *told: asked.append(jobs.info()))
+while len(asked) < 1000:
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00001, 0.0003))
+    jobs.info()
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(set(asked))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+
+    assert (ended.stdout, ended.stderr) == ("{None}\n", "")
