@@ -173,6 +173,33 @@ def test_memory_usage_of_a_queue_grows_with_it(client: Client, queue: str) -> No
     assert 100 < one < two
 
 
+@pytest.mark.parametrize(
+    ("words", "empty"),
+    [
+        ([("RQ.PUSH", "Q", "x")], ("RQ.ACK", "Q")),
+        ([("WQ.ADD", "Q", "one", "x")], ("WQ.COMPLETE", "Q", "one")),
+        ([("TUBE.CREATE", "Q", "fifo"), ("TUBE.PUT", "Q", "x")], ("TUBE.DELETE", "Q", 0)),
+        ([("PAUSE", "Q", "out"), ("ADDJOB", "Q", "x", 0)], ("QPURGE", "Q")),
+    ],
+    ids=["reliable", "items", "tubes", "jobs"],
+)
+def test_memory_usage_of_an_emptied_queue_is_a_number(
+    client: Client, queue: str, words: list[tuple[str | int, ...]], empty: tuple[str | int, ...]
+) -> None:
+    for request in words:
+        client.call(*(queue if word == "Q" else word for word in request))
+    full = client.call("MEMORY", "USAGE", queue)
+    if empty[0] == "RQ.ACK":
+        [[_, id, _]] = client.call("RQ.POP", queue)
+        empty = (*empty, id.decode())
+    client.call(*(queue if word == "Q" else word for word in empty))
+
+    emptied = client.call("MEMORY", "USAGE", queue)
+
+    assert client.call("EXISTS", queue) == 1
+    assert 100 < emptied < full
+
+
 def test_memory_usage_of_a_queue_of_jobs_counts_jobs_in_every_state(
     client: Client, queue: str
 ) -> None:

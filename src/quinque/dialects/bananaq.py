@@ -90,6 +90,9 @@ def gather_qack(ack: Request, ids: list[bytes]) -> bool:
     """Acks of one group are one; okq's REDO, which stands where the id does, is not among them."""
     if not isinstance(ack, Ack) or any(len(id) == 4 and id.upper() == b"REDO" for id in ids):
         return False
+    if not ack.held_only:  # okq's form, whose ids are names
+        for id in ids:
+            read_name("id", id)
     ack.message_ids = ids
     return True
 
@@ -130,6 +133,7 @@ def parse_qstatus(argv: list[bytes], session: Session) -> Count:
     """QSTATUS [queue ...] [GROUPS group ...]
 
     Counts for each queue and group: total, inprogress, redo, done, available, consumers.
+    The later form of bananaq, QSTATUS QUEUE queue ... GROUP group ..., is understood too.
     """
     queues, groups = _split_at_groups(argv)
     return Count(
@@ -181,7 +185,14 @@ def reply_qinfo(asked: Count, counts: list[QueueCount], session: Session) -> Val
 
 
 def _split_at_groups(argv: list[bytes]) -> tuple[Sequence[bytes], Sequence[bytes] | None]:
-    """The names before the word GROUPS and those after it; None when the word is not there."""
+    """The names before the word GROUPS and those after it; None when the word is not there. Or, if
+    every second word is QUEUE or GROUP, the names after each of these."""
+    if len(argv) > 2 and len(argv) % 2 and argv[1].upper() in (b"QUEUE", b"GROUP"):
+        words = [word.upper() for word in argv[1::2]]
+        if {b"QUEUE", b"GROUP"}.issuperset(words):
+            named = list(zip(words, argv[2::2], strict=True))
+            groups = [name for word, name in named if word == b"GROUP"]
+            return [name for word, name in named if word == b"QUEUE"], groups or None
     for at in range(1, len(argv)):
         if argv[at].upper() == b"GROUPS":
             return argv[1:at], argv[at + 1 :]

@@ -168,7 +168,8 @@ def parse_inspect(argv: list[bytes], session: Session) -> Inspect:
     is_pending = words[0].upper() == b"PENDING"
     start, count = [*map(_number, words[is_pending : is_pending + 2]), None][:2]
     if start is None or count is None or count <= 0:
-        raise WrongUsage(_INSPECT_USAGE)
+        # As in RedisRQ, a queue that is not there, or of another family, is the first thing wrong.
+        start = count = 0
     start = max(-EXACT_MOST, min(start, EXACT_MOST))
     return Inspect(RELIABLE, queue, is_pending, start, min(count, EXACT_MOST))
 
@@ -178,6 +179,8 @@ def reply_inspect(asked: Inspect, found: list[Inspected] | None, session: Sessio
     how often], …]"""
     if found is None:
         raise EmptyKey
+    if not asked.count:
+        raise WrongUsage(_INSPECT_USAGE)
     if not asked.is_leased:
         return [[element.message_id, element.body] for element in found]
     now_ms = session.now_ms()

@@ -108,7 +108,8 @@ def _release_readers(broker: Broker, count: int) -> Value:
     """Whoever waits for jobs is told that there is none."""
     for client in list(broker.clients.values()):
         for waiting in client.waits():
-            if isinstance(waiting.wait.op, Take):
+            op = waiting.wait.op
+            if isinstance(op, Take) and op.family is JOBS:
                 broker.waiters.give_up(waiting)
     return OK
 

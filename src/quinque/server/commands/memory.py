@@ -32,6 +32,8 @@ from quinque.wire.resp import OK, Value, Verbatim
 # over a million messages of 64 bytes.
 _EVENT_BYTES: Final = 360
 _JOB_BYTES: Final = 500
+# A queue without messages: measured likewise, over 50,000 emptied reliable queues.
+_QUEUE_BYTES: Final = 3_000
 
 
 def process_bytes() -> tuple[int, int]:
@@ -98,12 +100,14 @@ def run_usage(connection: Connection, argv: list[bytes]) -> Any:
     return after(_messages_in(broker, argv[2]), partial(_usage, broker, argv[2]))
 
 
-def _usage(broker: Broker, queue: bytes, found: tuple[int, int]) -> Value:
-    count, each_bytes = found
-    if not count:
+def _usage(broker: Broker, queue: bytes, found: tuple[int, int] | None) -> Value:
+    if found is None:
         return None
+    count, each_bytes = found
     kept = _Kept(broker)
-    return len(queue) + count * (each_bytes + kept.body_bytes // max(1, kept.messages))
+    return (
+        _QUEUE_BYTES + len(queue) + count * (each_bytes + kept.body_bytes // max(1, kept.messages))
+    )
 
 
 def run_stats(connection: Connection, argv: list[bytes]) -> Value:
@@ -164,14 +168,14 @@ def run_purge(connection: Connection, argv: list[bytes]) -> Value:
 
 
 def _messages_in(broker: Broker, queue: bytes) -> Any:
-    """How many messages a queue has, and about how large each is without its body; now, or when it
-    comes."""
+    """How many messages a queue has, and about how large each is without its body; None if there is
+    no such queue. Now, or when it comes."""
     run = broker.store.run
 
     def look(families: list[Family | None]) -> Any:
         [family] = families
         if family is None:
-            return 0, 0
+            return None
         if family.is_worklist:
             return after(run(LookAt(family, queue)), _jobs_in)
         return after(run(Count(family, [queue])), _events_in)
@@ -183,9 +187,10 @@ def _events_in(rows: list[QueueCount]) -> tuple[int, int]:
     return sum(row.total for row in rows), _EVENT_BYTES
 
 
-def _jobs_in(view: QueueView | None) -> tuple[int, int]:
-    count = view.ready + view.delayed + view.leased + view.dead if view is not None else 0
-    return count, _JOB_BYTES
+def _jobs_in(view: QueueView | None) -> tuple[int, int] | None:
+    if view is None:
+        return None
+    return view.ready + view.delayed + view.leased + view.dead, _JOB_BYTES
 
 
 def _row(word: str, right: Right, arity: int, run: Run) -> Command:
