@@ -9,6 +9,7 @@ Not here: starting a broker (broker.py).
 from __future__ import annotations
 
 import socket
+import struct
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -94,6 +95,11 @@ class Client:
         except ConnectionResetError:
             pass
         return data
+
+    def reset(self) -> None:
+        """Close so that the broker hears of a reset."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
 
     def close(self) -> None:
         self.sock.close()

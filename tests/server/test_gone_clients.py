@@ -1,8 +1,11 @@
 """A client that goes while the store is being asked for it takes nothing with it.
 
-The store answers later, so a client can be lost in each of the moments between the question and the
-answer. A job with is delivered at most once: had it gone with the client, nobody would get
-it.
+A store that answers later leaves moments between the question and the answer, and between the
+answer and the bytes that tell of it. A client can be lost in each of them. It can also be lost in
+the turn in which a message comes that it waits for.
+
+A job with RETRY 0 is delivered at most once: if the broker hands it to a client that is gone, it is
+lost.
 """
 
 from __future__ import annotations
@@ -11,8 +14,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.server.broker import RunningBroker, start_broker, wait_until
+from tests.server.iproto import LISTEN, IprotoClient
+from tests.server.iproto import call as iproto_call
+from tests.server.resp import Client
+from tests.servers import stores
 from tests.transcripts.stage import Stage
 
+pytest_generate_tests = stores.on_every_kind
+
+# For each family: a request that waits, one that adds, one that takes. $q is the queue.
+WAITS = {
+    "jobs": ("GETJOB FROM $q", "ADDJOB $q body 0 RETRY 0", "GETJOB NOHANG FROM $q"),
+    "jobs by pattern": ("GETJOB MATCH $q*", "ADDJOB $q body 0 RETRY 0", "GETJOB NOHANG FROM $q"),
+    "items": ("WQ.LEASE $q 60000 BLOCK 600000", "WQ.ADD $q id body", "WQ.LEASE $q 60000"),
+    "tubes": ("TUBE.TAKE $q", "TUBE.PUT $q body", "TUBE.TAKE $q 0"),
+    "reliable": ("RQ.POP BLOCK -1 $q", "RQ.PUSH $q body", "RQ.POP $q"),
+}
 MOMENTS = range(12)  # iterations of the event loop; by then everything is answered
 
 
@@ -35,24 +53,26 @@ def call(stage: Stage, client: str, text: str) -> bytes:
 def lose(stage: Stage, client: str, moment: int) -> bytes:
     """The client is lost at that moment; what it had been told by then."""
     stage.go_on(moment)
-    got = stage.replies().get(client, b"") + stage.unsent(client)
+    got = stage.replies().get(client, b"")
     stage.leave(client)
     return got
 
 
-def test_a_job_it_asked_for(moment: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("retry", ["", " RETRY 0"])
+def test_a_job_it_asked_for(moment: int, tmp_path: Path, retry: str) -> None:
     with Stage(tmp_path, 2, is_late=True) as stage:
-        call(stage, "b", "ADDJOB w body 0")
+        call(stage, "b", "ADDJOB w body 0" + retry)
         stage.send("a", [words("GETJOB NOHANG FROM w")])
 
         got = lose(stage, "a", moment)
         assert (b"body" in got) != (b"body" in call(stage, "b", "GETJOB NOHANG FROM w"))
 
 
-def test_a_job_it_waited_for(moment: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("retry", ["", " RETRY 0"])
+def test_a_job_it_waited_for(moment: int, tmp_path: Path, retry: str) -> None:
     with Stage(tmp_path, 2, is_late=True) as stage:
         call(stage, "a", "GETJOB FROM w")
-        stage.send("b", [words("ADDJOB w body 0")])
+        stage.send("b", [words("ADDJOB w body 0" + retry)])
 
         got = lose(stage, "a", moment)
         assert (b"body" in got) != (b"body" in call(stage, "b", "GETJOB NOHANG FROM w"))
@@ -66,7 +86,7 @@ def test_jobs_that_several_asked_for_together(moment: int, tmp_path: Path) -> No
             stage.send(client, [words("GETJOB NOHANG FROM w")])
 
         stage.go_on(moment)
-        got = b"".join(stage.replies().values()) + stage.unsent("a")
+        got = b"".join(stage.replies().values())
         stage.leave("a")
         got += stage.replies().get("c", b"")
         got += call(stage, "b", "GETJOB NOHANG FROM w") + call(stage, "b", "GETJOB NOHANG FROM w")
@@ -136,7 +156,7 @@ def test_tasks_that_several_asked_for_together(moment: int, tmp_path: Path) -> N
             stage.send(client, [words("TUBE.TAKE t 0")])
 
         stage.go_on(moment)
-        got = b"".join(stage.replies().values()) + stage.unsent("a")
+        got = b"".join(stage.replies().values())
         stage.leave("a")
         got += stage.replies().get("c", b"")
         got += call(stage, "b", "TUBE.TAKE t 0 COUNT 5")
@@ -156,3 +176,79 @@ def test_a_session_it_was_about_to_join(moment: int, tmp_path: Path) -> None:
         assert b"body" not in call(stage, "b", "TUBE.TAKE t 0")
         stage.leave("c")
         assert b"body" in call(stage, "b", "TUBE.TAKE t 0")
+
+
+# -- in the turn in which a message comes -----------------------------------------------------
+
+
+@pytest.mark.parametrize("family", WAITS)
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("way", ["close", "reset", "kill"])
+def test_a_client_that_leaves_in_the_turn_of_an_addition_gets_nothing(
+    broker: RunningBroker, client: Client, family: str, is_first: bool, way: str
+) -> None:
+    queue = f"{{{family.split()[0]}-{is_first}-{way}-{len(family)}}}"
+    waits, adds, takes = (text.replace("$q", queue).split() for text in WAITS[family])
+    if family == "tubes":
+        client.call("TUBE.CREATE", queue, "fifo")
+    with broker.connect() as waiter, broker.connect() as killer:
+        number = waiter.call("CLIENT", "ID")
+        waiter.send(*waits)
+        wait_until(lambda: b" flags=b " in client.call("CLIENT", "LIST", "ID", number))
+
+        with broker.halted():
+            if not is_first:
+                client.send(*adds)
+            if way == "kill":
+                killer.send("CLIENT", "KILL", "ID", number)
+            elif way == "reset":
+                waiter.reset()
+            else:
+                waiter.close()
+            if is_first:
+                client.send(*adds)
+
+        client.read()
+        assert b"body" in client.ask(*takes)
+
+
+@pytest.mark.parametrize("kind", stores.ALL)
+def test_a_tarantool_client_that_leaves_in_the_turn_of_an_addition_gets_nothing(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    """Though its session is kept, the task is for others at once."""
+    flags = [*LISTEN, "--session-ttr", "600", *stores.store_flags(request, kind)]
+    with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
+        client.call("TUBE.CREATE", "t", "fifo")
+        with IprotoClient(broker) as waiter:
+            waiter.send(iproto_call(1, "queue.tube.t:take"))
+            wait_until(lambda: b"blocked_clients:1" in client.call("INFO", "clients"))
+
+            with broker.halted():
+                client.send("TUBE.PUT", "t", "body")
+                waiter.close()
+
+        client.read()
+        assert b"body" in client.ask("TUBE.TAKE", "t", 0)
+
+
+@pytest.mark.parametrize("family", ["jobs", "items", "tubes", "reliable"])
+def test_a_client_that_is_killed_in_the_turn_of_its_answer_gets_the_answer(
+    broker: RunningBroker, client: Client, family: str
+) -> None:
+    queue = f"{{killed-{family}}}"
+    _, adds, takes = (text.replace("$q", queue).split() for text in WAITS[family])
+    if family == "tubes":
+        client.call("TUBE.CREATE", queue, "fifo")
+    client.call(*adds)
+    with broker.connect() as victim:
+        number = victim.call("CLIENT", "ID")
+
+        with broker.halted():
+            victim.send(*takes)
+            client.send("CLIENT", "KILL", "ID", number)
+
+        client.read()
+        got = victim.read_to_end()
+    # With its session, the tasks of a client come back.
+    assert (b"body" in got) != (b"body" in client.ask(*takes)) or family == "tubes"

@@ -4,9 +4,9 @@ Called by   server/ (dispatch.py and its neighbours), where an answer may come l
             client/aio/broker.py and local.py, whose callers may be interrupted.
 Calls       nothing.
 
-Otherwise it would be nobody's until its lease has ended. What is worked at most once does not come
-back, though: an answer that does not arrive is a delivery. So is one of an element of RedisRQ's,
-which comes back when somebody recovers it.
+Otherwise it would be nobody's until its lease has ended. A job that is worked at most once comes
+back too where the store is asked directly; over the wire, ENQUEUE refuses it. An element of
+RedisRQ's stays delivered, and comes back when a consumer recovers it.
 
 Not here: messages that a client got and did not ack (the store's clock brings those back).
 """
@@ -35,7 +35,7 @@ def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> Op |
             return ExtendLeases(op.family, handed_out[0].queue, ids, 1)
         if op.family.owns_ids:
             return None
-        return Requeue(op.family, ids, is_nack=False)
+        return Requeue(op.family, ids, is_nack=False, is_undelivered=True)
     if isinstance(op, Reserve):
         ids = [delivery.message_id for delivery in handed_out]
         return Release(op.family, op.queue, op.group, ids)

@@ -189,13 +189,17 @@ class Finish(Op):
 @dataclass
 class Requeue(Op):
     """Leased and delayed messages are ready, or delayed by `delay_ms`; the result says of each
-    whether it was so. A nack counts as one, and may be the last: then the message is dead."""
+    whether it was so. A nack counts as one, and may be the last: then the message is dead.
+
+    Messages that are worked at most once stay leased, unless the delivery did not reach its
+    consumer (`is_undelivered`)."""
 
     family: Family
     message_ids: Sequence[bytes]
     is_nack: bool
     delay_ms: int = 0
     reason: bytes = b""
+    is_undelivered: bool = False
 
 
 @dataclass

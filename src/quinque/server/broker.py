@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from quinque.dialects.command import Command
 from quinque.dialects.okq import OKQ_GROUP
-from quinque.errors import LimitReached
+from quinque.errors import LimitReached, QuinqueError
+from quinque.model.giving_back import giving_back
 from quinque.server.client import Client
 from quinque.server.config import Config
 from quinque.server.connection import Connection
@@ -135,12 +136,28 @@ class Broker:
         self._paused.pop(client, None)
         for waiting in client.waits():
             self.waiters.remove(waiting)
-        if client.is_monitor:
-            self.monitors = [monitor for monitor in self.monitors if monitor is not client]
+        self.forget_monitor(client)
         # After its waits, or one of them would get what comes back here.
         self.sessions.leave(client)
         if self._is_stopping and not self.clients:
             self.all_gone.set()
+
+    def forget_monitor(self, client: Client) -> None:
+        """The client, if it was a monitor, is shown nothing more."""
+        if client.is_monitor:
+            self.monitors = [monitor for monitor in self.monitors if monitor is not client]
+
+    def give_back(self, op: Any, found: Any, session: bytes = b"") -> None:
+        """The messages that an operation found are for others: the client for which they were is
+        gone. They were for that session, if one is named."""
+        back = giving_back(op, found if isinstance(found, list) else (), session)
+        if back is None:
+            return
+        try:
+            self.store.run(back)
+        except QuinqueError as error:
+            log.warning("messages for a client that is gone come back later: %s", error)
+        self.turn.touch()
 
     def say_goodbye(self) -> None:
         """Waiting readers are answered, and every connection closes once its replies are out."""
@@ -167,7 +184,7 @@ class Broker:
         counts = self.waiters.consumers()
         for client in self.clients.values():
             # One that waits right now is counted already.
-            if not client.waits():
+            if not client.is_closing and not client.waits():
                 for queue in client.registered:
                     groups = counts.setdefault(queue, {})
                     groups[OKQ_GROUP] = groups.get(OKQ_GROUP, 0) + 1

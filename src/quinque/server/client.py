@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from quinque.dialects.command import Command
 from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.model.giving_back import HANDING_OUT
 from quinque.model.work_ops import LookAtNode
 from quinque.server.users import User
 from quinque.server.waiters import Waiting
@@ -58,6 +59,9 @@ class Client:
         self.last_command: Command | None = None
         self.out: list[bytes] = []
         self.out_bytes = 0
+        # What the replies of this turn hand out, as (op, found, session): if they cannot go out, it
+        # goes back.
+        self._handed: list[tuple[Any, Any, bytes]] = []
         self._first_write = -1  # the first reply of this turn that says something was changed
         self._transport: asyncio.Transport | None = None
         self._is_stuffed = False  # the client does not read its replies
@@ -115,8 +119,35 @@ class Client:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the connection is lost, so that nothing reaches the client."""
-        return self._transport is None
+        """Whether the connection is closed or lost, so that nothing reaches the client."""
+        return self._transport is None or self._transport.is_closing()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the client gets nothing but the replies that it is still owed."""
+        return self._is_closing
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the client has said that no more will come: it does not wait for anything."""
+        return self._is_over
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether the client gets an answer that the store has yet to give."""
+        raise NotImplementedError
+
+    def hand(self, op: Any, found: Any, session: bytes = b"") -> None:
+        """The reply that was just sent hands out what was found, to that session if it is for
+        several. If the reply cannot go out, the messages go back."""
+        if found and isinstance(op, HANDING_OUT):
+            self._handed.append((op, found, session))
+
+    def give_back(self) -> None:
+        """The messages of replies that did not go out are for others."""
+        handed, self._handed = self._handed, []
+        for op, found, session in handed:
+            self.broker.give_back(op, found, session)
 
     def mark_write(self) -> None:
         """The next reply says that something was changed."""
@@ -127,7 +158,12 @@ class Client:
         """The replies of this turn are the transport's."""
         out, transport = self.out, self._transport
         self._first_write = -1
-        if transport is not None and out:
+        if self._handed:
+            if self.is_gone:
+                self.give_back()
+            else:
+                self._handed.clear()
+        if transport is not None and out and self._lingering is None:
             data = out[0] if len(out) == 1 else b"".join(out)
             self.broker.stats.output_bytes += len(data)
             transport.write(data)
@@ -135,22 +171,29 @@ class Client:
             if unsent_bytes > self.broker.config.output_buffer_limit:
                 log.warning("client %d reads too slowly: %d bytes wait", self.id, unsent_bytes)
                 transport.abort()
-            elif self._is_closing:
-                self._part(transport)
         out.clear()
         self.out_bytes = 0
+        if self._is_closing and transport is not None and not self.is_owed:
+            self._part(transport)
 
     def close(self) -> None:
         """Close once the replies are out."""
         self._is_closing = True
-        if not self.out and self._transport is not None:
+        self.broker.forget_monitor(self)
+        if not self.out and not self.is_owed and self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close now; replies not sent are lost."""
+        """Close now; only replies that may hand out messages are still sent, for a while."""
         self._is_closing = True
-        if self._transport is not None:
-            self._transport.abort()
+        transport = self._transport
+        if transport is None:
+            return
+        if self.out or self.is_owed:
+            self.broker.forget_monitor(self)
+            self.broker.loop.call_later(_LINGER_S, transport.abort)
+        else:
+            transport.abort()
 
     def _part(self, transport: asyncio.Transport) -> None:
         """Nothing more is said. Closed; but who is misunderstood may close first, for a while."""

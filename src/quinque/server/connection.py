@@ -68,6 +68,7 @@ class Connection(Client):
         self._transport = None
         self._stop_lingering()
         self._in_line.clear()
+        self.give_back()
         self.broker.farewell(self)
         self.waiting = None
 
@@ -75,6 +76,10 @@ class Connection(Client):
 
     def waits(self) -> list[Waiting]:
         return [] if self.waiting is None else [self.waiting]
+
+    @property
+    def is_owed(self) -> bool:
+        return self.is_asking or (self.waiting is not None and self.waiting.is_late)
 
     @property
     def is_held(self) -> bool:
@@ -151,9 +156,7 @@ class Connection(Client):
 
     def flush(self) -> None:
         self.write_out()
-        if self._is_over and self.waiting is not None:
-            self.close()  # it said so while the store was asked whether there is something
-        elif self._in_line:
+        if self._in_line:
             self.go_on()
         elif self.is_ending:  # with a client that waited, nobody else looks
             self.broker.turn.arrived(self, [])

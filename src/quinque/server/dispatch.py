@@ -31,7 +31,6 @@ from quinque.errors import (
 )
 from quinque.model.claim_ops import FindClaims
 from quinque.model.families import BY_NAME, Family
-from quinque.model.giving_back import giving_back
 from quinque.model.ops import Op
 from quinque.model.work_ops import FindQueues
 from quinque.server.waiters import is_something
@@ -118,9 +117,10 @@ class Dispatch:
 
     def _answer_later(self, connection: Connection, row: Command, request: Op, result: Any) -> None:
         if connection.is_gone:
-            self.give_back(request, result)
+            self._broker.give_back(request, result)
         else:
             self._answer(connection, row, result)
+            connection.hand(request, result)
 
     def _answer(self, connection: Connection, row: Command, result: Any) -> None:
         """Reply to a request that ran alone."""
@@ -249,7 +249,12 @@ class Dispatch:
         result = self._run(request.op if isinstance(request, Wait) else request)
         if not isinstance(result, Pending):
             self._reply_or_wait(connection, row, request, result)
-        elif isinstance(request, Wait) and request.timeout_ms and self._has_room():
+        elif (
+            isinstance(request, Wait)
+            and request.timeout_ms
+            and self._has_room()
+            and not connection.is_over
+        ):
             # In line from here on: others who come meanwhile stand behind, and what is told
             # meanwhile is heard.
             self._wait(connection, row, request)
@@ -262,18 +267,12 @@ class Dispatch:
     def _reply_or_give_back(
         self, connection: Connection, row: Command, request: Op | Wait, result: Any
     ) -> None:
+        op = request.op if isinstance(request, Wait) else request
         if connection.is_gone:
-            self.give_back(request, result)
+            self._broker.give_back(op, result)
         else:
             self._reply_or_wait(connection, row, request, result)
-
-    def give_back(self, request: Op | Wait, result: Any, session: bytes = b"") -> None:
-        """What came for a client that was gone by then goes back. It was for that session, if one
-        is named."""
-        op = request.op if isinstance(request, Wait) else request
-        back = giving_back(op, result if isinstance(result, list) else (), session)
-        if back is not None:
-            self._run(back)
+            connection.hand(op, result)
 
     def _reply_or_wait(
         self, connection: Connection, row: Command, request: Op | Wait, result: Any
@@ -285,6 +284,9 @@ class Dispatch:
             self._reply(connection, row, row.reply(request, result, connection))
 
     def _wait(self, connection: Connection, row: Command, wait: Wait) -> None:
+        if connection.is_over:  # it has closed, and would not get what it waits for
+            connection.close()
+            return
         if not self._has_room():
             most = self._broker.config.max_blocked_clients
             raise LimitReached(f"{most} clients are waiting already (max-blocked-clients)")
@@ -292,7 +294,13 @@ class Dispatch:
         def answer(result: Any) -> None:
             connection.waiting = None
             assert row.reply is not None
-            self._reply(connection, row, row.reply(wait, result, connection))
+            try:
+                self._reply(connection, row, row.reply(wait, result, connection))
+                connection.hand(wait.op, result)
+            except QuinqueError as error:
+                self.refuse(connection, row, error)
+            except Exception:
+                self._apologize(connection, row)
             connection.skip_replies -= connection.skip_replies > 0
 
         def refuse(error: QuinqueError) -> None:
@@ -300,7 +308,7 @@ class Dispatch:
             self.refuse(connection, row, error)
             connection.skip_replies -= connection.skip_replies > 0
 
-        connection.waiting = self._broker.waiters.add(wait, answer, refuse)
+        connection.waiting = self._broker.waiters.add(connection, wait, answer, refuse)
 
     def _has_room(self) -> bool:
         """Whether one more client may wait."""

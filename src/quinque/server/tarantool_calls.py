@@ -32,7 +32,6 @@ from quinque.errors import (
     QuinqueError,
     printable,
 )
-from quinque.model.giving_back import giving_back
 from quinque.server.together import FOR_ALL
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending
@@ -136,19 +135,20 @@ class TarantoolCalls:
             result = self._run(request.op if isinstance(request, Wait) else request)
         if not isinstance(result, Pending):
             self._answer(client, asked, request, result)
-        elif self._waits_ahead(asked, request):
+        elif self._waits_ahead(client, asked, request):
             # In line from here on: others who come meanwhile stand behind, and what is told
             # meanwhile is heard.
             self._wait(client, asked, asked.packets[0], request, result)
         else:
             self._ask(client, asked, request, result)
 
-    def _waits_ahead(self, asked: Asked, request: Request) -> bool:
+    def _waits_ahead(self, client: TarantoolConnection, asked: Asked, request: Request) -> bool:
         return (
             isinstance(request, Wait)
             and request.timeout_ms > 0
             and len(asked.packets) == 1
             and self._has_room()
+            and not client.is_over
         )
 
     def _ask(
@@ -171,7 +171,8 @@ class TarantoolCalls:
         def answer(result: Any) -> None:
             if client.is_gone:
                 client.asking -= 1
-                self._give_back(request, result)
+                op = request.op if isinstance(request, Wait) else request
+                self._broker.give_back(op, result)
             else:
                 settle(partial(self._answer, client, asked, request, result))
 
@@ -180,18 +181,12 @@ class TarantoolCalls:
 
         pending.then(answer, refuse)
 
-    def _give_back(self, request: Any, result: Any) -> None:
-        """What came for a client that was gone by then goes back."""
-        op = request.op if isinstance(request, Wait) else request
-        back = giving_back(op, result if isinstance(result, list) else ())
-        if back is not None:
-            self._run(back)
-
     def _answer(self, client: TarantoolConnection, asked: Asked, request: Any, result: Any) -> None:
         """Reply to the calls, each with its item; those for which there is none wait, or are told
         so."""
         if isinstance(request, Join):
             client.move_waits()
+        client.hand(request.op if isinstance(request, Wait) else request, result)
         packets = asked.packets
         if len(packets) == 1:
             if isinstance(request, Wait) and request.timeout_ms and not is_something(result):
@@ -238,6 +233,9 @@ class TarantoolCalls:
         request: Any,
         pending: Pending | None = None,
     ) -> None:
+        if client.is_over:  # it has closed, and would not get what it waits for
+            self._broker.turn.add(client)
+            return
         if not self._has_room():
             most = self._broker.config.max_blocked_clients
             raise LimitReached(f"{most} requests are waiting already (max-blocked-clients)")
@@ -248,6 +246,7 @@ class TarantoolCalls:
             try:
                 values = values_of(asked.call, request, result, client)
                 self._reply(client, asked, packet, values)
+                client.hand(request.op, result)
             except QuinqueError as error:
                 self.refuse(client, packet.sync, error, asked)
 
@@ -255,7 +254,7 @@ class TarantoolCalls:
             client.end_waiting(number)
             self.refuse(client, packet.sync, error, asked)
 
-        waiting = waiters.add(request, answer, refuse)
+        waiting = waiters.add(client, request, answer, refuse)
         number = client.add_waiting(waiting)
         if pending is not None:
             waiters.expect(waiting, pending)

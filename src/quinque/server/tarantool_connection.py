@@ -99,10 +99,15 @@ class TarantoolConnection(Client):
         self._transport = None
         self._stop_lingering()
         self._in_line.clear()
+        self.give_back()
         self.broker.farewell(self)
         self._waitings.clear()
 
     # -- what holds a client ------------------------------------------------------------------
+
+    @property
+    def is_owed(self) -> bool:
+        return self.asking > 0 or any(each.is_late for each in self._waitings.values())
 
     @property
     def is_held(self) -> bool:
@@ -193,12 +198,8 @@ class TarantoolConnection(Client):
                 self.send_error(self._reader.broken)
                 self._is_misunderstood = True
             self._is_closing = True
-        is_silent = not self.out
         self.write_out()
-        if self._is_closing:
-            if is_silent and self._transport is not None:
-                self._transport.close()
-        elif self._in_line:
+        if self._in_line and not self._is_closing:
             self.broker.loop.call_soon(self.go_on)
 
     def fail_writes(self, failure: StoreUnavailable) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quinque.dialects.command import Command, Wait
 from quinque.errors import NoReplicas, NotDone, QuinqueError, StoreUnavailable
+from quinque.model.giving_back import HANDING_OUT
 from quinque.stores.pending import Pending
 
 if TYPE_CHECKING:
@@ -86,9 +87,8 @@ class Together:
 
         def answer(results: Any) -> None:
             let_go()
-            if any(connection.is_gone for connection in alike.connections):
-                self._give_back(go_on, request, results or [])
             self._answer(go_on, results)
+            self._hand(go_on, request, results or [])
 
         def refuse(error: QuinqueError) -> None:
             let_go()
@@ -100,16 +100,18 @@ class Together:
 
         pending.then(answer, refuse)
 
-    def _give_back(self, go_on: _Answer, request: Any, results: list[Any]) -> None:
-        """What came for clients that were gone by then goes back: at once, or of each session."""
-        shares = zip(go_on.alike.connections, go_on.shares(results), strict=False)
-        if not go_on.sessions:
-            gone = [found for client, share in shares if client.is_gone for found in share]
-            self._dispatch.give_back(request, gone)
+    def _hand(self, go_on: _Answer, request: Any, results: list[Any]) -> None:
+        """Messages go back if their client is gone, or is when its replies should go out."""
+        op = request.op if isinstance(request, Wait) else request
+        if not isinstance(op, HANDING_OUT):
             return
-        for session, (client, share) in zip(go_on.sessions, shares, strict=False):
+        alike = go_on.alike
+        sessions = go_on.sessions or [b""] * len(alike.connections)
+        for at, share in enumerate(go_on.shares(results)):
+            client = alike.connections[at]
+            client.hand(op, share, sessions[at])
             if client.is_gone:
-                self._dispatch.give_back(request, share, session)
+                client.give_back()
 
     def _answer(self, go_on: _Answer, results: Any) -> None:
         alike = go_on.alike

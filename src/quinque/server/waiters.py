@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from quinque.dialects.command import Wait
 from quinque.errors import NotDone, QuinqueError
@@ -25,6 +25,13 @@ from quinque.model.glob import compile_glob
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import FindReady
 from quinque.stores.pending import Pending
+
+
+class Reader(Protocol):
+    """The client that waits."""
+
+    @property
+    def is_gone(self) -> bool: ...
 
 
 class Waiting:
@@ -38,6 +45,7 @@ class Waiting:
     __slots__ = (
         "answer",
         "asks_again",
+        "client",
         "is_asking",
         "is_late",
         "is_over",
@@ -47,8 +55,13 @@ class Waiting:
     )
 
     def __init__(
-        self, wait: Wait, answer: Callable[[Any], None], refuse: Callable[[QuinqueError], None]
+        self,
+        client: Reader,
+        wait: Wait,
+        answer: Callable[[Any], None],
+        refuse: Callable[[QuinqueError], None],
     ) -> None:
+        self.client = client
         self.wait = wait
         self.answer = answer
         self.refuse = refuse
@@ -70,10 +83,14 @@ class Waiters:
         self.count = 0
 
     def add(
-        self, wait: Wait, answer: Callable[[Any], None], refuse: Callable[[QuinqueError], None]
+        self,
+        client: Reader,
+        wait: Wait,
+        answer: Callable[[Any], None],
+        refuse: Callable[[QuinqueError], None],
     ) -> Waiting:
         """The reader waits until woken, or until its time is up."""
-        waiting = Waiting(wait, answer, refuse)
+        waiting = Waiting(client, wait, answer, refuse)
         if wait.timeout_ms < NEVER_MS:
             waiting.timer = self._loop.call_later(wait.timeout_ms / 1000, self.give_up, waiting)
         for queue in wait.queues:
@@ -147,7 +164,7 @@ class Waiters:
                 # answer.
                 waiting.asks_again |= done is None
                 empty.add(wait.group)
-            elif wait.group in empty or waiting.is_over:
+            elif wait.group in empty or waiting.is_over or waiting.client.is_gone:
                 continue
             else:
                 try:
@@ -205,7 +222,7 @@ class Waiters:
 
     def _give(self, waiting: Waiting, found: Any, empty: set[bytes]) -> None:
         """The reader has what was found; or goes on waiting, if it was nothing."""
-        if waiting.is_over:
+        if waiting.is_over or waiting.client.is_gone:
             self._give_back(waiting, found)
             return
         if is_something(found):

@@ -136,15 +136,15 @@ def requeue(
 ) -> tuple[list[WorkEvent], set[bytes]]:
     """Make leased and delayed messages ready, or delayed; a nack too many makes them dead.
 
-    Also the ids it is so for. What is worked at most once comes back only if it has never been
-    ready: nobody can have seen it.
+    Also the ids it is so for. A message that is worked at most once comes back only if no consumer
+    can have seen it: it has never been ready, or the delivery is known to be lost.
     """
     back: list[bytes] = []
     dead: list[bytes] = []
     for message in messages:
         if message.state != LEASED and message.state != DELAYED:
             continue
-        if not message.terms.retry_ms and message.was_ready:
+        if not message.terms.retry_ms and message.was_ready and not op.is_undelivered:
             continue
         is_last = op.is_nack and 0 < queue.limit_of(message) <= message.deliveries
         (dead if is_last else back).append(message.id)

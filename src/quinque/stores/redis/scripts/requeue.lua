@@ -7,7 +7,8 @@
 --          3  is_nack          1 = they are given back, and it is counted so
 --          4  delay_ms         0 = they are ready
 --          5  reason           why they are given back
---          6.. id              of each message, none twice
+--          6  is_undelivered   1 = the delivery did not reach its consumer
+--          7.. id              of each message, none twice
 -- RETURNS  for each id 1 if it is so, else 0
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:requeue
@@ -20,6 +21,7 @@
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
 local is_nack, delay_ms, reason = ARGV[3] == '1', tonumber(ARGV[4]), ARGV[5]
+local is_undelivered = ARGV[6] == '1'
 
 local function give_back(message)
   local list = message.list
@@ -41,12 +43,11 @@ local function give_back(message)
 end
 
 local done = {}
-for at, message in ipairs(work_find_messages(slot, argv_rest(6), now_ms, settle_most)) do
+for at, message in ipairs(work_find_messages(slot, argv_rest(7), now_ms, settle_most)) do
   done[at] = 0
-  -- What is worked at most once comes back only if it has never been ready: nobody can have seen
-  -- it.
+  -- A message that is worked at most once comes back only if no consumer can have seen it.
   if message and (message.state == 'leased' or message.state == 'delayed')
-      and (message.terms.retry_ms > 0 or message.is_new) then
+      and (message.terms.retry_ms > 0 or message.is_new or is_undelivered) then
     done[at] = 1
     if is_nack and work_is_spent(message) then
       message.nacks = message.nacks + 1
