@@ -271,3 +271,41 @@ def _total(client: Client, queue: str) -> int:
     (row,) = client.call("QSTATUS", queue, "GROUPS", "g")
     statistics = dict(zip(row[1][1][::2], row[1][1][1::2], strict=True))
     return int(statistics[b"total"])
+
+
+@pytest.mark.parametrize("last", [b"", b"*1\r\nX\r\n"])
+def test_requests_that_came_in_pieces_are_answered_before_the_client_is_sent_away(
+    client: Client, last: bytes
+) -> None:
+    large = b"x" * 3_000_000
+
+    client.send_bytes(request("ECHO", large) + request("ECHO", "after") + last)
+    client.sock.shutdown(socket.SHUT_WR)
+
+    assert client.value() == large
+    assert client.value() == b"after"
+    assert bool(client.read_to_end()) == bool(last)
+
+
+@pytest.mark.parametrize("last", [b"", b"*1\r\nX\r\n"])
+def test_a_client_that_ends_while_its_socket_is_full_is_closed_when_it_has_read(
+    broker: RunningBroker, other: Client, last: bytes
+) -> None:
+    large = b"x" * 16_000_000
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    narrow.connect(("127.0.0.1", broker.port))
+
+    with Client(narrow) as client:
+        client.send_bytes(request("ECHO", large) + last)
+        narrow.shutdown(socket.SHUT_WR)
+        wait_until(lambda: has_unsent_echo(other), "replies wait for the client")
+
+        assert client.value() == large
+        assert bool(client.read_to_end()) == bool(last)
+
+
+def has_unsent_echo(client: Client) -> bool:
+    """Whether the broker has bytes for a client that last sent ECHO and does not read."""
+    lines = client.call("CLIENT", "LIST").splitlines()
+    return any(b"cmd=echo" in line and b"omem=0 " not in line for line in lines)

@@ -108,9 +108,10 @@ class Connection(Client):
             self._transport.pause_reading()
 
     def go_on(self) -> None:
-        """What held the client may have ended: what waits in line is run in the next turn."""
+        """Run what waits in line in the next turn, or close a client that ends, if nothing holds
+        the client any more."""
         # The requests stay in line until then: others that have arrived in this turn come after.
-        if self._in_line and not self.is_held:
+        if (self._in_line or self.is_ending) and not self.is_held:
             self.broker.turn.arrived(self, [])
 
     def take_line(self) -> list[list[bytes]]:

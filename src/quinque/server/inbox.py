@@ -113,6 +113,7 @@ class Inbox:
             return
         self._arrived = []
         alike: Alike | None = None
+        ending: dict[Connection, None] = {}  # in their order, each once
         for connection, requests in arrived:
             if connection.must_wait:
                 # Requests join the line; without any, the client goes on with its line (go_on).
@@ -128,12 +129,12 @@ class Inbox:
                     alike = None
                 self._run_each(connection, requests)
             if connection.is_ending:
-                if alike is not None:
-                    self._finish(alike)
-                    alike = None
-                connection.end()
+                ending[connection] = None
         if alike is not None:
             self._finish(alike)
+        # Last: the bytes of a client may have come in several pieces, and only the last was broken.
+        for connection in ending:
+            connection.end()
 
     def _run_plain(
         self, connection: Connection, requests: list[list[bytes]], alike: Alike | None
