@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from quinque.server.config import SETTINGS
+from quinque.server.config_sources import BANANAQ_NAMES
 from tests.facts.pages import (
     anchors,
     code_names,
@@ -90,6 +91,7 @@ def test_every_variable_and_flag_of_the_settings_exists() -> None:
         "--example",
         "--check-config",
         "--print-config",
+        *(f"--{name}" for name in BANANAQ_NAMES),
     }
     files = [*pages(), *(ROOT / "docs" / "examples").iterdir()]
     unknown = [

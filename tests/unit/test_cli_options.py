@@ -126,3 +126,13 @@ def test_the_package_runs_as_a_module() -> None:
     shown = subprocess.run(argv, capture_output=True, text=True, check=True)
 
     assert shown.stdout == f"quinque, version {__version__}\n"
+
+
+def test_bananaqs_flags_reach_the_settings() -> None:
+    flags = ("--listen-addr=127.0.0.1:5777", "--redis-cluster", "--redis-addr=127.0.0.1:6380")
+
+    result = quinque("serve", "--print-config", *flags)
+
+    assert result.exit_code == 0
+    assert "127.0.0.1:5777" in result.stdout
+    assert "--listen-addr" in result.stdout

@@ -231,3 +231,76 @@ def test_names_follow_from_the_field() -> None:
 
     assert (setting.attribute, setting.flag) == ("max_clients", "--max-clients")
     assert setting.variable == "QUINQUE_MAX_CLIENTS"
+
+
+# -- bananaq's names --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "listen", "store"),
+    [
+        ({"listen-addr": ":5777"}, {}, [":5777"], "embedded"),
+        ({}, {"BANANAQ_LISTEN_ADDR": "10.0.0.7:4777"}, ["10.0.0.7:4777"], "embedded"),
+        ({}, {"bananaq_LISTEN_ADDR": "10.0.0.7:4777"}, ["10.0.0.7:4777"], "embedded"),
+        ({"redis-addr": "10.0.0.7:6380"}, {}, None, "redis://10.0.0.7:6380"),
+        ({"redis-addr": ":6380"}, {}, None, "redis://127.0.0.1:6380"),
+        ({"redis-addr": "[::1]:6380"}, {}, None, "redis://[::1]:6380"),
+        ({"redis-cluster": "yes"}, {}, None, "redis+cluster://127.0.0.1:6379"),
+        (
+            {"redis-cluster": "yes", "redis-addr": "10.0.0.7:6380"},
+            {"bananaq_LISTEN_ADDR": "127.0.0.1:4777"},
+            ["127.0.0.1:4777"],
+            "redis+cluster://10.0.0.7:6380",
+        ),
+        (
+            {"redis-cluster": "yes"},
+            {"BANANAQ_REDIS_ADDR": "10.0.0.7:6380"},
+            None,
+            "redis+cluster://10.0.0.7:6380",
+        ),
+        ({}, {"BANANAQ_REDIS_CLUSTER": "false"}, None, "embedded"),
+        ({"store": "embedded"}, {"BANANAQ_REDIS_ADDR": "10.0.0.7:6380"}, None, "embedded"),
+        ({"redis-addr": ":6380"}, {"QUINQUE_STORE": "embedded"}, None, "redis://127.0.0.1:6380"),
+    ],
+    ids=str,
+)
+def test_bananaqs_names_stand_for_settings(
+    flags: dict[str, str], environ: dict[str, str], listen: list[str] | None, store: str
+) -> None:
+    config = loaded(flags, environ)
+
+    assert config.listen == (listen or Config().listen)
+    assert config.store == store
+
+
+def test_settings_that_bananaq_has_too_are_read_from_its_variables() -> None:
+    config = loaded({}, {"BANANAQ_BG_QADD_POOL_SIZE": "7", "BANANAQ_LOG_LEVEL": "warn"})
+
+    assert (config.bg_qadd_pool_size, config.log_level) == (7, "warning")
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "said"),
+    [
+        (
+            {"redis-addr": "nowhere"},
+            {},
+            "redis-addr (--redis-addr): 'nowhere' is not an address, as 127.0.0.1:6379 is",
+        ),
+        (
+            {"redis-addr": ":6379", "store": "embedded"},
+            {},
+            "store (--redis-addr): --store is given as well; give only one of them",
+        ),
+        (
+            {"listen-addr": ":1", "listen": [":2"]},
+            {},
+            "listen-addr (--listen-addr): --listen is given as well; give only one of them",
+        ),
+    ],
+    ids=str,
+)
+def test_wrong_uses_of_bananaqs_names_are_named(
+    flags: dict[str, str | list[str]], environ: dict[str, str], said: str
+) -> None:
+    assert problems(flags, environ) == [said]

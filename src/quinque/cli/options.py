@@ -19,7 +19,7 @@ import click
 
 from quinque.errors import BadSetting
 from quinque.server.config import SETTINGS, Config, Setting
-from quinque.server.config_sources import read
+from quinque.server.config_sources import BANANAQ_NAMES, BANANAQ_PREFIX, read
 from quinque.server.setting_kinds import Flag, size_text
 from quinque.server.users import Users
 
@@ -27,6 +27,8 @@ from quinque.server.users import Users
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with one option for each setting, in the order of the table."""
     # click lists options in the order of decorators, and those apply from the last to the first.
+    for name, stands_for in reversed(BANANAQ_NAMES.items()):
+        command = _bananaq_option(name, stands_for)(command)
     for setting in reversed(SETTINGS.values()):
         command = _option(setting)(command)
     return command
@@ -59,6 +61,16 @@ def _option(setting: Setting) -> Callable[[Callable[..., Any]], Callable[..., An
     )
 
 
+def _bananaq_option(
+    name: str, stands_for: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    variable = BANANAQ_PREFIX + name.replace("-", "_").upper()
+    told = f"Set {stands_for}, under bananaq's name.  [env: {variable}]"
+    if name == "redis-cluster":
+        return click.option(f"--{name}", is_flag=True, default=None, help=told)
+    return click.option(f"--{name}", metavar="ADDRESS", default=None, help=told)
+
+
 def _help(setting: Setting) -> str:
     kind = setting.kind
     shown = size_text(setting.default) if kind.unit == "bytes" else kind.text(setting.default)
@@ -71,7 +83,11 @@ def _help(setting: Setting) -> str:
 
 def _given(options: Mapping[str, Any]) -> dict[str, str | list[str]]:
     """The flags that were given, by the setting's name, as text."""
-    given: dict[str, str | list[str]] = {}
+    given: dict[str, str | list[str]] = {
+        name: "yes" if value is True else value
+        for name in BANANAQ_NAMES
+        if (value := options.get(name.replace("-", "_"))) is not None
+    }
     for name, setting in SETTINGS.items():
         value = options.get(setting.attribute)
         if value is None or value == ():

@@ -7,6 +7,8 @@ Calls       config.py for the table; the config file and QUINQUE_..._FILE are re
     QUINQUE_MAXMEMORY=1gb                a variable; commas where the setting is a list
     QUINQUE_REQUIREPASS_FILE=/run/pw     the value is in that file (a docker secret)
     maxmemory = "1gb"                    the TOML file of --config or QUINQUE_CONFIG
+    --redis-addr 10.0.0.7:6379           bananaq's names, which stand for settings of ours
+    BANANAQ_REDIS_ADDR=10.0.0.7:6379     likewise
 
 Everything that is wrong is collected, so that one start shows all of it, one line each:
 
@@ -17,6 +19,7 @@ Not here: the users file (users.py), changes while the broker runs (config_comma
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,9 +29,22 @@ from typing import Any
 from quinque.errors import BadSetting
 from quinque.server.config import RELATIONS, SETTINGS, Config, Setting
 from quinque.server.list_kinds import Several
+from quinque.server.setting_kinds import Flag
 
 PREFIX = "QUINQUE_"
 FILE_SUFFIX = "_FILE"
+
+# What bananaq calls its settings, and what each stands for here.
+BANANAQ_PREFIX = "BANANAQ_"
+BANANAQ_NAMES = {
+    "listen-addr": "listen",
+    "redis-addr": "store, as redis://ADDRESS",
+    "redis-cluster": "store, as redis+cluster://ADDRESS",
+}
+_BANANAQ_REDIS = "127.0.0.1:6379"  # where bananaq looks if it is told nothing
+_BANANAQ_SHARED = ("bg-qadd-pool-size", "log-level")  # settings that both call the same
+_BANANAQ_LEVELS = {"warn": "warning", "fatal": "error"}
+_REDIS_ADDRESS = re.compile(r"(?P<host>[^\s/@:]*|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 
 # A value and where it was found, by the setting's name.
 Found = dict[str, tuple[Any, str]]
@@ -71,6 +87,7 @@ def read(
     variables = _in_environment(environ, problems)
     config_path, place = {**variables, **flags}.get("config", ("", ""))
     in_file = _in_file(config_path, place, problems) if config_path else {}
+    _translate_bananaq((variables, flags), problems)
 
     config = Config()
     for name, (value, origin) in {**in_file, **variables, **flags}.items():
@@ -120,6 +137,9 @@ def closest(name: str, names: Iterable[str], prefix: str = "") -> str:
 def _in_command_line(command_line: Mapping[str, str | Sequence[str]], problems: Problems) -> Found:
     found: Found = {}
     for name, given in command_line.items():
+        if name in BANANAQ_NAMES:
+            found[name] = (given, f"--{name}")
+            continue
         setting = SETTINGS[name]
         kind = setting.kind
         try:
@@ -153,7 +173,62 @@ def _in_environment(environ: Mapping[str, str], problems: Problems) -> Found:
             found[setting.name] = (setting.kind.value(text), variable)
         except BadSetting as exc:
             problems.add(setting.name, variable, exc)
+    for variable in sorted(environ):
+        if variable.upper().startswith(BANANAQ_PREFIX):
+            _add_bananaq_variable(variable, environ[variable], found, problems)
     return found
+
+
+def _add_bananaq_variable(variable: str, text: str, found: Found, problems: Problems) -> None:
+    """Of BANANAQ_… those that mean something here; its README has them as bananaq_… too."""
+    name = variable[len(BANANAQ_PREFIX) :].lower().replace("_", "-")
+    if name in BANANAQ_NAMES:
+        found.setdefault(name, (text, variable))
+    elif name in _BANANAQ_SHARED and name not in found:
+        try:
+            value = SETTINGS[name].kind.value(_BANANAQ_LEVELS.get(text.lower(), text))
+            found[name] = (value, variable)
+        except BadSetting as exc:
+            problems.add(name, variable, exc)
+
+
+def _translate_bananaq(sources: Sequence[Found], problems: Problems) -> None:
+    """The settings that bananaq's names stand for are in the sources, weakest first, in place of
+    them. Its address and whether that is a cluster may come from two sources."""
+    address, is_cluster, strongest, place = _BANANAQ_REDIS, False, -1, ""
+    for rank, source in enumerate(sources):
+        for name in [name for name in BANANAQ_NAMES if name in source]:
+            text, origin = source.pop(name)
+            try:
+                if name == "listen-addr":
+                    _put_alias(source, "listen", text, origin)
+                elif name == "redis-addr":
+                    address, strongest, place = _redis_address(text), rank, origin
+                else:
+                    is_cluster = Flag().value(text)
+                    if is_cluster:
+                        strongest, place = rank, origin
+            except BadSetting as exc:
+                problems.add(name, origin, exc)
+    if place:
+        scheme = "redis+cluster" if is_cluster else "redis"
+        try:
+            _put_alias(sources[strongest], "store", f"{scheme}://{address}", place)
+        except BadSetting as exc:
+            problems.add("store", place, exc)
+
+
+def _put_alias(source: Found, name: str, text: str, origin: str) -> None:
+    if name in source:
+        raise BadSetting(f"{source[name][1]} is given as well; give only one of them")
+    source[name] = (SETTINGS[name].kind.value(text), origin)
+
+
+def _redis_address(text: str) -> str:
+    found = _REDIS_ADDRESS.fullmatch(text)
+    if found is None:
+        raise BadSetting(f"{text!r} is not an address, as 127.0.0.1:6379 is")
+    return f"{found['host'] or '127.0.0.1'}:{found['port']}"
 
 
 def _text_in(setting: Setting, variable: str, environ: Mapping[str, str]) -> str:
