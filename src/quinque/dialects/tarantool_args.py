@@ -39,6 +39,9 @@ _FIELD_MISSING: Final = 39
 _IDENTIFIER: Final = 70
 
 _NOTHING: Final = frozenset({b"\xc0", b"\x80", b"\x90"})  # nil, and an empty table either way
+_OPTIONS_MOST: Final = 1024
+# What `unpacked` gives for any table.
+TABLE: Final = ()
 _COUNT_MOST: Final = (1 << 53) - 1
 _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -49,10 +52,13 @@ _terms: dict[bytes, tuple[TaskTerms, int]] = {b"\x80": (TaskTerms(), 0)}
 
 
 def unpacked(packed: bytes) -> Any:
-    """The value; strings are bytes. Raises BadTuple when it is none that can be."""
+    """The value; strings are bytes, and a table is `TABLE`: no function wants to know what is in
+    one, and it may have millions of values. Raises BadTuple when it is none that can be."""
+    if 0x80 <= packed[0] <= 0x9F or 0xDC <= packed[0] <= 0xDF:
+        return TABLE
     try:
         return msgpack.unpackb(packed, raw=True, use_list=False, strict_map_key=False)
-    # msgpack has many ways to say so, and a table may be a key.
+    # msgpack has many ways to say so.
     except Exception as exc:
         raise BadTuple(LUA, "an argument cannot be read") from exc
 
@@ -159,26 +165,44 @@ def read_settings(args: Sequence[bytes]) -> tuple[TubeSettings, bool]:
 
 
 def read_options(args: Sequence[bytes], at: int) -> dict[Any, Any]:
-    """A table, by its keys; empty if it is not said."""
+    """A table, by its keys; empty if it is not said. An array or a string has no such keys, but
+    Lua looks for them there."""
     if at >= len(args) or args[at] in _NOTHING:
         return {}
-    value = unpacked(args[at])
-    if not isinstance(value, dict):
+    packed = args[at]
+    if 0x80 <= packed[0] <= 0x8F or 0xDE <= packed[0] <= 0xDF:
+        return {key: unpacked(value) for key, value in _fields(packed).items()}
+    value = unpacked(packed)
+    if value is not TABLE and not isinstance(value, bytes):
         raise BadTuple(LUA, f"attempt to index a {_lua_type(value)} value")
-    return value
+    return {}
 
 
 def packed_option(table: bytes, name: bytes) -> bytes:
     """The value of a key that the table has, packed as it came."""
-    unpacker = msgpack.Unpacker(raw=True, use_list=False, strict_map_key=False, max_buffer_size=0)
+    return _fields(table)[name]
+
+
+def _fields(table: bytes) -> dict[Any, bytes]:
+    """The packed values of a map, by their keys."""
+    fields: dict[Any, bytes] = {}
+    unpacker = msgpack.Unpacker(max_buffer_size=0)
     unpacker.feed(table)
-    for _ in range(unpacker.read_map_header()):
-        key = unpacker.unpack()
+    try:
+        count = unpacker.read_map_header()
         at = unpacker.tell()
-        unpacker.skip()
-        if key == name:
-            return table[at : unpacker.tell()]
-    raise AssertionError("the table has the key")
+        for _ in range(min(count, _OPTIONS_MOST + 1)):
+            unpacker.skip()
+            middle = unpacker.tell()
+            unpacker.skip()
+            end = unpacker.tell()
+            fields[unpacked(table[at:middle])] = table[middle:end]
+            at = end
+    except Exception as exc:
+        raise BadTuple(LUA, "an argument cannot be read") from exc
+    if count > _OPTIONS_MOST:
+        raise BadTuple(LUA, f"a table of more than {_OPTIONS_MOST} options")
+    return fields
 
 
 def read_priority_or_none(value: Any) -> int | None:

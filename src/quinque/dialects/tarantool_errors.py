@@ -31,13 +31,13 @@ from quinque.errors import (
 
 NO_SPACE: Final = 36
 UNKNOWN_REQUEST: Final = 48
-_BAD_PACKET: Final = 20
+BAD_PACKET: Final = 20
 _ACCESS_DENIED: Final = 42
 _WRONG_PASSWORD: Final = 47
 
 _NUMBERS: Final[dict[type[QuinqueError], int]] = {
     NotDefined: NOT_DEFINED,
-    ProtocolBroken: _BAD_PACKET,
+    ProtocolBroken: BAD_PACKET,
     NoPermission: _ACCESS_DENIED,
     WrongPass: _WRONG_PASSWORD,
     DiskFull: 40,  # failed to write to disk

@@ -34,6 +34,9 @@ REPLIES_MOST_BYTES: Final = 1 << 20
 # Requests of a held client beyond this stay in the kernel. Below it we keep reading, because that
 # is how we learn that a waiting client has gone.
 HELD_MOST_BYTES: Final = 1 << 20
+# Until it has authenticated, a client may begin a request of this size, and have none that waits.
+STRANGER_MOST_BYTES: Final = 64 << 10
+STRANGER_MOST_ARGS: Final = 10  # as in Redis
 # For so long a client that is sent away may go on sending: closed on bytes that are not read, it
 # would hear of a reset, and not what was wrong. Enough for 1 GB on a line of 1 Gbit/s.
 _LINGER_S: Final = 10.0

@@ -13,16 +13,26 @@ Not here: what a request does (dispatch.py), what clients of every protocol have
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quinque.errors import QuinqueError, StoreUnavailable
-from quinque.server.client import HELD_MOST_BYTES, REPLIES_MOST_BYTES, Client
+from quinque.server.client import (
+    HELD_MOST_BYTES,
+    REPLIES_MOST_BYTES,
+    STRANGER_MOST_ARGS,
+    STRANGER_MOST_BYTES,
+    Client,
+)
 from quinque.server.waiters import Waiting
 from quinque.wire.requests import RequestLimits, RequestReader
 from quinque.wire.resp import encode_error
 
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
+
+# The memory that a request and each of its arguments take beside their bytes.
+_REQUEST_BYTES: Final = 64
+_ARG_BYTES: Final = 48
 
 
 class Connection(Client):
@@ -103,8 +113,18 @@ class Connection(Client):
             self._in_line[:0] = requests
         else:
             self._in_line += requests
-        self._in_line_bytes += sum(sum(map(len, argv)) for argv in requests)
+        self._in_line_bytes += sum(
+            _REQUEST_BYTES + _ARG_BYTES * len(argv) + sum(map(len, argv)) for argv in requests
+        )
         if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+
+    def bound_stranger(self) -> None:
+        """A client that has not authenticated sends little: nothing while its requests wait in
+        line, and no large request."""
+        if not self._in_line:
+            self._reader.refuse_large(STRANGER_MOST_ARGS, STRANGER_MOST_BYTES)
+        elif self._transport is not None:
             self._transport.pause_reading()
 
     def go_on(self) -> None:

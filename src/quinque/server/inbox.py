@@ -119,6 +119,8 @@ class Inbox:
                 # Requests join the line; without any, the client goes on with its line (go_on).
                 if requests or connection.is_held:
                     connection.put_in_line(requests)
+                    if connection.user is None:
+                        connection.bound_stranger()
                     continue
                 requests = connection.take_line()
             if self._is_plain(connection):
@@ -128,6 +130,8 @@ class Inbox:
                     self._finish(alike)
                     alike = None
                 self._run_each(connection, requests)
+                if connection.user is None:
+                    connection.bound_stranger()
             if connection.is_ending:
                 ending[connection] = None
         if alike is not None:

@@ -17,13 +17,18 @@ from __future__ import annotations
 import asyncio
 from os import urandom
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from quinque.dialects.tarantool_errors import described
 from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.server import config_commands
-from quinque.server.client import HELD_MOST_BYTES, REPLIES_MOST_BYTES, Client
+from quinque.server.client import (
+    HELD_MOST_BYTES,
+    REPLIES_MOST_BYTES,
+    STRANGER_MOST_BYTES,
+    Client,
+)
 from quinque.server.waiters import Waiting
 from quinque.wire.iproto import (
     SALT_BYTES,
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from quinque.server.tarantool_requests import TarantoolRequests
 
 _SERVER_UUID = str(uuid4())  # of this run: nothing is known here by it
+_PACKET_BYTES: Final = 320  # the memory that a packet takes beside its bytes
 
 
 class TarantoolConnection(Client):
@@ -83,6 +89,8 @@ class TarantoolConnection(Client):
             self._put_in_line(packets)
         else:
             self._run(packets)
+        if self.user is None:
+            self._bound_stranger()
         if self._is_finished:
             self.broker.turn.add(self)
 
@@ -131,8 +139,16 @@ class TarantoolConnection(Client):
 
     def _put_in_line(self, packets: list[Packet]) -> None:
         self._in_line += packets
-        self._in_line_bytes += sum(packet.size_bytes for packet in packets)
+        self._in_line_bytes += sum(_PACKET_BYTES + packet.size_bytes for packet in packets)
         if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+
+    def _bound_stranger(self) -> None:
+        """A client that has not authenticated sends little: nothing while its requests wait in
+        line, and no large packet."""
+        if not self._in_line:
+            self._reader.refuse_large(STRANGER_MOST_BYTES)
+        elif self._transport is not None:
             self._transport.pause_reading()
 
     def go_on(self) -> None:

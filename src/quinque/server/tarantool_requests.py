@@ -17,7 +17,7 @@ import msgpack
 from quinque.dialects.command import Command
 from quinque.dialects.lua_calls import read_expression
 from quinque.dialects.tarantool_args import LUA, unpacked
-from quinque.dialects.tarantool_errors import NO_SPACE, UNKNOWN_REQUEST
+from quinque.dialects.tarantool_errors import BAD_PACKET, NO_SPACE, UNKNOWN_REQUEST
 from quinque.errors import BadRequest, BadTuple, NoAuth, NoPermission, QuinqueError
 from quinque.model.families import TUBES
 from quinque.model.limits import TOGETHER_MOST, TOGETHER_MOST_BYTES
@@ -91,7 +91,9 @@ class TarantoolRequests:
             client.send(iproto.reply(packet.sync, _IDENTITY))
         elif kind == iproto.SELECT:
             space = unpacked(packet.body.get(iproto.SPACE, b"\xc0"))
-            if type(space) is not int or space > _SCHEMA_SPACES_MOST:
+            if type(space) is not int:
+                raise BadTuple(BAD_PACKET, "Invalid MsgPack - packet body")
+            if space > _SCHEMA_SPACES_MOST:
                 raise BadTuple(NO_SPACE, f"Space '{space}' does not exist")
             client.send(iproto.reply(packet.sync, _NO_TUPLES))
         # Whoever watches is told of nothing, and has no answer by the protocol.
@@ -118,7 +120,7 @@ class TarantoolRequests:
     def _authenticate(self, client: TarantoolConnection, packet: Packet) -> None:
         """The client is that user. Raises WrongPass, BadRequest."""
         name = unpacked(packet.body.get(iproto.USER, b"\xa0"))
-        given = [unpacked(arg) for arg in packet.args] or [_CHAP, b""]
+        given = [unpacked(arg) for arg in packet.args[:3]] or [_CHAP, b""]
         if not isinstance(name, bytes) or len(given) != 2 or not isinstance(given[1], bytes):
             raise BadRequest("a user, a method and a scramble are needed")
         if given[0] != _CHAP:

@@ -133,6 +133,16 @@ class PacketReader:
         self._most_bytes = min(limits.packet_bytes, _PACKET_MOST_BYTES)
         self._is_quick = limits.arg_bytes >= _SHORT_MOST_BYTES and limits.args >= 2
 
+    def refuse_large(self, most_bytes: int) -> None:
+        """The packet under way is refused if it is larger than a client may send before it has
+        authenticated."""
+        if self._need_bytes > most_bytes and self.broken is None:
+            self.broken = ProtocolBroken(
+                f"a packet of more than {most_bytes} bytes before the client has authenticated"
+            )
+            self._rest.clear()
+            self._rest_bytes = 0
+
     @property
     def buffered_bytes(self) -> int:
         """How much of an unfinished request is waiting for its end."""
@@ -202,7 +212,10 @@ class PacketReader:
 
     def _read_body(self, packet: Packet, unpacker: Any, data: bytes, before: int) -> None:
         limits = self.limits
-        for _ in range(unpacker.read_map_header()):
+        keys = unpacker.read_map_header()
+        if keys > _HEADER_MOST:
+            raise ProtocolBroken(f"a packet with more than {_HEADER_MOST} keys")
+        for _ in range(keys):
             key = unpacker.unpack()
             if key == ARGUMENTS:
                 count = unpacker.read_array_header()

@@ -82,6 +82,14 @@ class RequestReader:
             self._read_carefully(data, 0, requests)
         return requests
 
+    def refuse_large(self, args_most: int, bytes_most: int) -> None:
+        """The request under way is refused, as Redis does it, if it will have more arguments or
+        bytes than a client may send before it has authenticated."""
+        if len(self._args) + self._args_left > args_most:
+            self._refuse(f"unauthenticated multibulk length; at most {args_most} arguments")
+        elif self._args_bytes + max(self._rest_bytes, self._need_bytes) > bytes_most:
+            self._refuse(f"unauthenticated bulk length; at most {bytes_most} bytes")
+
     @property
     def buffered_bytes(self) -> int:
         """How much of an unfinished request is waiting for its end."""
