@@ -111,7 +111,8 @@ def open(
     changed is on the disk when it returns, unless `fsync` says otherwise. Above `maxmemory` bytes
     (0 = no limit) bodies are on the disk only; tubes may be of the kinds that `drivers` are for.
 
-    Raises FolderLocked, JournalDamaged, BadDriver, and OSError when the folder cannot be used.
+    Raises FolderLocked, JournalDamaged, BadDriver; DiskFull when the disk has no room, and NotDone
+    when the folder cannot be used for another reason.
     """
     from quinque.client.sync.local import Local
     from quinque.client.sync.queues import Queues

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,23 @@ def test_whoever_goes_through_a_queue_goes_on(
     going.close()
 
 
+def test_whoever_goes_through_a_queue_goes_on_after_a_long_outage(
+    opener: Opener, mortal: RunningBroker, queue: str
+) -> None:
+    jobs = opener.connect(url_of(mortal.port), retries=0).jobs(queue)
+    going, found = iter(jobs), list[Any]()
+    waiting = threading.Thread(target=lambda: found.append(next(going)))
+
+    mortal.kill()
+    waiting.start()  # it is refused at once, and without retries each refusal is an error
+    mortal.restart()
+    opener.connect(url_of(mortal.port), retries=PATIENT).jobs(queue).add(b"x", key="k")
+    waiting.join(TIMEOUT_S)
+
+    assert [job.body for job in found] == [b"x"]
+    going.close()
+
+
 def test_what_has_no_answer_is_said_to_be_unknown_unless_it_may_be_repeated(
     opener: Opener,
 ) -> None:
@@ -147,6 +165,31 @@ def test_a_broker_that_hangs_is_passed_over_with_all_its_connections(
         except (AssertionError, NotDone, OutcomeUnknown):
             if timeout_s == TRIED_S[-1]:
                 raise
+
+
+def test_a_new_client_passes_over_a_broker_that_accepts_and_says_nothing(
+    embedded_broker: RunningBroker, queue: str
+) -> None:
+    """The client waits longer than this test does for answers, but not for a first one."""
+    found: list[Any] = []
+
+    def look(colour: str, url: str) -> None:
+        opener = Opener(colour)
+        found.append(opener.connect(url, timeout_s=10_000).jobs(queue).info())
+        opener.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        url = f"{url_of(hanging.getsockname()[1])},127.0.0.1:{embedded_broker.port}"
+        looking = [
+            threading.Thread(target=look, args=(colour, url), daemon=True)
+            for colour in ("sync", "aio")
+        ]
+        for thread in looking:
+            thread.start()
+        for thread in looking:
+            thread.join(TIMEOUT_S)
+
+    assert found == [None, None]
 
 
 def test_what_is_raised_over_a_message_is_not_hidden_by_a_broker_that_is_gone(

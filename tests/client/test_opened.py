@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import quinque
 import quinque.aio
-from quinque.errors import BadDriver, FolderLocked, NoKind, QuinqueError, StoreClosed
+from quinque.errors import BadDriver, FolderLocked, NoKind, NotDone, QuinqueError, StoreClosed
 from tests.client.conftest import Opener
 from tests.drivers.odd_drivers import Timed
 from tests.server.resp import TIMEOUT_S
@@ -95,6 +96,40 @@ def test_drivers_may_be_given(opener: Opener, tmp_path: Path) -> None:
         opener.open(tmp_path / "other", fsync="no").tube("t").make("timed")
     with pytest.raises(BadDriver):
         opener.open(tmp_path / "third", drivers={"bad": object()})
+
+
+def test_a_folder_that_cannot_be_used_is_named(opener: Opener, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(NotDone, match=f"the folder {tmp_path}/file cannot be opened: .*exists"):
+        opener.open(tmp_path / "file")
+
+
+class Reentrant(Timed):
+    """Its tube asks the store for more, as a signal handler does that runs during a put."""
+
+    ask: Callable[[], Any]
+
+    def put(self, data: bytes, options: Any) -> Any:
+        with pytest.raises(NotDone, match="another operation of this thread is under way"):
+            self.ask()
+        return super().put(data, options)
+
+
+def test_what_asks_in_the_middle_of_an_operation_is_refused(tmp_path: Path) -> None:
+    with quinque.open(tmp_path / "q", fsync="no", drivers={"reentrant": Reentrant}) as queues:
+        Reentrant.ask = staticmethod(lambda: queues.jobs("q").add(b"x"))
+        tube = queues.tube("t")
+        tube.make("reentrant")
+
+        tube.put(b"task")
+
+        assert queues.jobs("q").info() is None
+        assert queues.jobs("q").add(b"x")
+        task = tube.take()
+
+    assert task is not None
+    assert task.body == b"task"
 
 
 class Interrupting(Timed):

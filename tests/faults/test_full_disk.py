@@ -163,6 +163,37 @@ def test_a_read_only_snapshot_can_be_checked_and_copied(tmp_path: Path) -> None:
         assert client.call("QGET", "q", "g") == [id, BODY]
 
 
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_program_that_cannot_open_a_folder_is_told_which_and_why(
+    tmp_path: Path, is_full: bool
+) -> None:
+    program = """
+import sys
+import quinque
+from quinque.errors import QuinqueError
+
+try:
+    quinque.open(sys.argv[1])
+except QuinqueError as error:
+    print(type(error).__name__, error)
+"""
+    (tmp_path / "empty").mkdir()
+    mounted = tmp_path / "disk"
+    small, fixed = SmallDisk, lambda folder, _: ReadOnlyDisk(folder, tmp_path / "empty")
+
+    with (small if is_full else fixed)(mounted, 16) as disk:
+        if is_full:
+            with open(disk.inside / "filler", "wb", buffering=0) as filler, suppress(OSError):
+                while filler.write(bytes(4096)):
+                    pass
+        words = [*disk.before, sys.executable, "-c", program, str(mounted / "data")]
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    kind, why = ("DiskFull", "No space left") if is_full else ("NotDone", "Read-only file system")
+    assert told.startswith(f"{kind} the folder {mounted}/data cannot be opened: ")
+    assert why in told
+
+
 def add_until_full(client: Client) -> list[bytes]:
     """Add until refused; the ids."""
     ids: list[bytes] = []

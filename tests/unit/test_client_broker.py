@@ -314,6 +314,11 @@ def test_over_tls_both_sides_show_who_they_are(guarded: Guarded) -> None:
         Broker(url, ca=CERTIFICATE, retries=0).call("PING")
 
 
+def test_a_key_without_its_certificate_is_refused() -> None:
+    with pytest.raises(BadSetting, match=f"key {KEY} is given without the certificate"):
+        Broker("rediss://localhost", ca=CERTIFICATE, key=KEY)
+
+
 # -- brokers that are gone ------------------------------------------------------------------------
 
 

@@ -27,6 +27,8 @@ def login_words(username: str, password: str) -> list[bytes]:
 
 def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
     """Of files (PEM). Raises BadSetting."""
+    if key and not certificate:
+        raise BadSetting(f"key {key} is given without the certificate that it belongs to")
     try:
         context = ssl.create_default_context(cafile=ca)
         if certificate:

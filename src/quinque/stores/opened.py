@@ -17,6 +17,7 @@ Not here: brokers (server/), which share a store between processes.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import threading
@@ -28,7 +29,7 @@ from time import monotonic
 from typing import Any, Final
 
 from quinque.drivers.registry import Drivers
-from quinque.errors import QuinqueError, StoreClosed, StoreUnavailable
+from quinque.errors import DiskFull, NotDone, QuinqueError, StoreClosed, StoreUnavailable
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import Op
 from quinque.model.tube_ops import (
@@ -58,20 +59,31 @@ class OpenedStore:
     ) -> None:
         """Tubes may be of the kinds that `drivers` are named for.
 
-        Raises FolderLocked, JournalDamaged, BadDriver, and OSError when the folder cannot be used.
+        Raises FolderLocked, JournalDamaged, BadDriver; DiskFull when the disk has no room, and
+        NotDone when the folder cannot be used for another reason.
         """
         known = Drivers()
         for name, driver in (drivers or {}).items():
             known.register(name, driver)
-        self._store = EmbeddedStore(folder, fsync=fsync, maxmemory=maxmemory, drivers=known)
-        self._store.run(LeaveSessions())
-        self._store.commit()
+        try:
+            self._store = EmbeddedStore(folder, fsync=fsync, maxmemory=maxmemory, drivers=known)
+        except OSError as error:
+            kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else NotDone
+            raise kind(f"the folder {folder} cannot be opened: {error}") from error
+        try:
+            self._store.run(LeaveSessions())
+            self._store.commit()
+        except BaseException:
+            with suppress(QuinqueError, OSError):
+                self._store.close()  # or the folder would stay locked
+            raise
         self._turn = threading.Condition()
         self._store.watched = self._watched = Counter[bytes]()
         self._on_ready: list[Callable[[], None]] = []
         self._session = b""
         self._process_id = os.getpid()
         self._is_closed = False
+        self._is_running = False
         self._unfit = ""  # why nothing can be asked any more
 
     def run(self, op: Op, wait_ms: int = 0) -> Any:
@@ -162,10 +174,14 @@ class OpenedStore:
     def _run_all(self, ops: Sequence[Op]) -> list[Any]:
         if self._unfit:
             raise StoreClosed(self._unfit)
+        if self._is_running:
+            # This thread has the lock: a signal handler, or a driver, asks in the middle of it.
+            raise NotDone("another operation of this thread is under way: the store is not changed")
         store = self._store
         results: list[Any] = []
         failure: QuinqueError | None = None
         run: Callable[[Op], Any] = store.run
+        self._is_running = True
         try:
             for op in ops:
                 try:
@@ -188,6 +204,8 @@ class OpenedStore:
             self._unfit = "an operation was interrupted: open the folder again"
             self._wake()
             raise
+        finally:
+            self._is_running = False
         if failure is not None:
             try:
                 raise failure

@@ -341,13 +341,16 @@ class Broker(TypedRun):
             raise NotDone(f"no broker answers at {address} ({error})") from error
         # A broker that has no room, or does not like the client's certificate, says so only now.
         first: Request = ["AUTH", *self._login] if self._login else ["PING"]
+        # Where another broker can be asked, one that accepts and then says nothing is passed over.
+        is_alone = len(self._addresses) == 1
+        timeout_s = self._timeout_s if is_alone else min(self._timeout_s, _CONNECT_MOST_S)
         try:
-            [reply] = link.ask([first], self._timeout_s)
+            [reply] = link.ask([first], timeout_s)
             if isinstance(reply, Reply) and (first[0] == "AUTH" or not _is_forbidden(reply)):
                 refusal = error_told(str(reply))
                 raise NotDone(str(refusal)) if str(refusal) == _FULL else refusal
-            if len(self._addresses) > 1:
-                home = home_of(link.ask(ASKED, self._timeout_s))
+            if not is_alone:
+                home = home_of(link.ask(ASKED, timeout_s))
                 if home is not None:
                     check_home(self._homes, address, home)
         except OSError as error:

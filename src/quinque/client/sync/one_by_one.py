@@ -15,7 +15,7 @@ import random
 from collections.abc import Iterator
 from typing import Final, Protocol, TypeVar
 
-from quinque.errors import OutcomeUnknown
+from quinque.errors import NotDone, OutcomeUnknown
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -29,12 +29,12 @@ class Source(Protocol[T_co]):
 
 
 def one_by_one(queue: Source[T]) -> Iterator[T]:
-    """The messages, for ever. What a broker that went away may have handed out comes back when its
-    lease has ended, so that nothing is missed by going on."""
+    """The messages, without an end. Brokers that do not answer are asked again and again. A
+    message that one of them may have handed out comes back when its lease has ended."""
     while True:
         try:
             message = queue.take(None)
-        except OutcomeUnknown:
+        except (NotDone, OutcomeUnknown):
             from quinque.client.sync.edge import sleep  # which only those need who ask a broker
 
             sleep(random.uniform(_PAUSE_S / 2, _PAUSE_S))
