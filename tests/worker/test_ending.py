@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -15,12 +16,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import quinque
 from quinque.cli.main import main
 from quinque.errors import BadSetting
 from quinque.model.work_ops import QueueView
 from quinque.worker.process import ENDED, find_app
 from quinque.worker.supervisor import Asked, Supervisor
-from tests.server.broker import RunningBroker
+from tests.server.broker import RunningBroker, start_broker
 from tests.servers.patience import wait_until
 from tests.worker.stage import RunningWorker
 
@@ -67,6 +69,62 @@ def test_when_the_deadline_is_over_what_runs_is_given_back(
         shown = worker.queues.jobs(f"{prefix}jobs").show(id)
         assert shown is not None
         assert shown.nacks == 0  # nothing failed
+
+
+@pytest.mark.parametrize("is_in_hand", [False, True])
+def test_its_exit_code_tells_that_messages_could_not_be_given_back(
+    prefix: str, tmp_path: Path, is_in_hand: bool
+) -> None:
+    with (
+        start_broker(tmp_path) as broker,
+        RunningWorker(broker, prefix, *ONE, "--deadline", "10ms") as worker,
+    ):
+        worker.result(worker.add({"do": "double", "of": 1}))
+        if is_in_hand:
+            worker.add({"do": "hang"}, retry=300)
+            _is_working(worker)
+        wait_until(lambda: _view(worker).leased == is_in_hand, "all others are acked")
+        broker.kill()
+
+        code = worker.stop()
+
+    assert code == is_in_hand
+    said = "not all messages could be given back: they come back when their leases end"
+    assert any(said in line for line in worker.log) == is_in_hand
+
+
+PROGRAM = """
+import os, signal, sys, threading
+from quinque.worker import App
+
+def of_the_program(number, frame):
+    os.write(1, b"heard\\n")
+    os._exit(0)
+
+url, queue, has_own = sys.argv[1:]
+if has_own == "True":
+    signal.signal(signal.SIGTERM, of_the_program)
+app = App(url)
+app.add(queue, lambda body: os.kill(os.getpid(), signal.SIGTERM))
+print(app.run(), flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+threading.Event().wait(60)
+"""
+
+
+@pytest.mark.parametrize("has_own", [False, True])
+def test_when_run_has_returned_signals_do_what_they_did_before(
+    broker: RunningBroker, queue: str, has_own: bool
+) -> None:
+    url = f"redis://127.0.0.1:{broker.port}"
+    with quinque.connect(url) as queues:
+        queues.jobs(queue).add(b"end")
+    words = [sys.executable, "-c", PROGRAM, url, queue, str(has_own)]
+
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+    ended = ("True\nheard\n", 0) if has_own else ("True\n", -signal.SIGTERM)
+    assert (ran.stdout, ran.returncode) == ended, ran.stderr
 
 
 def test_on_a_second_signal_it_ends_at_once(broker: RunningBroker, prefix: str) -> None:

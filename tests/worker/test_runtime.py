@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 
 import quinque
 from quinque.client.sync.queues import Queues
-from quinque.model.work_ops import WorkView
+from quinque.errors import NoPermission, OutcomeUnknown
+from quinque.model.ops import Op
+from quinque.model.own_ops import Complete
+from quinque.model.work_ops import Add, WorkView
 from quinque.worker import App, Message, Retry
 from quinque.worker.board import Board, Hand
 from tests.server.broker import start_broker
@@ -165,6 +169,47 @@ def test_what_cannot_be_put_aside_or_told_stays(
     assert job.reason.startswith(b"WrongType: ")
     assert left is not None
     assert (left.ready, left.leased) == (0, 1)
+
+
+@pytest.mark.parametrize("lost", [Add, Complete])
+@pytest.mark.parametrize("family", ["reliable", "items"])
+def test_what_failed_too_often_is_put_aside_once_though_an_answer_is_lost(
+    app: CountingApp, queues: Queues, queue: str, family: str, lost: type[Op]
+) -> None:
+    """Of the letter, or of the end of what it is about: then it comes back, and fails again."""
+    run_all, losses = app.broker.run_all, list[type[Op]]()
+
+    async def lose(ops: Sequence[Op]) -> list[Any]:
+        is_lost = not losses and any(isinstance(op, lost) for op in ops)
+        if is_lost and lost is Complete:
+            losses.append(lost)
+            raise NoPermission("not yet")
+        results = await run_all(ops)
+        if is_lost:
+            losses.append(lost)
+            raise OutcomeUnknown("no answer")
+        return results
+
+    def fail(body: bytes) -> None:
+        raise ValueError
+
+    app.broker.run_all = lose  # type: ignore[method-assign]
+    app.add(queue, fail, family=family, max_deliveries=1, lease=0.5)
+    items, elements = queues.items(queue), queues.reliable(queue)
+    kept = items if family == "items" else elements
+    with working(app):
+        if family == "items":
+            items.add("x", b"x")
+        else:
+            elements.push(b"x")
+        wait_until(
+            lambda: losses and ((it := kept.info()) is None or not it.ready + it.leased),
+            "it is put aside",
+        )
+
+    view = queues.jobs(f"{queue}.dead").info()
+    assert view is not None
+    assert (view.ready, view.came) == (1, 1)
 
 
 def test_hooks_see_each_message_where_it_is_worked(

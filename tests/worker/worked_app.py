@@ -9,6 +9,7 @@ Calls       the broker that $BROKER names.
     {"do": "die"}                  kills its process, each time
     {"do": "die once"}             kills its process at the first delivery
     {"do": "wait", "for": "q"}     waits for a job in the queue q
+    {"do": "hang"}                 asks nothing, and does not end
 
 Not here: the tests.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from typing import Any
 
 import quinque
@@ -39,6 +41,8 @@ def obey(order: dict[str, Any], message: Message) -> Any:
             os.kill(os.getpid(), signal.SIGKILL)
         case "die once" if message.deliveries == 1:
             os.kill(os.getpid(), signal.SIGKILL)
+        case "hang":
+            threading.Event().wait()
         case "wait" | "raise once":
             with quinque.connect(app.url) as queues:
                 gate = queues.jobs(order["for"]).take(timeout=60)

@@ -149,16 +149,17 @@ class App:
         """What its operations run on."""
         return Broker(self.url, **self._broker)
 
-    def run(self, *, threads: int = 8, deadline: float = 30.0) -> None:
-        """Work in this process until SIGTERM, SIGINT or SIGHUP, or until too many handlers hang;
-        what is in hand then is finished, or given back when `deadline` seconds have passed. Nobody
-        watches this process: that is what `quinque work` does.
+    def run(self, *, threads: int = 8, deadline: float = 30.0) -> bool:
+        """Work in this process until SIGTERM, SIGINT or SIGHUP, or until too many handlers hang.
+        Messages that it holds are then finished, or given back when `deadline` seconds have passed.
+        Returns whether that could be done for all of them. Afterwards signals do what they did
+        before. No supervisor watches this process: that is what `quinque work` is for.
 
         Raises BadSetting.
         """
         from quinque.worker.runtime import run_app
 
-        run_app(self, threads, deadline)
+        return run_app(self, threads, deadline)
 
 
 def _plain(hook: H) -> H:

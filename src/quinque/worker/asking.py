@@ -24,12 +24,13 @@ AGAIN: Final = Backoff(first=0.2, most=10.0)  # after a broker did not do what i
 
 
 class Asking:
-    """About one queue. When `is_late`, nothing is asked again."""
+    """About one queue. When `is_late`, nothing is asked again. `has_failed` is set when something
+    could not be settled."""
 
     def __init__(self, runner: Runner, queue: str) -> None:
         self._run_all = runner.run_all
         self._queue = queue
-        self.is_late = False
+        self.is_late = self.has_failed = False
 
     async def surely(self, ops: Sequence[Op]) -> QuinqueError | None:
         """The operations are carried out, however long it takes, maybe more than once; or why they
@@ -43,10 +44,12 @@ class Asking:
                 tries += 1
                 LOG.warning("what is done at %s cannot be said: %s", self._queue, error)
                 if self.is_late:
+                    self.has_failed = True
                     return error
                 await asyncio.sleep(AGAIN.delay_s(tries))
             except QuinqueError as error:
                 LOG.error("what is done at %s was refused: %s", self._queue, error)
+                self.has_failed = True
                 return error
         return None
 
@@ -57,3 +60,4 @@ class Asking:
                 await self._run_all(ops)
         except QuinqueError as error:
             LOG.warning("messages of %s are not given back: %s", self._queue, error)
+            self.has_failed = True

@@ -342,9 +342,15 @@ class Desk:
     def stop(self) -> None:
         """Nothing more is taken, or begun. What is under way to it is given back when it comes."""
         self._is_stopping = True
+        self._asking.has_failed = False
         self._changed.set()
         self._unbegun = self._executor.take_back()
         self._open -= len(self._unbegun)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all messages held when it was told to stop could be finished or given back."""
+        return not self._asking.has_failed
 
     async def give_back_unbegun(self) -> None:
         """To be asked for when `take` has ended, which would take it anew."""

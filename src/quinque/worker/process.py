@@ -3,7 +3,9 @@
 Called by   supervisor.py, as `python -m quinque.worker.process`.
 Calls       runtime.py.
 
-    0  ended as it was told     1  it failed     2  it was asked wrongly: it has no such app
+    0  it ended as it was told
+    1  it failed, or could not give all messages back
+    2  it was asked wrongly: it has no such app
 
 Not here: starting it again (supervisor.py).
 """
@@ -90,7 +92,7 @@ def main(orders: Orders) -> int:
             Lives(orders.seats, orders.lives_fd),
         )
         shared.lives.begin(orders.seat)
-        run_until_signal(
+        is_settled = run_until_signal(
             app,
             shared,
             threads=orders.threads,
@@ -104,7 +106,7 @@ def main(orders: Orders) -> int:
             _print_trace(error.__cause__)
         sys.stderr.write(f"quinque: {error}\n")
         return ASKED_WRONGLY
-    return ENDED
+    return ENDED if is_settled else FAILED
 
 
 def _own_stderr() -> TextIO:

@@ -77,9 +77,9 @@ class Runtime:
         """It ends in order."""
         self._stop.set()
 
-    async def run(self) -> None:
-        """Handlers are called until it is told to stop, or too many of them hang, and all they were
-        given is settled."""
+    async def run(self) -> bool:
+        """Handlers are called until it is told to stop, or too many of them hang. Returns whether
+        all messages it held were then finished or given back."""
         tracing = tracing_if_wanted() if self._app.tracing else None
         # Before anything else is said of this process: what was left is as the one before said.
         left = list(self._shared.board.take_left())
@@ -106,8 +106,9 @@ class Runtime:
         await asyncio.wait([stop, *taking, *others], return_when=asyncio.FIRST_COMPLETED)
         try:
             _raise_first([*taking, *others])
-            await self._drain(taking)
+            is_settled = await self._drain(taking)
             _raise_first([*taking, *others])
+            return is_settled
         finally:
             for task in (stop, *taking, *others):
                 task.cancel()
@@ -135,7 +136,7 @@ class Runtime:
                 found.append(desk.abandon())
         return found
 
-    async def _drain(self, taking: list[asyncio.Task[None]]) -> None:
+    async def _drain(self, taking: list[asyncio.Task[None]]) -> bool:
         LOG.info("ending: %d messages are in hand", sum(len(desk.held) for desk in self._desks))
         until_s = asyncio.get_running_loop().time() + self._deadline_s
         for desk in self._desks:
@@ -150,12 +151,17 @@ class Runtime:
                 await asyncio.gather(*(desk.finish() for desk in self._desks))
         except TimeoutError:
             LOG.warning("%g s are over", self._deadline_s)
+        is_settled = True
         try:
             async with asyncio.timeout(_SETTLING_S):
                 await asyncio.gather(*(desk.give_up() for desk in self._desks))
         except TimeoutError:
-            LOG.warning("not all could be given back: leases run out")
+            is_settled = False
+        is_settled = is_settled and all(desk.is_settled for desk in self._desks)
+        if not is_settled:
+            LOG.error("not all messages could be given back: they come back when their leases end")
         self._tell()
+        return is_settled
 
     async def _beat(self) -> None:
         while True:
@@ -192,11 +198,12 @@ class Runtime:
                     desk.moved_s = monotonic()
 
 
-def run_app(app: App, threads: int, deadline_s: float) -> None:
-    """The app works in this process until a signal comes. Raises BadSetting."""
+def run_app(app: App, threads: int, deadline_s: float) -> bool:
+    """The app works in this process until a signal comes. Returns whether all messages in hand were
+    then finished or given back. Raises BadSetting."""
     shared = alone()
     try:
-        run_until_signal(app, shared, threads=threads, deadline_s=deadline_s)
+        return run_until_signal(app, shared, threads=threads, deadline_s=deadline_s)
     finally:
         shared.close()
 
@@ -210,12 +217,13 @@ def run_until_signal(
     stalled_s: float = STALLED_S,
     left_by: Sequence[bytes] | None = None,
     parent_fd: int | None = None,
-) -> None:
+) -> bool:
     """The app works until a signal comes, too many handlers hang, or nobody has the other end of
-    `parent_fd`."""
-    signals, told = signals_to_end(), 0
+    `parent_fd`. Returns whether all messages it held were then finished or given back."""
+    signals = {number: signal.getsignal(number) for number in signals_to_end()}
+    told = 0
 
-    async def work() -> None:
+    async def work() -> bool:
         runtime = Runtime(
             app,
             shared,
@@ -243,18 +251,22 @@ def run_until_signal(
                 runtime.stop()
 
             loop.add_reader(parent_fd, orphaned)
-        await runtime.run()
+        return await runtime.run()
 
     # Not asyncio.run, which would wait for coroutines that do not end when they are cancelled.
     loop = uvloop.new_event_loop()
     try:
-        loop.run_until_complete(work())
+        is_settled = loop.run_until_complete(work())
         loop.run_until_complete(loop.shutdown_asyncgens())
+        return is_settled
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
         if not asyncio.all_tasks(loop):
             loop.close()
+        # The loop leaves its own handlers behind, which do nothing any more.
+        for number, earlier in signals.items():
+            signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
 
 
 def signals_to_end() -> list[signal.Signals]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any, Final
 
 from quinque.client.aio.runner import Runner
@@ -45,6 +46,7 @@ from quinque.worker.message import Message, reason_of
 _DEAD_TERMS: Final = Terms(ttl_ms=30 * 86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
 _RESULT_TERMS: Final = Terms(ttl_ms=86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
 _TRACE_MOST_BYTES: Final = 16 << 10
+_KEY_BYTES: Final = 20
 _ASKED_LEAST: Final = 4  # events at a time
 # A job's lease is known when it is first extended. It is 1 s at least, and up to 0.25 s shorter by
 # chance; so this is early enough for any.
@@ -96,8 +98,17 @@ class Source:
     def bury(self, messages: Sequence[Message]) -> list[Op]:
         """They failed too often, and are kept elsewhere, for somebody to look at. Not for families
         that count by themselves."""
-        told = [_dead_letter(message, self.handler) for message in messages]
-        return [Add(JOBS, self.handler.dead, told, _DEAD_TERMS)]
+        handler = self.handler
+        return [
+            Add(
+                JOBS,
+                handler.dead,
+                [_dead_letter(it, handler)],
+                _DEAD_TERMS,
+                _letter_key(it, handler),
+            )
+            for it in messages
+        ]
 
     def forget(self, messages: Sequence[Message]) -> list[Op]:
         """They do not come back: asked for when they are kept elsewhere."""
@@ -297,6 +308,13 @@ def result_ops(messages: Sequence[Message], queue: bytes) -> list[Op]:
     """What their handlers returned, as jobs of another queue."""
     told = [message.told for message in messages if message.told is not None]
     return [Add(JOBS, queue, told, _RESULT_TERMS)] if told else []
+
+
+def _letter_key(message: Message, handler: Handler) -> bytes:
+    """The same for the same message, so that its letter is there once though it is sent again, by
+    this process or by the next. Ids of items may be used again: the body tells them apart."""
+    told = b"".join(b"%d:%b" % (len(it), it) for it in (message.raw_id, message.raw))
+    return blake2b(told, salt=handler.salt, digest_size=_KEY_BYTES).hexdigest().encode()
 
 
 def _dead_letter(message: Message, handler: Handler) -> bytes:
