@@ -9,10 +9,10 @@ import pytest
 
 from quinque.errors import DiskFull, LimitReached
 from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
-from quinque.model.families import RELIABLE
+from quinque.model.families import EVENTS, ITEMS, RELIABLE, TUBES, Family
 from quinque.model.lifecycle import Kind, Reason
 from quinque.model.limits import RENAME_MOST
-from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Recover
+from quinque.model.own_ops import RELIABLE_TERMS, AddItems, Complete, Inspect, Recover
 from quinque.model.queue_ops import (
     DeleteQueues,
     FindFamilies,
@@ -20,6 +20,7 @@ from quinque.model.queue_ops import (
     RenameQueue,
     SetExpiry,
 )
+from quinque.model.tube_ops import MakeTube, PutTasks, TaskTerms, TubeSettings
 from quinque.model.work_ops import Add, ScanMessages, Take
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.numbers import Numbers
@@ -203,6 +204,29 @@ def test_what_was_renamed_is_written_again_under_its_new_name(stage: Stage) -> N
     assert seen(stage.store, b"s") == ([b"d"], [(b"b", 1), (b"c", 1), (b"a", 2)])
     assert seen(stage.store) == ([b"new"], [])
     assert len(stage.store.former_names) == 0
+
+
+@pytest.mark.parametrize("family", [EVENTS, ITEMS, TUBES], ids=lambda family: family.name)
+def test_a_renamed_queue_keeps_its_elements_when_another_family_has_its_old_name(
+    stage: Stage, family: Family
+) -> None:
+    push(stage.store, b"a", b"b", b"c")
+    stage.turn()
+    stage.store.run(RenameQueue(RELIABLE, Q, R))
+    if family is EVENTS:
+        stage.put(b"event")
+    elif family is ITEMS:
+        stage.store.run(AddItems(ITEMS, Q, [b"x"], [b"item"]))
+    else:
+        stage.store.run(MakeTube(Q, b"fifo", TubeSettings()))
+        stage.store.run(PutTasks(Q, [b"task"], TaskTerms()))
+    stage.turn()
+
+    stage.compact_all()
+    stage.reopened()
+
+    assert seen(stage.store, R) == ([b"a", b"b", b"c"], [])
+    assert stage.store.queues[Q].family is family
 
 
 def test_former_names_are_known_after_a_restart(stage: Stage) -> None:

@@ -205,7 +205,7 @@ class Compactor:
             message = queue.messages.get(id)
             if message is not None and where(message.home) == home:
                 return message, kept_in_feed(queue, message, body)
-            return None
+        # A queue that was renamed may have it, whoever has the name now.
         found = self._former_names.find(name, id)
         if isinstance(queue, Worklist) and (work := queue.find(id)) is not None:
             found.append(work)
