@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from quinque.model.claim_ops import FillClaim, OpenClaims, SettleClaims
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, Flush, Put, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
@@ -116,6 +117,32 @@ def test_a_message_is_not_lost_beside_a_lease_on_a_flushed_one_of_its_id(stage: 
     stage.turn()
 
     stage.compact_all()
+    stage.reopened()
+
+    assert stage.take(count=5) == [b"new", b"behind"]
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["leased", "claimed"])
+def test_the_ack_of_a_flushed_message_does_not_end_a_later_one_of_its_id(
+    stage: Stage, *, is_claimed: bool
+) -> None:
+    store = stage.store
+    stage.put(b"old", message_id=b"y", is_single=True)
+    if is_claimed:
+        store.run(OpenClaims(EVENTS, b"q", b"s", b"g", HOUR_MS))
+        store.run(FillClaim(b"q", b"s", 1, 1, 1, seals=True))
+    else:
+        stage.take()
+    store.run(Flush(EVENTS, b"q"))
+    stage.put(b"behind")
+    stage.put(b"new", message_id=b"y", to_front=True, is_single=True)
+    stage.turn()
+    stage.compact_all()
+
+    if is_claimed:
+        assert store.run(SettleClaims(b"q", b"s", 1, 1)) == 1
+    else:
+        assert stage.ack(b"y") == [True]
     stage.reopened()
 
     assert stage.take(count=5) == [b"new", b"behind"]

@@ -38,7 +38,7 @@ def apply_acked(queue: Feed, event: ClaimAcked) -> Changed:
     for id in event.ids:
         lease = group.held.get(id)
         if lease is None:
-            group.take_again(id)
+            group.take_delivered(id)
             continue
         message = queue.messages.get(id)
         if message is not lease.message:

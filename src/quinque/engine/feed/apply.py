@@ -142,7 +142,7 @@ def apply_acked(queue: Feed, event: Acked) -> None:
     for id in event.ids:
         lease = group.held.pop(id, None)
         if lease is None:
-            group.take_again(id)
+            group.take_delivered(id)
         elif group.detached and lease.message is not queue.messages.get(id):
             group.detached -= 1
     group.trim_deadlines()

@@ -131,6 +131,15 @@ class Group:
                 heappop(heap)
         return lease
 
+    def take_delivered(self, id: bytes) -> None:
+        """The journal has an ack of a message that the group does not hold. If the message was
+        delivered and waits to be delivered again, a damaged record is missing, and the ack counts.
+        If it was never delivered, it is a later message with the same id: the acked one was
+        flushed, and compaction removed its records."""
+        lease = self.again.get(id)
+        if lease is not None and lease.deliveries:
+            self.take_again(id)
+
     def _is_again(self, place: int, id: bytes) -> bool:
         """Whether that message is to be had again; another may have its id by now."""
         lease = self.again.get(id)
