@@ -8,10 +8,12 @@ import msgpack
 import pytest
 
 from quinque.errors import BadArgument, NoStage, QueuePaused, WrongType
-from quinque.model.families import EVENTS, JOBS
+from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.limits import PUBLISH_MOST, STAGE_KEPT_MS
+from quinque.model.own_ops import Recover
 from quinque.model.stage_ops import FindStages, Published, Stage, Staged
 from quinque.model.states import State
+from quinque.model.work_ops import Take
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance import words
@@ -247,6 +249,39 @@ def test_events_are_put_with_their_ids(store: Store) -> None:
     assert int(given[1].message_id) < int(given[2].message_id) < int(given[4].message_id)
 
 
+def test_an_event_that_has_expired_keeps_its_id_from_no_other(
+    store: Store, clock: ManualClock
+) -> None:
+    # More expire than an operation removes.
+    words.put(store, *[b"0"] * 5_000, ttl_ms=10)
+    words.put(store, b"old", message_id=b"x", ttl_ms=10)
+    stage(store, run_of(b"new", name=b"x"), family=EVENTS, queue=b"q")
+    clock.advance(10)
+
+    assert publish_all(store, (0, 0, 1), family=EVENTS, queue=b"q") == 1
+
+    assert words.take(store, 10) == [b"new"]
+
+
+def test_staged_elements_come_back_only_when_they_are_recovered(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    terms: Any = {"ttl_ms": 1_000, "delay_ms": 5, "retry_ms": 100, "max_deliveries": 1}
+    stage(store, run_of(b"1", **terms), run_of(b"2", retry_ms=100), family=RELIABLE, queue=b"rq")
+    publish_all(store, (0, 0, 1), family=RELIABLE, queue=b"rq")
+    taken = store.run(Take(RELIABLE, [b"rq"], 5))
+
+    clock.advance(2_000)
+    store.tick()
+    store = reopen(clock)
+
+    assert [given.body for given in taken] == [b"1", b"2"]
+    assert store.run(Take(RELIABLE, [b"rq"], 5)) == []
+    recovered = store.run(Recover(RELIABLE, b"rq", 5, 0))
+    assert recovered is not None
+    assert [given.body for given in recovered] == [b"1", b"2"]
+
+
 def test_a_paused_queue_refuses_and_nothing_is_decided(store: Store) -> None:
     pause_in(store)
     stage(store, run_of(b"1"))
@@ -264,6 +299,18 @@ def test_a_queue_of_another_family_is_refused(store: Store) -> None:
 
     with pytest.raises(WrongType):
         stage(store, run_of(b"1"), queue=b"q")
+
+
+def test_a_batch_that_is_staged_for_one_family_is_refused_to_another(store: Store) -> None:
+    stage(store, run_of(b"1"))
+
+    with pytest.raises(WrongType):
+        stage(store, run_of(b"2"), chunk=1, family=EVENTS)
+    with pytest.raises(WrongType):
+        publish(store, (0, 0, 1), family=EVENTS)
+
+    assert publish_all(store, (0, 0, 1)) == 1
+    assert browse(store) == [b"1"]
 
 
 @pytest.mark.parametrize(

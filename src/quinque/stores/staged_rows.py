@@ -65,10 +65,8 @@ def _run(family: Family, fields: Any) -> Run:
     _check("max_deliveries", max_deliveries, 0, _DELIVERIES_MOST)
     if not family.is_worklist:
         return Run(ttl_ms, 0, 0, 0, name, bodies)
-    if family.has_chosen_ids:
+    if family.owns_ids:  # without end, and nothing comes back by itself
         return Run(0, 0, 0, 0, name, bodies)
-    if family.owns_ids and not ttl_ms:  # without end, and nothing comes back by itself
-        return Run(0, delay_ms, max(0, retry_ms), max_deliveries, name, bodies)
     ttl_ms = ttl_ms or WORK_TTL_MS
     if delay_ms >= ttl_ms:
         _refuse(f"delay_ms {delay_ms} is not less than ttl_ms {ttl_ms}")

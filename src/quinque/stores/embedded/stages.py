@@ -23,8 +23,8 @@ from quinque.engine.work import decide as work_rules
 from quinque.engine.work import items as item_rules
 from quinque.engine.work.apply import apply_added
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import NoReplicas, NoStage, QueuePaused
-from quinque.model.events import Added, Event, Stored
+from quinque.errors import NoReplicas, NoStage, QueuePaused, WrongType
+from quinque.model.events import EXPIRED, Added, Event, Expired, Stored
 from quinque.model.families import Family
 from quinque.model.limits import PUBLISH_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
 from quinque.model.ops import Put
@@ -86,6 +86,7 @@ class StageOperations:
         batch = self._stages.batches.get(name)
         if self._stages.is_published(name, now_ms) or (batch is not None and batch.is_decided):
             return Staged(True, 0)
+        _check_batch(op.family, batch)
         event = StagedEvent(
             STAGED,
             op.queue,
@@ -117,6 +118,7 @@ class StageOperations:
         if self._stages.is_published(name, now_ms):
             return Published(0, 0)
         batch = self._stages.batches.get(name)
+        _check_batch(op.family, batch)
         if batch is None or not batch.is_decided:
             self._check_whole(op, batch)
         self._check_room(op)
@@ -220,13 +222,13 @@ class StageOperations:
         ]
         queue: Worklist | Feed
         events: Sequence[Added | Stored]
-        is_new = batch.name[0] not in self._books.queues
         if batch.family.is_worklist:
             queue = self._worklist(batch)
             events = self._added(queue, runs)
         else:
             queue = self._feed(batch)
             events = self._stored(queue, runs)
+        is_new = batch.name[0] not in self._books.queues
         size_bytes = sum(map(_record_bytes, events))
         done = batch.done + len(chunks)
         moved = StageMoved(STAGE_MOVED, *batch.name, done, len(events), is_last, until_ms)
@@ -290,6 +292,7 @@ class StageOperations:
         place = self._new_place()
         ids: set[bytes] = set()
         events: list[Stored] = []
+        self._make_way(queue, runs, now_ms)
         for ttl_ms, _, _, _, id, bodies in runs:
             if id is not None:
                 if id in ids or id in queue.messages:
@@ -304,6 +307,18 @@ class StageOperations:
                 events.append(feed_rules.put(queue, op, now_ms, place))
                 place += len(some)
         return events
+
+    def _make_way(self, queue: Feed, runs: Sequence[Run], now_ms: int) -> None:
+        """No message has an id of the runs that has expired: more may have than was settled."""
+        expired = [
+            id
+            for id in dict.fromkeys(run.name for run in runs)
+            if id is not None
+            and (message := queue.messages.get(id)) is not None
+            and 0 < message.expires_ms <= now_ms
+        ]
+        if expired:
+            self._feeds.remove(queue, Expired(EXPIRED, queue.name, expired))
 
     def _put(self, queue: Worklist | Feed, event: Added | Stored) -> None:
         """The messages of the event, for which there is room, are in the queue."""
@@ -353,6 +368,12 @@ class StageOperations:
     def _begin(self) -> int:
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         return now_ms
+
+
+def _check_batch(family: Family, batch: Batch | None) -> None:
+    """Raises WrongType when what is staged for the batch is of another family."""
+    if batch is not None and batch.family is not family:
+        raise WrongType
 
 
 def _first_chunks(chunks: Sequence[StagedChunk], count: int) -> list[StagedChunk]:

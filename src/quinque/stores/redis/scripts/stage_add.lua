@@ -15,7 +15,7 @@
 --         12.. piece           packed messages, some of them in each
 -- RETURNS  1 if the batch is decided or published, and takes no more; how many messages of this
 --          attempt are staged
--- ERRORS   WRONGTYPE           the queue belongs to another family
+-- ERRORS   WRONGTYPE           the queue belongs to another family, or the batch does
 -- SAME AS  stores/embedded/stages.py:_stage
 
 -- include lib/argv_rest.lua
@@ -38,6 +38,11 @@ if batch.is_published or batch.is_decided then
   return work_answer({1, 0})
 end
 
+if batch.is_there and (batch.family or family) ~= family then
+  return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
+end
+
+batch.family = family
 if not batch.is_there then
   batch.began_ms = now_ms
 end

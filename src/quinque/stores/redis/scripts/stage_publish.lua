@@ -16,7 +16,7 @@
 --         12  is_refused       1 = no node takes messages now
 --         13.. part, attempt, chunks  of each part, the number of its chunks
 -- RETURNS  how many messages this put there, how many are left to put, the newest place
--- ERRORS   WRONGTYPE           the queue belongs to another family
+-- ERRORS   WRONGTYPE           the queue belongs to another family, or the batch does
 --          PAUSED              it takes nothing
 --          NOREPL              no node takes messages now
 --          NOSTAGE             of this part and attempt not all is staged
@@ -96,6 +96,10 @@ local batch = stage_batch(slot, queue, ARGV[3], ARGV[4], ARGV[5], now_ms)
 if batch.is_published then
   return work_answer({0, 0, 0})
 end
+if batch.is_there and (batch.family or family) ~= family then
+  return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
+end
+batch.family = family
 local names, messages, chunks, body_bytes
 if not batch.is_decided then
   names, messages, chunks, body_bytes = find_pieces(batch)

@@ -2,6 +2,7 @@
 --
 --   is_there       something is staged for it, or it is decided
 --   is_decided     it takes no more
+--   family         code of the family it is staged for; false if it is not there
 --   is_published   it was wholly published, or one of a larger number of its run was
 --   about, parts   keys: what is counted; "part attempt chunk" -> pieces messages body_bytes
 --   rows, todo     keys: "part attempt chunk piece" -> packed messages; those that have to move
@@ -40,13 +41,14 @@ local function stage_batch(slot, queue, sink, run, number, now_ms)
     todo = slot .. 'stage_todo:' .. names,
   }
   local kept = redis.call('HMGET', batch.about, 'began_ms', 'is_decided', 'chunks', 'body_bytes',
-      'left')
+      'left', 'family')
   tells_timers = true  -- whoever asks for a batch may set one
   batch.is_there = kept[1] and true
   batch.began_ms = tonumber(kept[1] or 0)
   batch.is_decided = kept[2] == '1'
   batch.chunks, batch.body_bytes = tonumber(kept[3] or 0), tonumber(kept[4] or 0)
   batch.left = tonumber(kept[5] or 0)
+  batch.family = kept[6]
   batch.is_published = stage_is_published(batch, now_ms)
   if batch.is_there and not batch.is_decided and batch.began_ms + STAGE_KEPT_MS <= now_ms then
     stage_forget(batch)

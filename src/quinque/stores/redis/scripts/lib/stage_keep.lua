@@ -10,7 +10,8 @@ local function stage_keep(batch, now_ms)
   local ends_ms = batch.is_decided and STAGE_NEVER_MS or batch.began_ms + STAGE_KEPT_MS
   redis.call('HSET', batch.about, 'began_ms', string.format('%d', batch.began_ms),
       'is_decided', batch.is_decided and 1 or 0, 'chunks', batch.chunks,
-      'body_bytes', string.format('%d', batch.body_bytes), 'left', batch.left)
+      'body_bytes', string.format('%d', batch.body_bytes), 'left', batch.left,
+      'family', batch.family)
   redis.call('ZADD', batch.slot .. 'timers', string.format('%d', ends_ms), batch.timer)
   keep_time(batch.slot, now_ms)
 end
