@@ -67,7 +67,12 @@ def check_indexes(store: EmbeddedStore) -> None:
     _check_claimed(store)
     for message in store.directory.by_id.values():
         assert store.queues.get(message.queue.name) is message.queue, "its queue is gone"
-    assert store.bodies.count == len(every_message(store))
+    messages = every_message(store)
+    in_memory = [it.body for it in messages if it.body is not None]
+    assert store.bodies.count == len(messages)
+    assert store.bodies.in_memory == sum(map(len, in_memory))
+    assert store.bodies.on_disk == len(messages) - len(in_memory)
+    assert store.bodies.total_bytes == sum(map(store.bodies.size_of, messages))
 
 
 def every_message(store: EmbeddedStore) -> list[Message]:

@@ -70,6 +70,7 @@ def apply_released(queue: Feed, event: ClaimReleased) -> None:
             group.give_again(lease)
         else:
             group.detached -= 1
+    group.trim_deadlines()
     if group.is_over and queue.in_order:
         del queue.groups[group.name]
 

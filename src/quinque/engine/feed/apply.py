@@ -163,6 +163,7 @@ def apply_given_back(queue: Feed, event: Released | Lapsed) -> None:
             group.give_again(lease)
         else:
             group.detached -= 1
+    group.trim_deadlines()
     if group.is_over and queue.in_order:
         del queue.groups[group.name]
 

@@ -148,12 +148,11 @@ class Feed(Queue):
             if run.last is message and before is not None:
                 run.last = before
         message.before = message.after = message.run = None
-        # Reminders of messages that went early would pile up until they are due.
-        if self.expiries.size > 2 * len(self.messages) + 4096:
-            self.expiries = Calendar()
-            for left in self.messages.values():
-                if left.expires_ms:
-                    self.expiries.add(left.expires_ms, left.id)
+        self.expiries.trim(len(self.messages), self._end_of)
+
+    def _end_of(self, id: bytes) -> int:
+        message = self.messages.get(id)
+        return message.expires_ms if message is not None else NEVER_MS
 
     def clear(self) -> None:
         """No message is left; what groups hold stays held, detached from the queue."""

@@ -193,15 +193,12 @@ class Group:
         self.detached = len(self.held)
 
     def trim_deadlines(self) -> None:
-        """Drop the reminders of leases that ended early once they outnumber the leases.
+        """Drop some reminders of leases that ended early, if they outnumber the leases."""
+        self.deadlines.trim(len(self.held), self._deadline_of)
 
-        The work is paid for by the acks since the last time: 4,096 keeps it rare in small groups.
-        """
-        if self.deadlines.size > 2 * len(self.held) + 4096:
-            self.deadlines = Calendar()
-            for id, lease in self.held.items():
-                if lease.deadline_ms < NEVER_MS:
-                    self.deadlines.add(lease.deadline_ms, id)
+    def _deadline_of(self, id: bytes) -> int:
+        lease = self.held.get(id)
+        return lease.deadline_ms if lease is not None else NEVER_MS
 
     @property
     def is_over(self) -> bool:

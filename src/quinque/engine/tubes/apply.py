@@ -149,6 +149,7 @@ def apply_returned(tube: Tube, event: TasksReturned) -> None:
             tube.enter_ready(task)
     tube.active_ms = at_ms
     tube.calls[_COUNTED_AS[why]] += len(ids)
+    tube.trim()
 
 
 def apply_buried(tube: Tube, event: TasksBuried) -> None:
@@ -158,6 +159,7 @@ def apply_buried(tube: Tube, event: TasksBuried) -> None:
         tube.enter_dead(task, b"")
     tube.active_ms = event.at_ms
     tube.calls[CALL_BURY] += len(event.ids)
+    tube.trim()
 
 
 def apply_touched(tube: Tube, event: TasksTouched) -> None:

@@ -165,6 +165,7 @@ def apply_requeued(queue: Worklist, event: Requeued) -> None:
         else:
             queue.enter_ready(message)
     queue.active_ms = at_ms
+    queue.trim()
 
 
 def apply_moved_back(queue: Worklist, event: MovedBack) -> None:
@@ -181,6 +182,7 @@ def apply_moved_back(queue: Worklist, event: MovedBack) -> None:
             queue.enter_ready(message)
         place += 1
     queue.active_ms = event.at_ms
+    queue.trim()
 
 
 def apply_held(queue: Worklist, event: Held) -> None:
@@ -205,6 +207,7 @@ def apply_died(queue: Worklist, event: Died) -> None:
             queue.leave(message)
             message.nacks += event.is_nack
             queue.enter_dead(message, event.reason)
+    queue.trim()
 
 
 def apply_redriven(queue: Worklist, event: Redriven) -> None:
@@ -227,6 +230,7 @@ def apply_redriven(queue: Worklist, event: Redriven) -> None:
             queue.keys[message.key] = message
         queue.enter_ready(message)
     queue.active_ms = event.at_ms
+    queue.trim()
 
 
 def apply_removed(queue: Worklist, event: Removed | Expired) -> list[WorkMessage]:

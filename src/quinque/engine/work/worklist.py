@@ -260,22 +260,19 @@ class Worklist(Queue):
         return found
 
     def trim(self) -> None:
-        """Drop reminders of what went early once they outnumber what they remind of.
-
-        The work is paid for by what went since the last time: 4,096 keeps it rare.
-        """
+        """Drop some reminders of what went early, if they outnumber what they remind of."""
         # While a journal is read back it is not counted how many are delayed.
         waiting = self.leased + self.delayed.size if self.in_order else self.size
-        if self.dues.size > 2 * waiting + 4096:
-            self.dues = Calendar()
-            for message in self.all():
-                if 0 < message.due_ms < NEVER_MS:
-                    self.dues.add(message.due_ms, message.id)
-        if self.expiries.size > 2 * self.size + 4096:
-            self.expiries = Calendar()
-            for message in self.all():
-                if message.expires_ms:
-                    self.expiries.add(message.expires_ms, message.id)
+        self.dues.trim(waiting, self._due_of)
+        self.expiries.trim(self.size, self._end_of)
+
+    def _due_of(self, id: bytes) -> int:
+        message = self.find(id)
+        return message.due_ms if message is not None else NEVER_MS
+
+    def _end_of(self, id: bytes) -> int:
+        message = self.find(id)
+        return message.expires_ms if message is not None else NEVER_MS
 
     def clear(self) -> list[WorkMessage]:
         """No message is left; those that were there."""

@@ -57,9 +57,13 @@ class Books:
         self.subscriptions = subscriptions
         self.stages = stages
         self.worklists: Shelves[Worklist] = Shelves()
+        # Worklists that had something ready, for readers of patterns; some may have nothing by now.
+        self.busy: dict[bytes, Worklist] = {}
         for queue in queues.values():
             if isinstance(queue, Worklist):
                 self.worklists.add(queue.name, queue)
+                if queue.ready.size:
+                    self.busy[queue.name] = queue
         self.node = node
         self.numbers = numbers
         self.former_names = former_names
@@ -135,6 +139,7 @@ class Books:
         """The worklist is in no index any more."""
         self.queues.pop(queue.name, None)
         self.worklists.remove(queue.name)
+        self.busy.pop(queue.name, None)
 
     def keep(self, queue: Worklist) -> None:
         """The worklist, which is new, can be found."""

@@ -156,9 +156,11 @@ class Stages:
     def _staged(self, name: Name, event: Staged, home: int) -> Changed:
         batch = self.batches.get(name)
         if batch is None:
-            batch = self.batches[name] = Batch(name, BY_CODE[event.family], event.at_ms)
+            batch = self.batches[name] = Batch(name, BY_CODE[event.family], NEVER_MS)
+        if event.at_ms < batch.began_ms:
+            # Read back, a chunk that compaction wrote again comes after those that followed it.
+            batch.began_ms = event.at_ms
             heappush(self._due, (_end_ms(batch), name[:3], name[3]))
-        batch.began_ms = min(batch.began_ms, event.at_ms)
         place = (event.part, event.attempt, event.chunk)
         old = batch.chunks.get(place)
         lots = [run[-1] for run in msgpack.unpackb(event.rows, raw=True)]

@@ -52,11 +52,7 @@ class Worklists:
         self.journal = books.journal
         self.bodies = books.bodies
         self.directory = books.directory
-        # Worklists that had something ready, for readers of patterns; some may have nothing by now.
-        self.busy: dict[bytes, Worklist] = {}
-        for queue in books.queues.values():
-            if isinstance(queue, Worklist) and queue.ready.size:
-                self.busy[queue.name] = queue
+        self.busy = books.busy
         self.settle_tube: Callable[[Tube, int, int], None] = _cannot_settle  # tubes.py has it
 
     # -- settling: what time made due is carried out -------------------------------------------
@@ -153,7 +149,7 @@ class Worklists:
         tests = [compile_glob(pattern) for pattern in patterns]
         names: list[bytes] = []
         for name, queue in list(self.busy.items()):
-            if not queue.ready.size or self.queues.get(name) is not queue:
+            if not queue.ready.size:
                 del self.busy[name]
             elif queue.family is family and any(test.fullmatch(name) for test in tests):
                 names.append(name)

@@ -1,0 +1,141 @@
+"""What is gone leaves nothing behind: memory does not grow with what was done."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from quinque.model.families import EVENTS, JOBS, RELIABLE
+from quinque.model.limits import QUEUE_IDLE_MOST_MS, STAGE_KEPT_MS
+from quinque.model.ops import Put, Release, Reserve
+from quinque.model.own_ops import RELIABLE_TERMS
+from quinque.model.queue_ops import DeleteQueues
+from quinque.model.stage_ops import FindStages
+from quinque.model.tube_ops import PutTasks, ReleaseTasks, TakeTasks, TaskTerms
+from quinque.model.work_ops import Add, Finish, Requeue, Take, Terms
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded.store import EmbeddedStore
+from tests.conformance import stage_words
+from tests.conformance.tube_words import ANN, TUBE, begin
+from tests.store.stage import Stage
+
+DAY_MS = 86_400_000
+TIMES = 5_000  # more than the 4,096 reminders that may be left
+# A reminder or a name takes 100 bytes at least.
+GROWTH_MOST_BYTES = 20 * TIMES
+
+
+@pytest.fixture
+def store(folder: Path, clock: ManualClock) -> Iterator[EmbeddedStore]:
+    opened = EmbeddedStore(folder / "data", clock=clock, fsync="no")
+    yield opened
+    opened.close()
+
+
+def growth_bytes(again: Callable[[int], object]) -> int:
+    """By how much the peak of memory grows from one round of many calls of `again` to the next."""
+    peaks: list[int] = []
+    tracemalloc.start()
+    try:
+        for start in range(0, 3 * TIMES, TIMES):
+            tracemalloc.reset_peak()
+            for number in range(start, start + TIMES):
+                again(number)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+    return peaks[2] - peaks[1]
+
+
+def test_names_of_queues_that_were_deleted_are_forgotten(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    def use(number: int) -> None:
+        clock.advance(1_000)
+        queue = b"q%d" % number
+        store.run(Add(RELIABLE, queue, [b"x"], RELIABLE_TERMS))
+        store.run(DeleteQueues(RELIABLE, [queue]))
+        store.ready.clear()
+        store.commit()
+
+    assert growth_bytes(use) < GROWTH_MOST_BYTES
+
+
+def test_names_of_queues_that_were_idle_are_forgotten(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    def use(number: int) -> None:
+        queue = b"q%d" % number
+        store.run(Finish(JOBS, store.run(Add(JOBS, queue, [b"x"], Terms(DAY_MS)))))
+        clock.advance(QUEUE_IDLE_MOST_MS / 100)
+        store.tick()
+        store.ready.clear()
+        store.commit()
+
+    assert growth_bytes(use) < GROWTH_MOST_BYTES
+
+
+def test_a_job_that_is_taken_and_nacked_again_and_again_leaves_no_reminders(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    store.run(Add(JOBS, b"q", [b"x"], Terms(DAY_MS, retry_ms=3_600_000)))
+
+    def go_round(number: int) -> None:
+        clock.advance(1)
+        (given,) = store.run(Take(JOBS, [b"q"]))
+        assert store.run(Requeue(JOBS, [given.message_id], True)) == [True]
+        store.commit()
+
+    assert growth_bytes(go_round) < GROWTH_MOST_BYTES
+
+
+def test_an_event_that_is_taken_and_released_again_and_again_leaves_no_reminders(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    store.run(Put(EVENTS, b"q", [b"x"], DAY_MS))
+
+    def go_round(number: int) -> None:
+        clock.advance(1)
+        (given,) = store.run(Reserve(EVENTS, b"q", b"g", 3_600_000))
+        assert store.run(Release(EVENTS, b"q", b"g", [given.message_id])) == [True]
+        store.commit()
+
+    assert growth_bytes(go_round) < GROWTH_MOST_BYTES
+
+
+def test_a_task_that_is_taken_and_released_again_and_again_leaves_no_reminders(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    begin(store, b"utubettl")
+    store.run(PutTasks(TUBE, [b"x"], TaskTerms(ttl_ms=DAY_MS, ttr_ms=3_600_000)))
+
+    def go_round(number: int) -> None:
+        clock.advance(1)
+        (task,) = store.run(TakeTasks(TUBE, ANN))
+        store.run(ReleaseTasks(TUBE, ANN, [task.message_id]))
+        store.commit()
+
+    assert growth_bytes(go_round) < GROWTH_MOST_BYTES
+
+
+def test_a_batch_that_compaction_wrote_again_out_of_order_still_expires_after_a_restart(
+    stage: Stage,
+) -> None:
+    store = stage.store
+    for chunk in range(3):
+        stage_words.stage(store, stage_words.run_of(b"x"), chunk=chunk)
+        stage.turn()
+        stage.clock.advance(1_000)
+    for _ in stage.compact_first():
+        stage.turn()
+    store = stage.reopened()
+    stage.clock.advance(STAGE_KEPT_MS)
+
+    while store.next_due_ms() <= store.now_ms():
+        store.tick()
+        stage.turn()
+
+    assert store.run(FindStages()) == []
