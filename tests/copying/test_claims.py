@@ -26,7 +26,7 @@ from quinque.model.claim_ops import (
 )
 from quinque.model.families import JOBS
 from quinque.model.stage_ops import Part, Publish, Published, Stage, Staged
-from quinque.model.work_ops import Add, Configure, Terms
+from quinque.model.work_ops import Add, Configure, Finish, Take, Terms
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
@@ -120,6 +120,33 @@ def test_a_claim_goes_on_in_the_copy(places: Places) -> None:
         assert store.run(ReleaseClaims(b"w", b"s", epoch, 2)) == 1
         assert store.run(Stage(JOBS, b"p", b"k", b"r", 7, 0, 0, 0, rows)) == Staged(True, 0)
         assert store.run(Publish(JOBS, b"p", b"k", b"r", 7, [], 9)) == Published(0, 0)
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_mark_of_a_published_batch_is_copied_when_its_queue_is_gone_unless_it_has_expired(
+    places: Places, is_over: bool
+) -> None:
+    first, target, back = places.begin()
+    clock = ManualClock()
+    with closing(first.open(clock)) as store:
+        rows = msgpack.packb([[0, 0, -1, 0, None, [b"staged"]]])
+        store.run(Stage(JOBS, b"p", b"k", b"r", 7, 0, 0, 0, rows))
+        keep_ms = 1_000 if is_over else 0
+        store.run(Publish(JOBS, b"p", b"k", b"r", 7, [Part(0, 0, 1)], 100, keep_ms))
+        (given,) = store.run(Take(JOBS, [b"p"]))
+        store.run(Finish(JOBS, [given.message_id]))
+        store.commit()
+        clock.advance(3_600_000)
+        store.tick()
+        store.run(Add(JOBS, b"other", [b"1"], Terms(86_400_000)))
+        store.commit()
+        assert b"p" not in store.queues
+
+    tallies = [copy(first, target), copy(target, back)]
+
+    assert [b"p" in tally and tally[b"p"].counts == {"published": 1} for tally in tallies] == [
+        not is_over
+    ] * 2
 
 
 def test_what_is_half_published_is_refused(places: Places) -> None:

@@ -23,6 +23,7 @@ import msgpack
 from quinque.errors import CopyDiffers, printable
 from quinque.model.events import Kept, WorkKept
 from quinque.model.families import ITEMS
+from quinque.model.stage_events import PublishedKept
 from quinque.model.states import State
 from quinque.model.tube_events import TaskKept
 from quinque.stores.portable import Chunk, Detached, Item, Partitions, Reader, Writer
@@ -76,12 +77,15 @@ def compare(source: Reader, target: Reader, tell: Tell) -> dict[bytes, Tally]:
     tallies: dict[bytes, Tally] = {}
     differences: list[str] = []
     there = target.queues()
+    at_ms = max(source.facts.at_ms, target.facts.at_ms)
     for name in source.queues():
-        tallies[name] = tally(source, name, tell)
+        tallies[name] = tally(source, name, tell, at_ms)
         if name not in there:
+            if not tallies[name].counts:
+                continue  # only marks of published batches were left of it, and they have expired
             differences.append(f"{printable(name)} is not in {target.identity}")
             continue
-        found = tally(target, name, tell)
+        found = tally(target, name, tell, at_ms)
         if found != tallies[name]:
             differences.append(f"{printable(name)} differs: {_difference(tallies[name], found)}")
     if differences:
@@ -92,12 +96,13 @@ def compare(source: Reader, target: Reader, tell: Tell) -> dict[bytes, Tally]:
     return tallies
 
 
-def tally(reader: Reader, queue: bytes, tell: Tell) -> Tally:
-    """What the queue holds."""
+def tally(reader: Reader, queue: bytes, tell: Tell, at_ms: int) -> Tally:
+    """What the queue holds, without the marks of published batches that have expired then."""
     found = Tally()
     for chunk in reader.read(queue, 0):
         for item in chunk.items:
-            if not isinstance(item, Partitions):
+            is_over = isinstance(item, PublishedKept) and 0 < item.until_ms <= at_ms
+            if not isinstance(item, Partitions) and not is_over:
                 found.add(item)
         tell(_messages_in(chunk))
     return found
