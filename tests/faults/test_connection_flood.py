@@ -33,6 +33,31 @@ def test_a_flood_of_connections_ends_and_leaves_nothing_behind(tmp_path: Path) -
             assert another.call("QGET", "q", "h")[0] == ids[0]
 
 
+def test_a_journal_of_more_segments_than_files_may_be_open_is_read_and_compacted(
+    tmp_path: Path,
+) -> None:
+    flags = ("--segment-size", "64kb", "--maxmemory", "1mb")
+    with start_broker(tmp_path, *flags) as broker, ExitStack() as flood:
+        with broker.connect() as client:
+            ids = [client.call("ADDJOB", "q", b"%d." % at + BODY, 0) for at in range(4 * FILES)]
+            broker.kill()
+        assert len(list(broker.folder.glob("*.journal"))) > FILES
+        broker.before = ["prlimit", f"--nofile={FILES}:{FILES}"]
+        broker.restart()
+        client = flood.enter_context(broker.connect())
+        client.call("PING")
+        for _ in range(FLOOD):
+            flood.enter_context(socket.create_connection(("127.0.0.1", broker.port)))
+
+        for at in range(len(ids)):
+            ((_, id, body),) = client.call("GETJOB", "FROM", "q")
+            assert (id, body[: body.index(b".")]) == (ids[at], b"%d" % at)
+            assert client.call("ACKJOB", id) == 1
+
+        wait_until(lambda: len(list(broker.folder.glob("*.journal"))) < 8, "the end of compaction")
+        assert client.call("PING") == b"PONG"
+
+
 def answers(broker: RunningBroker) -> bool:
     try:
         with broker.connect() as client:

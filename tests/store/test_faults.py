@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -18,8 +23,9 @@ from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded import compact
+from quinque.stores.embedded import compact, journal
 from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.records import Batch, read_batches
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.disk import Disk, check_refused, leave_room, reopened, until_refused
 from tests.store.picture import feed_of, messages_of, picture_of
@@ -365,6 +371,67 @@ def test_the_tail_that_was_read_back_is_synced_before_it_counts_as_synced(
 
     with pytest.raises(OSError, match="Input/output error"):
         EmbeddedStore(folder / "live", clock=ManualClock())
+
+
+def test_a_sync_of_another_thread_never_says_more_of_a_segment_than_was_written(
+    folder: Path,
+) -> None:
+    """A new segment begins at any step of the other thread: the batches after it must not say that
+    they themselves were on the disk, or a torn end would pass for damage."""
+    for step in range(200):
+        store = EmbeddedStore(
+            folder / str(step), clock=ManualClock(), fsync="no", segment_bytes=500
+        )
+        store.run(Put(EVENTS, b"q", [b"x" * 600]))
+        store.journal.commit(store.at_ms)
+        steps = count()
+
+        def trace(frame: FrameType, event: str, _arg: object) -> Any:
+            frame.f_trace_opcodes = frame.f_code.co_filename == journal.__file__
+            if event == "opcode" and next(steps) == step:  # noqa: B023
+                sys.settrace(None)
+                store.commit()  # noqa: B023
+                assert store.journal.segment == 2  # noqa: B023
+                sys.settrace(trace)
+            return trace
+
+        sys.settrace(trace)
+        try:
+            store.journal._sync_written()
+        finally:
+            sys.settrace(None)
+        store.commit()
+        store.run(Put(EVENTS, b"q", [b"last"]))
+        store.commit()
+
+        assert store.journal.segment == 2
+        for batch in read_batches((folder / str(step) / "0000000002.journal").read_bytes()):
+            assert isinstance(batch, Batch)
+            assert batch.synced <= batch.start
+        store.close()
+        shutil.rmtree(folder / str(step))
+        if next(steps) <= step:
+            return
+    pytest.fail("the sync has more steps than were tried")
+
+
+def test_an_id_made_for_a_message_at_the_front_is_not_made_again_after_a_restart(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    ids: list[bytes] = store.run(Put(EVENTS, b"q", [b"behind"]))
+    for number in range(3):
+        ids += store.run(Put(EVENTS, b"q", [b"%d" % number], to_front=True, is_single=True))
+    store.run(Ack(EVENTS, b"q", b"g", ids[1:], held_only=False))
+    store.run(Put(EVENTS, b"q", [b"far"], message_id=b"9" * 18, to_front=True))
+    store.close()
+
+    store = EmbeddedStore(folder, clock=ManualClock(clock.now_us()))
+    ids += store.run(Put(EVENTS, b"q", [b"last"]))
+    store.close()
+
+    assert len({*ids}) == 5
+    assert int(ids[-1]) < clock.now_us() + 1_000, "a number that a client chose counts for nothing"
 
 
 def test_closing_gives_back_the_reserved_room(folder: Path) -> None:

@@ -38,7 +38,7 @@ from quinque.model.own_events import REPLACED, Numbered
 from quinque.model.stage_events import STAGED, PublishedKept, Staged, StageKept
 from quinque.model.tube_events import TASK_KEPT, TASK_REPLACED, TASKS_PUT, TubeKept
 from quinque.stores.embedded.bodies import Bodies
-from quinque.stores.embedded.journal import Journal, pack_home, where
+from quinque.stores.embedded.journal import NO_FILES, Journal, pack_home, where
 from quinque.stores.embedded.kept import (
     chunk_kept,
     group_kept,
@@ -131,7 +131,9 @@ class Compactor:
         """Write again what lives in the segment, pausing often; then drop it."""
         size_bytes = self._journal.sizes[segment]
         passed = 0
-        with mmap.mmap(self._journal.files[segment], size_bytes, prot=mmap.PROT_READ) as data:
+        while (mapped := self._map(segment, size_bytes)) is None:
+            yield
+        with mapped as data:
             for batch in read_batches(data):
                 if isinstance(batch, Damage):
                     log.error("segment %d cannot be compacted: %s", segment, batch.why)
@@ -157,6 +159,18 @@ class Compactor:
         self._journal.drop(segment)
         self._former_names.drop(segment + 1, self._queues)
         self.dropped += 1
+
+    def _map(self, segment: int, size_bytes: int) -> mmap.mmap | None:
+        """The bytes of the segment; None while the process may not open another file."""
+        try:
+            mapped = mmap.mmap(self._journal.file_of(segment), size_bytes, prot=mmap.PROT_READ)
+        except OSError as exc:
+            if exc.errno not in NO_FILES:
+                raise
+            self.is_stuck = True
+            return None
+        self.is_stuck = False
+        return mapped
 
     def _keep(self, home: int, record: tuple[Any, ...]) -> Iterator[None]:
         """Write the messages of this record again that live, and live here."""

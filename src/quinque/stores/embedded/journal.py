@@ -27,7 +27,7 @@ from zlib import crc32
 
 import msgpack
 
-from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
+from quinque.errors import DiskFull, JournalDamaged, NotDone, StoreUnavailable
 from quinque.model.claim_events import CLAIM_RETURNED
 from quinque.model.events import ADDED, OPENED, STORED, Event, Opened
 from quinque.model.tube_events import TASKS_PUT
@@ -41,7 +41,8 @@ RESERVE_BYTES: Final = 4 << 20  # one step of room taken ahead; 4 MiB is 16 ms o
 SPARE_BYTES: Final = 64 << 10
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _WITH_MANY: Final = frozenset({STORED, ADDED, TASKS_PUT})  # bodies in a row
-_NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})  # a flood of connections has them
+FILES_MOST: Final = 12  # of the 32 that cli/serve.py keeps from the clients
+NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})  # a flood of connections has them
 
 
 class Journal:
@@ -54,7 +55,8 @@ class Journal:
         self.segment_bytes = segment_bytes
         self.segment = 0  # number of the segment being written
         self.sizes: dict[int, int] = {}  # bytes in use, by segment
-        self.files: dict[int, int] = {}  # open file descriptors, by segment
+        # Open file descriptors, by segment, FILES_MOST at most; the newest segment is among them.
+        self.files: dict[int, int] = {}
         self.failed: str | None = None
         self.batches = Doublings()  # records of each commit
         self.syncs = Doublings()  # how long each took, in µs
@@ -67,7 +69,8 @@ class Journal:
         self._read_at = -1
         self._read_record: Any = ()
         self._end = 0  # offset where the pending batch starts
-        self._synced = 0
+        # A segment and how much of it is on the disk, together: another thread sets them too.
+        self._synced = (0, 0)
         self._reserved = 0
         self.is_stuck = False  # the pending batch could not be written for want of room
         self._wake_syncer = threading.Event()
@@ -84,7 +87,8 @@ class Journal:
         self.segment = segment
         self.sizes[segment] = end
         self._start_batch(end)
-        self._reserved = self._synced = end
+        self._reserved = end
+        self._synced = (segment, end)
         os.ftruncate(self.files[segment], end)
         # What was read may have been in the system's memory only.
         os.fdatasync(self.files[segment])
@@ -122,12 +126,12 @@ class Journal:
             # The old segment grows, and this one would say after a crash how long it is.
             os.fsync(self._folder_file)
             raise
-        self.files[segment] = file
+        self.keep_open(segment, file)
         self._name_segments(range(min(self.sizes, default=segment), segment + 1))
         self.segment = segment
         self.sizes[segment] = len(batch)
         self._start_batch(len(batch))
-        self._synced = len(batch)
+        self._synced = (segment, len(batch))
         self._reserved = reserved
 
     # -- the hot path -------------------------------------------------------------------------
@@ -170,7 +174,8 @@ class Journal:
         if not self._pending:
             return
         body = batch_body(self._pending)
-        batch = batch_header(body, now_ms, self._synced) + body
+        segment, synced = self._synced
+        batch = batch_header(body, now_ms, synced if segment == self.segment else 0) + body
         file = self.files[self.segment]
         try:
             write_all(file, batch, self._end)
@@ -204,7 +209,7 @@ class Journal:
         try:
             self.open_segment(self.segment + 1, stamp_us, now_ms)
         except OSError as exc:
-            if exc.errno not in _NO_ROOM | _NO_FILES:
+            if exc.errno not in _NO_ROOM | NO_FILES:
                 self._fail("opened", exc)
             return
         os.ftruncate(old, end)
@@ -220,14 +225,17 @@ class Journal:
             self._syncer.start()
 
     def read(self, home: int) -> bytes:
-        """The body at `home`. Raises JournalDamaged when the disk gives back something else."""
+        """The body at `home`. Raises JournalDamaged when the disk gives back something else,
+        NotDone when the file cannot be opened now."""
         segment, offset = segment_of(home), home >> 48 & 0xFF_FFFF_FFFF
         try:
             if self._read_at != where(home) >> 16:
-                data = os.pread(self.files[segment], home >> 16 & 0xFFFF_FFFF, offset)
+                data = os.pread(self.file_of(segment), home >> 16 & 0xFFFF_FFFF, offset)
                 self._read_record = msgpack.unpackb(data, use_list=False)
                 self._read_at = where(home) >> 16
         except OSError as exc:
+            if exc.errno in NO_FILES:
+                raise NotDone(f"a body cannot be read now: {exc.strerror}") from exc
             raise JournalDamaged(
                 f"a body in segment {segment} at byte {offset} cannot be read ({exc.strerror})"
             ) from exc
@@ -244,6 +252,21 @@ class Journal:
             f"a body in segment {segment} at byte {offset} does not match its checksum"
         )
 
+    def file_of(self, segment: int) -> int:
+        """A descriptor of the segment, to be used at once. Raises OSError."""
+        file = self.files.get(segment, -1)
+        if file < 0:
+            file = os.open(segment_path(self.folder, segment), os.O_RDONLY | os.O_CLOEXEC)
+            self.keep_open(segment, file)
+        return file
+
+    def keep_open(self, segment: int, file: int) -> None:
+        """The descriptor is kept. Of too many, the one that was kept first is closed."""
+        self.files[segment] = file
+        if len(self.files) > FILES_MOST:
+            oldest = next(it for it in self.files if it not in (segment, self.segment))
+            os.close(self.files.pop(oldest))
+
     def sync(self) -> None:
         """All that was committed is on the disk, whatever `fsync` says."""
         self._sync(self.files[self.segment], self._end)
@@ -257,7 +280,8 @@ class Journal:
             os.fsync(self._folder_file)
         except OSError as exc:
             self._fail("shortened", exc)
-        os.close(self.files.pop(segment))
+        if segment in self.files:
+            os.close(self.files.pop(segment))
         del self.sizes[segment]
 
     def close(self) -> None:
@@ -292,7 +316,7 @@ class Journal:
             try:
                 self._manifest = replace_manifest(self._manifest, self.folder, segments)
             except OSError as exc:
-                if exc.errno not in _NO_ROOM | _NO_FILES:
+                if exc.errno not in _NO_ROOM | NO_FILES:
                     raise
                 # A folder without a manifest opens too; one that has a wrong manifest does not.
                 if self._manifest is not None:
@@ -334,24 +358,35 @@ class Journal:
         except OSError as exc:
             self._fail("synced", exc)
         self.syncs.add((perf_counter_ns() - began_ns) // 1000)
-        self._synced = end
+        self._synced = (self.segment, end)
 
     def _sync_every_second(self) -> None:
         while not self._closing.is_set():
             self._wake_syncer.wait()
             self._wake_syncer.clear()
-            segment, end = self.segment, self._end
-            if not self._closing.is_set() and segment in self.files:
-                began_ns = perf_counter_ns()
-                try:
-                    os.fdatasync(self.files[segment])
-                except OSError as exc:
-                    self.failed = _failure("synced", exc)
-                    return
-                self.syncs.add((perf_counter_ns() - began_ns) // 1000)
-                if segment == self.segment:
-                    self._synced = end
+            if not self._closing.is_set():
+                self._sync_written()
+            if self.failed:
+                return
             self._closing.wait(1.0)
+
+    def _sync_written(self) -> None:
+        """What was committed before is on the disk. Another thread may begin the next segment
+        meanwhile."""
+        segment = self.segment
+        end = self.sizes.get(segment, 0)
+        file = self.files.get(segment)
+        if file is None:
+            return
+        began_ns = perf_counter_ns()
+        try:
+            os.fdatasync(file)
+        except OSError as exc:
+            if self.files.get(segment) == file:
+                self.failed = _failure("synced", exc)
+            return
+        self.syncs.add((perf_counter_ns() - began_ns) // 1000)
+        self._synced = (segment, end)
 
     def _fail(self, verb: str, exc: OSError) -> None:
         self.failed = _failure(verb, exc)

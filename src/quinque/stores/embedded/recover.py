@@ -42,7 +42,7 @@ def recover(
     """
     done = read_segments(journal, bodies, os.O_RDWR, record)
     clock.start_from(max(done.now_ms * 1000, done.stamp_us))
-    newest = max(journal.files, default=0)
+    newest = max(journal.sizes, default=0)
     if newest and journal.sizes[newest]:
         journal.resume(newest, journal.sizes[newest])
     else:
@@ -67,7 +67,7 @@ def read_segments(
     for number in numbers:
         path = segment_path(journal.folder, number)
         file = os.open(path, access | os.O_CLOEXEC)
-        journal.files[number] = file
+        journal.keep_open(number, file)
         data = read_whole(file)
         previous_end, end = (
             end,

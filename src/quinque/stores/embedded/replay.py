@@ -69,6 +69,8 @@ from quinque.stores.embedded.staged import Stages
 # Until a record says which it is.
 _UNKNOWN: Final = Family("unknown", 0, "")
 
+_AHEAD_MS: Final = 1_000  # a stamp is later than the clock when many are made at once
+
 _WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT, REPLACED})
 _WITH_FAMILY: Final = frozenset({GROUP_KEPT, CONFIGURED, WORKLIST_KEPT, TUBE_KEPT})
 _WITH_THE_GONE: Final = frozenset({EXPIRED, REMOVED, FLUSHED, FORGOTTEN})
@@ -181,11 +183,20 @@ def _replay_with_body(done: Recovered, bodies: Bodies, record: Any, home: int) -
             bodies.went(APPLY_TO_FEED[REMOVED](queue, Removed(REMOVED, record[1], record[7])))
         messages = APPLY_TO_FEED_WITH_BODY[kind](queue, record, home)
         known = queue.messages
+        if kind == STORED and record[6] is not None:
+            done.stamp_us = max(done.stamp_us, _made_stamp(record[7][0], done.now_ms))
     if messages:
         done.stamp_us = max(done.stamp_us, messages[-1].place)
         bodies.came(messages, record[-1] if kind == STORED or kind == ADDED else record[-1:])
     else:  # a message written again
         bodies.moved(known[record[3]], home, record[-1])
+
+
+def _made_stamp(id: bytes, now_ms: int) -> int:
+    """The stamp that the id of a message at the front was made of; its place is another. 0 if the
+    id cannot be one: a client may choose any number, and time must not run ahead to that."""
+    stamp_us = int(id) if id.isdigit() and len(id) < 20 else 0
+    return stamp_us if stamp_us < (now_ms + _AHEAD_MS) * 1000 else 0
 
 
 def _replay_tasks(
