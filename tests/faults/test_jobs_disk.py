@@ -154,14 +154,16 @@ def test_what_time_did_on_a_full_disk_is_not_undone_by_a_restart(
     broker.restart()
 
     with broker.connect() as client:
+        # Its second lease lapses, at any moment; then nothing changes any more.
+        wait_until(lambda: client.call("QLEN", "lapsed") == 1)
         found = {view.id.encode(): view for view in show(client, [lapsed.decode(), once.decode()])}
         assert (found[once].deliveries, found[once].requeues) == (1, 0)
         assert client.call("NACK", once) == client.call("ENQUEUE", once) == 0
         assert client.call("GETJOB", "NOHANG", "FROM", "once") is None
         assert found[lapsed].deliveries == 2
-        # Its second lease may have lapsed by now as well, before WORKING and after it.
+        # On a slow machine the second lease lapsed before WORKING as well.
         again = found[lapsed].requeues - 1
-        assert (found[lapsed].status == "queued") <= again <= 2
+        assert 1 <= again <= 2
         assert [jobs_in(client, "lapsed"), jobs_in(client, "once")] == [
             counted[0] + again,
             counted[1],

@@ -13,7 +13,10 @@ async function main() {
   const other = new Redis(Number(port), "127.0.0.1", { username: "default", password });
   const id = await client.client("ID");
 
+  // A request that is on its way when the connection ends would be answered by a reset.
+  const isLost = new Promise((resolve) => client.once("close", resolve));
   await other.client("KILL", "ID", id);
+  await isLost;
 
   assert.notStrictEqual(await client.client("ID"), id);
   client.disconnect();
