@@ -99,6 +99,19 @@ def test_a_monitor_sees_no_passwords(client: Client, other: Client) -> None:
     assert client.read().endswith(b'"ECHO" "end"\r\n')
 
 
+def test_a_monitor_sees_the_start_of_a_long_request(client: Client, other: Client) -> None:
+    client.call("MONITOR")
+
+    other.call("QREGISTER", "x" * 1025, *["y"] * 200)
+    other.call("ECHO", "end")
+
+    line = client.read()
+    assert b'"' + b"x" * 1024 + b'... (1 more bytes)" "y"' in line
+    assert line.endswith(b'"y" "... (75 more arguments)"\r\n')
+    assert line.count(b'"y"') == 125
+    assert client.read().endswith(b'"ECHO" "end"\r\n')
+
+
 def test_monitoring_twice_shows_each_command_once(client: Client, other: Client) -> None:
     client.call("MONITOR")
     client.send("MONITOR")

@@ -23,6 +23,25 @@ def line_of(listed: bytes, number: int) -> dict[str, str]:
     return next(line for line in lines if line["id"] == str(number))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("CLIENT", "SETNAME"),
+        ("CLIENT", "SETINFO", "LIB-NAME"),
+        ("CLIENT", "SETINFO", "LIB-VER"),
+        ("HELLO", "2", "SETNAME"),
+    ],
+)
+def test_a_label_has_at_most_1024_bytes(client: Client, words: tuple[str, ...]) -> None:
+    assert not isinstance(client.call(*words, "x" * 1024), Refusal)
+
+    refused = client.call(*words, "x" * 1025)
+
+    assert isinstance(refused, Refusal)
+    assert refused.text.endswith("cannot be longer than 1024 bytes")
+    assert b"x" * 1025 not in client.call("CLIENT", "INFO")
+
+
 def test_each_connection_has_a_number_of_its_own(client: Client, other: Client) -> None:
     assert client.ask("CLIENT", "ID")[:1] == b":"
     assert client.call("CLIENT", "ID") < other.call("CLIENT", "ID")

@@ -8,13 +8,15 @@ from __future__ import annotations
 import socket
 import ssl
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker
-from tests.server.resp import Client
+from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker, wait_until
+from tests.server.resp import TIMEOUT_S, Client
 
 TLS = Path(__file__).parent / "tls"
 CERTIFICATE, KEY = str(TLS / "certificate.pem"), str(TLS / "key.pem")
@@ -146,6 +148,47 @@ def test_a_plain_client_at_the_tls_port_hurts_nobody(tmp_path: Path) -> None:
             assert b"PONG" not in lost.read_to_end()
 
         assert client.call("PING") == b"PONG"
+
+
+def test_silent_handshakes_count_as_clients(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path, *FLAGS, "--max-clients", "10") as broker,
+        broker.connect() as client,
+        ExitStack() as silent,
+    ):
+        client.call("PING")
+        port = int(broker.addresses[-1].rpartition(":")[2])
+        socks = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+        for sock in socks:
+            silent.enter_context(sock)
+
+        wait_until(lambda: b"rejected_connections:34\r\n" in client.call("INFO", "stats"))
+        for sock in socks:
+            sock.close()
+
+        # Those that are gone have left their places.
+        with become_welcome(broker) as late:
+            assert late.call("PING") == b"PONG"
+
+
+def test_a_handshake_that_fails_is_logged_with_its_address(tmp_path: Path) -> None:
+    with start_broker(tmp_path, *FLAGS) as broker:
+        port = int(broker.addresses[-1].rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as lost:
+            host, own = lost.getsockname()
+            lost.sendall(b"PING\r\n")
+
+            broker.hear(f"the TLS handshake with {host}:{own} failed: ")
+
+
+def become_welcome(broker: RunningBroker) -> Client:
+    """A client over TLS, as soon as the broker has room for one."""
+    end_s = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return over_tls(broker)
+        except OSError:
+            assert time.monotonic() < end_s
 
 
 def test_with_tls_ca_a_client_needs_a_certificate(tmp_path: Path) -> None:

@@ -241,6 +241,23 @@ def test_limits_are_those_of_the_settings(
     assert peer.read().body == {0x30: [[0, "t", "x"]]}
 
 
+def test_one_connection_does_not_take_all_the_places_for_those_who_wait(
+    peer: IprotoClient, tube: str, client: Client, broker: RunningBroker
+) -> None:
+    client.call("CONFIG", "SET", "max-blocked-clients", "200")
+    try:
+        peer.send(*(call(number, f"{tube}:take") for number in range(21)))
+        refused = peer.read()
+
+        assert (refused.sync, refused.error) == (20, 32)
+        assert refused.text.startswith("20 requests of this connection are waiting already")
+        with IprotoClient(broker) as other:
+            other.send(call(1, f"{tube}:take"))
+            wait_until(lambda: b"blocked_clients:21" in client.call("INFO", "clients"))
+    finally:
+        client.call("CONFIG", "SET", "max-blocked-clients", "10000")
+
+
 def test_one_client_too_many_is_told_so(
     peer: IprotoClient, client: Client, broker: RunningBroker
 ) -> None:

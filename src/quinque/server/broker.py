@@ -25,7 +25,7 @@ from quinque.server.counts import Rates, Stats
 from quinque.server.dispatch import Dispatch
 from quinque.server.inbox import Inbox
 from quinque.server.latency import LatencyMonitor
-from quinque.server.redaction import without_secrets
+from quinque.server.redaction import shortened, without_secrets
 from quinque.server.sessions import Sessions
 from quinque.server.slowlog import SlowLog
 from quinque.server.together import Together
@@ -33,9 +33,12 @@ from quinque.server.turn import Turn
 from quinque.server.users import Users
 from quinque.server.waiters import Waiters
 from quinque.stores.base import Store
-from quinque.wire.resp import Simple, encode
 
 log = logging.getLogger("quinque.server")
+
+# Of each request, a monitor is shown so much.
+_SHOWN_ARGS = 128
+_SHOWN_BYTES = 1024
 
 PauseMode = Literal["", "WRITE", "ALL"]
 
@@ -121,8 +124,8 @@ class Broker:
         self._last_client_id += 1
         client.id = self._last_client_id
         client.user = self.users.first()
-        client.address = _address(transport.get_extra_info("peername"))
-        client.local_address = _address(transport.get_extra_info("sockname"))
+        client.address = shown_address(transport.get_extra_info("peername"))
+        client.local_address = shown_address(transport.get_extra_info("sockname"))
         if len(self.clients) >= self.config.max_clients:
             self.stats.refused_connections += 1
             client.send_error(LimitReached("max number of clients reached"))
@@ -235,10 +238,11 @@ class Broker:
         shown = without_secrets(argv)
         if shown is None:
             return
+        shown = shortened(shown, _SHOWN_ARGS, _SHOWN_BYTES)
         words = b" ".join(b'"%b"' % _quoted(arg) for arg in shown)
-        line = b"%.6f [0 %b] %b" % (time(), connection.address.encode(), words)
+        line = b"+%.6f [0 %b] %b\r\n" % (time(), connection.address.encode(), words)
         for monitor in self.monitors:
-            monitor.send(encode(Simple(line), monitor.protocol))
+            monitor.send(line)
 
 
 def _quoted(text: bytes) -> bytes:
@@ -246,7 +250,8 @@ def _quoted(text: bytes) -> bytes:
     return b"".join(_SHOWN[byte] for byte in text)
 
 
-def _address(name: Any) -> str:
+def shown_address(name: Any) -> str:
+    """The address of a socket, as CLIENT LIST and logs have it."""
     if isinstance(name, tuple):
         host, port = name[0], name[1]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

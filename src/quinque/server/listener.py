@@ -9,6 +9,7 @@ Not here: what an address looks like (address.py).
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import ssl
@@ -19,13 +20,18 @@ from typing import cast
 
 from quinque.errors import BadSetting
 from quinque.server.address import parse_address
-from quinque.server.broker import Broker
+from quinque.server.broker import Broker, shown_address
 from quinque.server.config import Config
 from quinque.server.connection import Connection
 from quinque.server.tarantool_connection import TarantoolConnection
 from quinque.server.tarantool_requests import TarantoolRequests
 
 _BACKLOG = 511
+_HANDSHAKE_S = 10.0
+# So many may be under way when all places are taken, so that the broker can tell their clients.
+_HANDSHAKES_LEAST = 16
+
+log = logging.getLogger("quinque.server")
 
 
 async def listen(broker: Broker) -> list[asyncio.Server]:
@@ -70,6 +76,7 @@ async def _listen_on(
     context: ssl.SSLContext | None = None,
 ) -> list[asyncio.Server]:
     loop = broker.loop
+    is_plain = context is None
     servers: list[asyncio.Server] = []
     for text in texts:
         address = parse_address(text)
@@ -77,17 +84,87 @@ async def _listen_on(
             if address.is_unix:
                 _make_way(Path(address.path))
                 server = await loop.create_unix_server(
-                    connect, address.path, backlog=_BACKLOG, ssl=context
+                    connect, address.path, backlog=_BACKLOG, start_serving=is_plain
                 )
             else:
                 server = await loop.create_server(
-                    connect, address.host or None, address.port, backlog=_BACKLOG, ssl=context
+                    connect,
+                    address.host or None,
+                    address.port,
+                    backlog=_BACKLOG,
+                    start_serving=is_plain,
                 )
+            if context is not None:
+                server = cast(asyncio.Server, _TlsServer(broker, server, connect, context))
         except OSError as exc:
             close(servers)
             raise BadSetting(f"{setting} {text}: {exc.strerror or exc}") from exc
         servers.append(server)
     return servers
+
+
+class _TlsServer:
+    """Accepts connections at the sockets of a server that does not serve, and shakes hands with
+    their clients. It counts the handshakes that are under way, and logs those that fail."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        server: asyncio.Server,
+        connect: Callable[[], asyncio.Protocol],
+        context: ssl.SSLContext,
+    ) -> None:
+        self._broker = broker
+        self._server = server
+        self._connect = connect
+        self._context = context
+        self._listening = [sock.dup() for sock in server.sockets]
+        self._handshakes: set[asyncio.Task[None]] = set()
+        for sock in self._listening:
+            sock.setblocking(False)
+            sock.listen(_BACKLOG)
+        self._accepting = [broker.loop.create_task(self._accept(sock)) for sock in self._listening]
+
+    @property
+    def sockets(self) -> tuple[object, ...]:
+        return tuple(self._server.sockets)
+
+    def close(self) -> None:
+        for task in (*self._accepting, *self._handshakes):
+            task.cancel()
+        for sock in self._listening:
+            sock.close()
+        self._server.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        broker, loop = self._broker, self._broker.loop
+        while True:
+            try:
+                sock, address = await loop.sock_accept(listening)
+            except OSError as exc:  # mostly that no file descriptor is left
+                log.error("a TLS client cannot be accepted: %s", exc.strerror or exc)
+                await asyncio.sleep(1)
+                continue
+            most = max(_HANDSHAKES_LEAST, broker.config.max_clients - len(broker.clients))
+            if len(self._handshakes) >= most:
+                broker.stats.connections += 1
+                broker.stats.refused_connections += 1
+                sock.close()
+                continue
+            task = loop.create_task(self._shake_hands(sock, shown_address(address)))
+            self._handshakes.add(task)
+            task.add_done_callback(self._handshakes.discard)
+
+    async def _shake_hands(self, sock: socket.socket, address: str) -> None:
+        """The socket is that of a client, or closed."""
+        try:
+            await self._broker.loop.connect_accepted_socket(
+                self._connect, sock, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_S
+            )
+        except OSError as exc:
+            why = str(exc) or "the client closed the connection"
+            log.warning("the TLS handshake with %s failed: %s", address, why)
+            sock.close()
 
 
 def addresses(servers: list[asyncio.Server]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What of a request may be shown to someone else: all but passwords.
+"""What of a request may be shown to someone else: all but passwords, and the rest in short.
 
 Called by   broker.py (MONITOR), slowlog.py.
 Calls       nothing.
@@ -26,3 +26,16 @@ def without_secrets(argv: list[bytes]) -> list[bytes] | None:
                 shown[at] = REDACTED
         return shown
     return argv
+
+
+def shortened(argv: list[bytes], args_most: int, bytes_most: int) -> list[bytes]:
+    """The first `args_most` arguments and the first `bytes_most` bytes of each, and the number of
+    those that are left out."""
+    kept = [arg if len(arg) <= bytes_most else _cut(arg, bytes_most) for arg in argv[:args_most]]
+    if len(argv) > args_most:
+        kept[-1] = b"... (%d more arguments)" % (len(argv) - args_most + 1)
+    return kept
+
+
+def _cut(arg: bytes, bytes_most: int) -> bytes:
+    return arg[:bytes_most] + b"... (%d more bytes)" % (len(arg) - bytes_most)

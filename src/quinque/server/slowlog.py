@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING, Final
 
-from quinque.server.redaction import without_secrets
+from quinque.server.redaction import shortened, without_secrets
 
 if TYPE_CHECKING:
     from quinque.server.client import Client
@@ -46,23 +46,14 @@ class SlowLog:
         shown = without_secrets(argv)
         if shown is None:
             return
-        kept = [_short(arg) for arg in shown[:_ARGS_MOST]]
-        if len(argv) > _ARGS_MOST:
-            kept[-1] = b"... (%d more arguments)" % (len(argv) - _ARGS_MOST + 1)
         self.requests.appendleft(
             SlowRequest(
                 self._next_id,
                 int(time()),
                 spent_ns // 1000,
-                kept,
+                shortened(shown, _ARGS_MOST, _ARG_MOST_BYTES),
                 client.address,
                 client.name,
             )
         )
         self._next_id += 1
-
-
-def _short(arg: bytes) -> bytes:
-    if len(arg) <= _ARG_MOST_BYTES:
-        return arg
-    return arg[:_ARG_MOST_BYTES] + b"... (%d more bytes)" % (len(arg) - _ARG_MOST_BYTES)

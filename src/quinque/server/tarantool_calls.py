@@ -46,6 +46,9 @@ log = logging.getLogger("quinque.server")
 
 # Names of functions are kept by their bytes; those that are none are not kept.
 _CALLS_MOST: Final = 4096
+# One connection may have this part of all requests that may wait, and at least so many.
+_WAITS_SHARE: Final = 10
+_WAITS_LEAST: Final = 16
 _NO_TUPLES: Final = b"\x81\x30\x90"
 
 
@@ -147,7 +150,7 @@ class TarantoolCalls:
             isinstance(request, Wait)
             and request.timeout_ms > 0
             and len(asked.packets) == 1
-            and self._has_room()
+            and self._why_full(client) is None
             and not client.is_over
         )
 
@@ -236,9 +239,9 @@ class TarantoolCalls:
         if client.is_over:  # it has closed, and would not get what it waits for
             self._broker.turn.add(client)
             return
-        if not self._has_room():
-            most = self._broker.config.max_blocked_clients
-            raise LimitReached(f"{most} requests are waiting already (max-blocked-clients)")
+        why_full = self._why_full(client)
+        if why_full is not None:
+            raise LimitReached(why_full)
         waiters = self._broker.waiters
 
         def answer(result: Any) -> None:
@@ -259,9 +262,15 @@ class TarantoolCalls:
         if pending is not None:
             waiters.expect(waiting, pending)
 
-    def _has_room(self) -> bool:
-        """Whether one more may wait."""
-        return self._broker.waiters.count < self._broker.config.max_blocked_clients
+    def _why_full(self, client: TarantoolConnection) -> str | None:
+        """Why not one more request of the client may wait; None if it may."""
+        most = self._broker.config.max_blocked_clients
+        if self._broker.waiters.count >= most:
+            return f"{most} requests are waiting already (max-blocked-clients)"
+        most = max(_WAITS_LEAST, most // _WAITS_SHARE)
+        if client.wait_count >= most:
+            return f"{most} requests of this connection are waiting already (max-blocked-clients)"
+        return None
 
     # -- replies ------------------------------------------------------------------------------
 

@@ -163,6 +163,10 @@ class TarantoolConnection(Client):
     def waits(self) -> list[Waiting]:
         return list(self._waitings.values())
 
+    @property
+    def wait_count(self) -> int:
+        return len(self._waitings)
+
     def add_waiting(self, waiting: Waiting) -> int:
         """The client waits for one thing more; the number by which that ends."""
         self._last_waiting += 1

@@ -15,6 +15,8 @@ from quinque.errors import BadArgument
 
 _NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _GRAPHIC: Final = re.compile(rb"[!-~]*")  # what may stand in a line of CLIENT LIST
+# Lists and logs keep the label of every client.
+_LABEL_MOST_BYTES: Final = 1024
 
 
 def read_number(text: bytes, otherwise: str = "value is not an integer or out of range") -> int:
@@ -41,6 +43,8 @@ def read_label(text: bytes, what: str = "Client names") -> bytes:
 
     Raises BadArgument when a line of CLIENT LIST could not hold it.
     """
+    if len(text) > _LABEL_MOST_BYTES:
+        raise BadArgument(f"{what} cannot be longer than {_LABEL_MOST_BYTES} bytes")
     if not _GRAPHIC.fullmatch(text):
         raise BadArgument(f"{what} cannot contain spaces, newlines or special characters.")
     return text
