@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -15,6 +18,8 @@ from urllib.request import urlopen
 import pytest
 
 from quinque.cli import http_port
+from quinque.console.app import make_app
+from quinque.console.exposition import Page
 from quinque.console.port import CONNECTIONS_MOST
 from quinque.errors import BadSetting
 from quinque.server.measuring import QUEUES_MOST
@@ -226,3 +231,24 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(BadSetting, match=r"starlette is missing: pip install 'quinque\[http\]'"):
         http_port.HttpPort(None, ["127.0.0.1:0"])  # type: ignore[arg-type]
+
+
+def test_livez_fails_and_says_why_when_the_broker_must_be_started_again() -> None:
+    answers: list[Any] = []
+    page = Page([], lambda: asyncio.sleep(0))
+    app = make_app(page, lambda: "", lambda: "no turn has ended for 10 s")
+    scope = {"type": "http", "method": "GET", "path": "/livez", "headers": [], "query_string": b""}
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    async def send(part: Any) -> None:
+        answers.append(part)
+
+    asyncio.run(app(scope, receive, send))
+
+    assert answers[0]["status"] == 503
+    assert json.loads(answers[1]["body"]) == {
+        "alive": False,
+        "reason": "no turn has ended for 10 s",
+    }

@@ -51,6 +51,20 @@ def test_broken_bytes_behind_one_that_waits_are_answered_after_it(
     )
 
 
+@pytest.mark.parametrize("words", [("MONITOR",), ("QREGISTER", "registered")])
+def test_a_client_that_lingers_after_broken_bytes_is_no_monitor_and_no_consumer(
+    client: Client, other: Client, words: tuple[str, ...]
+) -> None:
+    client.call(*words)
+    client.send_bytes(b"*1\r\nX\r\n")
+    assert client.read_to_end().startswith(b"-ERR Protocol error")
+
+    # The connection stays half open for a while, so that the client can read the error.
+    assert other.call("PING") == b"PONG"
+    assert other.call("QADD", "registered", 60, "x")
+    assert other.call("QSTATUS", "registered") == [[b"registered", []]]
+
+
 def test_nothing_after_broken_bytes_is_run(client: Client, other: Client, queue: str) -> None:
     client.send_bytes(b"*x\r\n" + request("QADD", queue, 60, "never"))
     client.read_to_end()

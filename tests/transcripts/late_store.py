@@ -31,6 +31,7 @@ class LateStore:
         self._loop = loop
         self._asked: list[tuple[Op, Pending]] = []
         self.on_doubt: Callable[[], None] = lambda: None
+        self.failures: dict[str, Exception] = {}  # which commit and tick raise, by these names
 
     @property
     def ready(self) -> set[bytes]:
@@ -81,9 +82,13 @@ class LateStore:
             self._loop.call_soon(answer)
 
     def commit(self) -> None:
+        if "commit" in self.failures:
+            raise self.failures["commit"]
         self._store.commit()
 
     def tick(self) -> None:
+        if "tick" in self.failures:
+            raise self.failures["tick"]
         self._store.tick()
 
     def compact(self) -> bool:

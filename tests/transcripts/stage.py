@@ -130,7 +130,8 @@ class Stage:
         self._loop = ManualLoop(self._clock)
         self._lives = 0
         self._clients: dict[str, tuple[Connection, Wire]] = {}
-        self._broker = self._start()
+        self.crashes: list[BaseException] = []  # errors that would have ended the process
+        self.broker = self._start()
 
     def __enter__(self) -> Stage:
         return self
@@ -145,7 +146,7 @@ class Stage:
         They are run by settle(), together with what other clients have sent.
         """
         if client not in self._clients:
-            self._clients[client] = self._connect()
+            self.connect(client, Wire())
         self._clients[client][0].data_received(b"".join(map(request_bytes, requests)))
 
     def go_on(self, iterations: int) -> None:
@@ -159,7 +160,7 @@ class Stage:
         self._loop.settle(self._is_asking)
 
     def _is_asking(self) -> bool:
-        return isinstance(self._store, ServedRedisStore) and not self._store.is_idle
+        return isinstance(self.store, ServedRedisStore) and not self.store.is_idle
 
     def replies(self) -> dict[str, bytes]:
         """What each client got since the last time; those that got nothing are left out."""
@@ -185,16 +186,17 @@ class Stage:
             kept = self._folder / str(self._lives)
             shutil.copytree(kept, self._folder / str(self._lives + 1))
         self._stop()
-        self._broker = self._start()
+        self.broker = self._start()
 
-    def _connect(self) -> tuple[Connection, Wire]:
-        connection, wire = Connection(self._broker), Wire()
+    def connect(self, client: str, wire: Wire) -> None:
+        """The client is connected."""
+        connection = Connection(self.broker)
         connection.connection_made(wire)
         connection.protocol = self._protocol  # as HELLO does
-        return connection, wire
+        self._clients[client] = connection, wire
 
     def _start(self) -> Broker:
-        self._store = store = self._open()
+        self.store = store = self._open()
         broker = Broker(
             self.config,
             store,
@@ -202,6 +204,7 @@ class Stage:
             all_commands(),
             self._loop,
             lambda: None,
+            lambda what, exc: self.crashes.append(exc),
         )
         self.settle()
         return broker
@@ -221,12 +224,12 @@ class Stage:
         for connection, _ in self._clients.values():
             connection.connection_lost(None)
         self._clients.clear()
-        self._broker.turn.stop()
+        self.broker.turn.stop()
         self.settle()
-        if isinstance(self._store, ServedRedisStore):
-            self._loop.run_until_complete(self._store.aclose())
+        if isinstance(self.store, ServedRedisStore):
+            self._loop.run_until_complete(self.store.aclose())
         else:
-            self._store.close()
+            self.store.close()
         self._lives += 1
 
 

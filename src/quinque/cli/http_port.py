@@ -20,7 +20,7 @@ from quinque.server.address import parse_address
 from quinque.server.broker import Broker
 from quinque.server.measuring import measure
 from quinque.server.metrics import METRICS
-from quinque.server.readiness import trouble
+from quinque.server.readiness import stall, trouble
 
 if TYPE_CHECKING:
     from quinque.console.port import Port
@@ -65,7 +65,7 @@ class HttpPort:
         sockets = bind(addresses)
         self.urls = [url_of(sock) for sock in sockets]
         page = Page(METRICS, partial(measure, self._broker))
-        self._port = Port(make_app(page, self._trouble), sockets)
+        self._port = Port(make_app(page, self._trouble, partial(stall, self._broker)), sockets)
 
     def _trouble(self) -> str:
         return "the broker is stopping" if self._is_stopping else trouble(self._broker)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 from pathlib import Path
@@ -161,7 +162,7 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     _make_room_for_clients(config)
-    broker = Broker(config, store, users, all_commands(), loop, stopping.set)
+    broker = Broker(config, store, users, all_commands(), loop, stopping.set, _crash)
     servers = await listen(broker)
     others = await listen_for_tarantool(broker)
     await _announce(broker, servers)
@@ -231,10 +232,29 @@ def _make_room_for_clients(config: Config) -> None:
         config.max_clients = allowed
 
 
+def _crash(what: str, exc: BaseException) -> None:
+    """The process ends at once. It does not stop in order, because that would write and answer
+    from an unknown state."""
+    try:
+        log.critical("an unexpected error in %s", what, exc_info=exc)
+        log.critical(
+            "the broker ends because of an unexpected error in %s (%s); "
+            "start it again: all that it acknowledged is kept",
+            what,
+            type(exc).__name__,
+        )
+        logging.shutdown()
+    finally:
+        os._exit(_MAY_START_LATER)
+
+
 async def _each_second(broker: Broker) -> None:
     while True:
         await asyncio.sleep(1)
-        broker.each_second()
+        try:
+            broker.each_second()
+        except Exception as exc:
+            _crash("what is done each second", exc)
 
 
 async def _each_while(notifier: Notifier) -> None:

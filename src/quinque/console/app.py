@@ -4,7 +4,7 @@ Called by   cli/http_port.py (makes it), port.py (serves it).
 Calls       exposition.py.
 
     GET /metrics   200, metrics for Prometheus
-    GET /livez     200: who answers, runs
+    GET /livez     200, or 503 and a reason, as JSON
     GET /readyz    200, or 503 and a reason, as JSON
 
 HEAD is GET without the body; another method is refused (405), another path is not there (404).
@@ -27,13 +27,19 @@ from quinque.console.exposition import CONTENT_TYPE, Page
 _NOT_KEPT: Final = {"Cache-Control": "no-store"}
 
 
-def make_app(page: Page, trouble: Callable[[], str]) -> Starlette:
-    """The application. `trouble` tells why the broker is not ready; empty when it is."""
+def make_app(
+    page: Page, trouble: Callable[[], str], stall: Callable[[], str] = lambda: ""
+) -> Starlette:
+    """The application. `trouble` tells why the broker is not ready, and `stall` why it must be
+    started again; empty when that is not so."""
 
     async def metrics(request: Request) -> Response:
         return Response(await page.text(), headers=_NOT_KEPT, media_type=CONTENT_TYPE)
 
     async def livez(request: Request) -> Response:
+        reason = stall()
+        if reason:
+            return JSONResponse({"alive": False, "reason": reason}, 503, _NOT_KEPT)
         return JSONResponse({"alive": True}, headers=_NOT_KEPT)
 
     async def readyz(request: Request) -> Response:

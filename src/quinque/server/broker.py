@@ -28,6 +28,7 @@ from quinque.server.latency import LatencyMonitor
 from quinque.server.redaction import shortened, without_secrets
 from quinque.server.sessions import Sessions
 from quinque.server.slowlog import SlowLog
+from quinque.server.ticker import Crash
 from quinque.server.together import Together
 from quinque.server.turn import Turn
 from quinque.server.users import Users
@@ -43,6 +44,11 @@ _SHOWN_BYTES = 1024
 PauseMode = Literal["", "WRITE", "ALL"]
 
 
+def _crash(what: str, exc: BaseException) -> None:
+    """The caller of the event loop hears of it."""
+    raise exc
+
+
 class Broker:
     def __init__(
         self,
@@ -52,6 +58,7 @@ class Broker:
         commands: Iterable[Command],
         loop: asyncio.AbstractEventLoop,
         stop: Callable[[], None],
+        crash: Crash = _crash,
     ) -> None:
         self.config = config
         self.store = store
@@ -72,12 +79,14 @@ class Broker:
         self._paused: dict[Client, None] = {}  # whose requests wait for the end of a pause
         self._unpause_timer: asyncio.TimerHandle | None = None
         self._last_client_id = 0
+        self.stalled_s = 0  # for how long no turn has ended
+        self._ended_turns = -1
         self.all_gone = asyncio.Event()  # set when a stopping broker has no client left
         self._is_stopping = False
         self.waiters = Waiters(loop, store.run)
         store.watched = self.waiters.lines
         store.on_doubt = self.waiters.wake_patterns
-        self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency)
+        self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency, crash)
         store.on_ready = self.turn.touch
         self.sessions = Sessions(store.run, config, self.turn.touch)
         self.dispatch = Dispatch(self, commands)
@@ -105,6 +114,10 @@ class Broker:
 
     def each_second(self) -> None:
         """What has to be looked at once in a second."""
+        # A turn that was begun a second ago has ended, or turns do not end any more.
+        self.stalled_s = self.stalled_s + 1 if self.turn.ended == self._ended_turns else 0
+        self._ended_turns = self.turn.ended
+        self.turn.touch()
         self.close_idle()
         self.sessions.each_second()
         self.rates.measure(monotonic(), self.commands_run(), self.stats)

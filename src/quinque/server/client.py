@@ -198,6 +198,15 @@ class Client:
         else:
             transport.abort()
 
+    def drop(self) -> None:
+        """Close now; all replies that have not been sent are lost, and their messages go back."""
+        self._is_closing = True
+        self.out.clear()
+        self.out_bytes = 0
+        if self._transport is not None:
+            self._transport.abort()
+        self.give_back()
+
     def _part(self, transport: asyncio.Transport) -> None:
         """Nothing more is said. Closed; but who is misunderstood may close first, for a while."""
         if not self._is_misunderstood:

@@ -209,5 +209,8 @@ class Inbox:
     def _finish(self, alike: Alike) -> None:
         if len(alike.connections) == 1:
             self._broker.dispatch.execute(alike.connections[0], alike.first)
-        else:
+            return
+        try:
             self._broker.together.execute(alike)
+        except Exception:
+            self._broker.together.fail(alike)

@@ -1,9 +1,10 @@
 """Whether a broker can be worked with.
 
-Called by   cli/http_port.py (/readyz).
+Called by   cli/http_port.py (/readyz and /livez).
 Calls       the store, which answers at once.
 
-That it runs at all needs no question: who answers, runs.
+A broker whose event loop answers, but whose turns do not end, leaves its clients without replies.
+It must be started again.
 
 Not here: that the process is stopping (cli/http_port.py knows).
 """
@@ -13,6 +14,15 @@ from __future__ import annotations
 from quinque.model.measure_ops import MeasureStore, StoreMeasure
 from quinque.model.work_ops import LookAtNode
 from quinque.server.broker import Broker
+
+_STALLED_S = 10
+
+
+def stall(broker: Broker) -> str:
+    """Why the broker must be started again; empty when it need not be."""
+    if broker.stalled_s < _STALLED_S:
+        return ""
+    return f"no turn has ended for {broker.stalled_s} s: clients get no replies"
 
 
 def trouble(broker: Broker) -> str:

@@ -108,16 +108,19 @@ class TarantoolCalls:
         except QuinqueError as error:
             self._refuse_or_split(client, asked, error)
         except Exception:
-            log.exception("a bug, in %s", printable(call.function))
-            for packet in asked.packets:
-                text = "internal error; the broker's log has the details"
-                client.send(iproto.error_reply(packet.sync, LUA, text))
+            self._apologize(client, asked)
         spent_ns = perf_counter_ns() - asked.started_ns
         row.calls += len(asked.packets)
         row.spent_ns += spent_ns
         client.last_command = row
         if spent_ns > self._broker.slow_ns:
             self._broker.note_slow(client, row, [row.name.encode(), call.tube], spent_ns)
+
+    def _apologize(self, client: TarantoolConnection, asked: Asked) -> None:
+        log.exception("a bug, in %s", printable(asked.call.function))
+        for packet in asked.packets:
+            text = "internal error; the broker's log has the details"
+            client.send(iproto.error_reply(packet.sync, LUA, text))
 
     def _check(self, client: TarantoolConnection, row: Command, tubes: Sequence[bytes]) -> None:
         """The client is somebody who may do that. Raises NoAuth, NoPermission."""
@@ -169,6 +172,8 @@ class TarantoolCalls:
                 go_on()
             except QuinqueError as error:
                 self._refuse_or_split(client, asked, error)
+            except Exception:
+                self._apologize(client, asked)
             client.broker.turn.add(client)
 
         def answer(result: Any) -> None:
@@ -252,6 +257,8 @@ class TarantoolCalls:
                 client.hand(request.op, result)
             except QuinqueError as error:
                 self.refuse(client, packet.sync, error, asked)
+            except Exception:
+                self._apologize(client, asked)
 
         def refuse(error: QuinqueError) -> None:
             client.end_waiting(number)

@@ -15,6 +15,7 @@ Not here: what a request does (tarantool_requests.py), what clients of every pro
 from __future__ import annotations
 
 import asyncio
+import logging
 from os import urandom
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -43,6 +44,8 @@ from quinque.wire.iproto import (
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
     from quinque.server.tarantool_requests import TarantoolRequests
+
+log = logging.getLogger("quinque.server")
 
 _SERVER_UUID = str(uuid4())  # of this run: nothing is known here by it
 _PACKET_BYTES: Final = 320  # the memory that a packet takes beside its bytes
@@ -135,7 +138,12 @@ class TarantoolConnection(Client):
             if is_paused or self.is_held:
                 self._put_in_line(packets[at:])
                 return
-            at = requests.execute(self, packets, at)
+            try:
+                at = requests.execute(self, packets, at)
+            except Exception:
+                log.exception("a bug, in a request of Tarantool's protocol; its client is dropped")
+                self.drop()
+                return
 
     def _put_in_line(self, packets: list[Packet]) -> None:
         self._in_line += packets

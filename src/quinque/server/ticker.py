@@ -9,8 +9,10 @@ Not here: what is due (engine/feed/due.py), readers whose time is up (waiters.py
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
+from quinque.errors import QuinqueError
 from quinque.model.limits import NEVER_MS
 from quinque.server.latency import LatencyMonitor
 from quinque.stores.base import Store
@@ -20,6 +22,13 @@ _FAR_MS = 60_000
 # After a tick the clients have nine times as long: what a million messages leave to do when they
 # expire in one moment takes a tenth of the time, for some seconds.
 _REST = 9
+# After a tick that failed, the next one comes this much later.
+_RETRY_S = 1.0
+
+# Ends the process: what failed, and its exception.
+Crash = Callable[[str, BaseException], None]
+
+log = logging.getLogger("quinque.server")
 
 
 class Ticker:
@@ -29,11 +38,14 @@ class Ticker:
         store: Store,
         after: Callable[[], None],
         latency: LatencyMonitor,
+        crash: Crash,
     ) -> None:
         self._loop = loop
         self._store = store
         self._after = after  # ends the turn that a tick begins
         self._latency = latency
+        self._crash = crash
+        self._failure = ""  # the error of the last tick
         self._due_ms = NEVER_MS
         self._timer: asyncio.Handle | None = None
         self._rest_until_s = 0.0
@@ -62,8 +74,20 @@ class Ticker:
         self._timer = None
         self._due_ms = NEVER_MS
         began_s = self._loop.time()
-        self._store.tick()
+        self._rest_until_s = 0.0
+        try:
+            self._store.tick()
+        except QuinqueError as error:
+            # What is due stays due, and the next tick tries again.
+            if str(error) != self._failure:
+                log.error("leases, delays and expiries are late: %s", error)
+            self._failure = str(error)
+            self._rest_until_s = began_s + _RETRY_S
+        except Exception as exc:
+            self._crash("a tick", exc)
+        else:
+            self._failure = ""
         ended_s = self._loop.time()
-        self._rest_until_s = ended_s + _REST * (ended_s - began_s)
+        self._rest_until_s = max(self._rest_until_s, ended_s + _REST * (ended_s - began_s))
         self._latency.note("tick", int((ended_s - began_s) * 1e9))
         self._after()

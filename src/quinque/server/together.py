@@ -74,6 +74,13 @@ class Together:
         else:
             self._answer(go_on, results)
 
+    def fail(self, alike: Alike) -> None:
+        """A bug kept the requests from being answered: their clients are disconnected, because
+        later replies would be taken for the missing ones."""
+        log.exception("a bug, in %s; its clients are disconnected", alike.row.name)
+        for connection in dict.fromkeys(alike.connections):
+            connection.drop()
+
     def _ask(self, go_on: _Answer, request: Any, pending: Pending) -> None:
         """All of the clients are held until the store has answered."""
         alike = go_on.alike
@@ -87,8 +94,11 @@ class Together:
 
         def answer(results: Any) -> None:
             let_go()
-            self._answer(go_on, results)
-            self._hand(go_on, request, results or [])
+            try:
+                self._answer(go_on, results)
+                self._hand(go_on, request, results or [])
+            except Exception:
+                self.fail(alike)
 
         def refuse(error: QuinqueError) -> None:
             let_go()

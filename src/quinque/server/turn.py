@@ -23,7 +23,7 @@ from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.model.ops import Op
 from quinque.server.inbox import Inbox
 from quinque.server.latency import LatencyMonitor
-from quinque.server.ticker import Ticker
+from quinque.server.ticker import Crash, Ticker
 from quinque.server.waiters import Waiters
 from quinque.stores.base import Store
 from quinque.stores.pending import Pending
@@ -43,15 +43,18 @@ class Turn:
         inbox: Inbox,
         waiters: Waiters,
         latency: LatencyMonitor,
+        crash: Crash,
     ) -> None:
         self._loop = loop
         self._store = store
         self._inbox = inbox
         self._waiters = waiters
         self._latency = latency
-        self._ticker = Ticker(loop, store, self.touch, latency)
+        self._crash = crash
+        self._ticker = Ticker(loop, store, self.touch, latency, crash)
         self._replying: list[Client] = []
         self._is_set = False
+        self.ended = 0  # turns
         self.later: deque[Op] = deque()  # additions whose reply has gone out already
         self.failed_later = 0
         self._failure = ""  # what was last said of a commit that failed
@@ -78,6 +81,13 @@ class Turn:
 
     def end(self) -> None:
         """Everything asked in this turn is durable and answered."""
+        try:
+            self._end()
+        except Exception as exc:
+            # Some clients would wait for ever, and it is not known what is durable.
+            self._crash("the end of a turn", exc)
+
+    def _end(self) -> None:
         store = self._store
         self._inbox.run()
         # Readers first: what they are handed belongs to this turn, and to its one sync.
@@ -103,12 +113,17 @@ class Turn:
         if began_ns:
             self._latency.note("journal-commit", perf_counter_ns() - began_ns)
         for client in replying:
-            client.flush()
+            try:
+                client.flush()
+            except Exception:
+                log.exception("client %d is disconnected: its replies cannot be sent", client.id)
+                client.drop()
         if self._inbox.has_some:  # a request of this turn let others go on (CLIENT UNPAUSE)
             self.touch()
         if self.later:
             self._loop.call_soon(self.run_later)
         self._ticker.set()
+        self.ended += 1
 
     def run_later(self) -> None:
         """Carry out the additions that were answered before they were made."""
@@ -117,6 +132,10 @@ class Turn:
                 result: Any = self._store.run(self.later.popleft())
             except QuinqueError as error:
                 self._lost(error)
+                continue
+            except Exception:
+                log.exception("an addition with NOBLOCK was lost")
+                self.failed_later += 1
                 continue
             if isinstance(result, Pending):
                 result.then(_nothing, self._lost)

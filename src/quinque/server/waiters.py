@@ -14,6 +14,7 @@ Not here: what an operation finds (engine/).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -25,6 +26,10 @@ from quinque.model.glob import compile_glob
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import FindReady
 from quinque.stores.pending import Pending
+
+log = logging.getLogger("quinque.server")
+
+_INTERNAL = "internal error; the broker's log has the details"
 
 
 class Reader(Protocol):
@@ -171,6 +176,10 @@ class Waiters:
                     found = self._run(wait.op if wait.again is None else wait.again)
                 except QuinqueError as error:
                     self._fail(waiting, error)
+                    continue
+                except Exception:
+                    log.exception("a bug, for a client that waits")
+                    self._fail(waiting, QuinqueError(_INTERNAL))
                     continue
                 if isinstance(found, Pending):
                     waiting.is_asking = True

@@ -1,0 +1,108 @@
+"""A failure of one client is that client's; a failure of the broker itself ends the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quinque.errors import JournalDamaged
+from quinque.server.readiness import stall
+from tests.transcripts.late_store import LateStore
+from tests.transcripts.stage import Stage, Wire
+
+
+class Broken(Wire):
+    """A connection to which nothing can be written, as after write_eof()."""
+
+    def write(self, data: Any) -> None:
+        raise RuntimeError("cannot write")
+
+
+def words(text: str) -> list[bytes]:
+    return [word.encode() for word in text.split()]
+
+
+def failing(stage: Stage) -> dict[str, Exception]:
+    """What the store raises."""
+    assert isinstance(stage.store, LateStore)
+    return stage.store.failures
+
+
+def test_a_client_whose_replies_cannot_be_sent_is_disconnected_and_others_are_answered(
+    tmp_path: Path,
+) -> None:
+    with Stage(tmp_path, 2) as stage:
+        broken = Broken()
+        stage.connect("a", broken)
+        for client in ("a", "b", "c"):
+            stage.send(client, [words("PING")])
+        stage.settle()
+
+        assert broken.is_closed
+        assert stage.replies() == {"b": b"+PONG\r\n", "c": b"+PONG\r\n"}
+
+
+def test_an_unexpected_error_in_a_commit_ends_the_process_and_nothing_is_acknowledged(
+    tmp_path: Path,
+) -> None:
+    error = MemoryError()
+    with Stage(tmp_path, 2, is_late=True) as stage:
+        failing(stage)["commit"] = error
+        stage.send("a", [words("PING")])
+        stage.settle()
+
+        assert error in stage.crashes
+        assert stage.replies() == {}
+        failing(stage).clear()
+
+
+def test_an_unexpected_error_in_a_tick_ends_the_process(tmp_path: Path) -> None:
+    error = OSError("too many open files")
+    with Stage(tmp_path, 2, is_late=True) as stage:
+        stage.send("a", [words("ADDJOB q body 0 DELAY 1")])
+        stage.settle()
+        failing(stage)["tick"] = error
+        stage.pass_time(1_000)
+
+        assert error in stage.crashes
+        failing(stage).clear()
+
+
+def test_a_tick_that_the_store_refuses_is_tried_again_and_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Stage(tmp_path, 2, is_late=True) as stage:
+        stage.send("a", [words("ADDJOB q body 0 DELAY 1"), words("GETJOB FROM q")])
+        stage.settle()
+        failing(stage)["tick"] = JournalDamaged("a body cannot be read")
+        for _ in range(5):
+            stage.pass_time(1_000)
+        stage.replies()
+        failing(stage).clear()
+        stage.pass_time(1_000)
+
+        assert b"body" in stage.replies()["a"]
+        assert not stage.crashes
+    assert [each.message for each in caplog.records if "a body" in each.message] == [
+        "leases, delays and expiries are late: a body cannot be read"
+    ]
+
+
+def test_a_broker_whose_turns_do_not_end_says_that_it_must_be_started_again(
+    tmp_path: Path,
+) -> None:
+    with Stage(tmp_path, 2, is_late=True) as stage:
+        for _ in range(30):
+            stage.broker.each_second()
+            stage.settle()
+        assert stall(stage.broker) == ""
+
+        failing(stage)["commit"] = MemoryError()
+        for _ in range(12):
+            stage.broker.each_second()
+            stage.settle()
+
+        assert stall(stage.broker).startswith("no turn has ended for 1")
+        failing(stage).clear()
