@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -18,15 +18,21 @@ from quinque.client.sync.broker import Broker
 from tests.client.conftest import Opener
 from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import TIMEOUT_S
+from tests.servers.redis_server import RedisServer
 
 THREADS = 8  # idle connections that a client with threads keeps
 
 
-@pytest.fixture(scope="module")
-def lonely(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+@pytest.fixture(scope="module", params=["embedded", "redis"])
+def lonely(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningBroker]:
     """A broker whose clients are all of one test."""
-    with start_broker(tmp_path_factory.mktemp("lonely"), "--fsync", "no") as running:
-        yield running
+    with ExitStack() as stack:
+        flags = ["--fsync", "no"]
+        if request.param == "redis":
+            flags = ["--store", stack.enter_context(RedisServer(on_socket=True)).url]
+        yield stack.enter_context(start_broker(tmp_path_factory.mktemp("lonely"), *flags))
 
 
 def url_of(running: RunningBroker) -> str:

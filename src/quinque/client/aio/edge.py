@@ -68,8 +68,8 @@ class Link(asyncio.Protocol):
         if self.is_over or self._transport is None:
             raise NotSent(CLOSED)
         asked = _Asked(requests, [], self.loop.create_future(), self.loop.time())
+        self._timeout_s = timeout_s
         if self._late is None:  # one timer for all, since each costs as much as a request
-            self._timeout_s = timeout_s
             self._late = self.loop.call_later(timeout_s, self._look_for_late)
         if self._sent or self._unsent:
             if not self._unsent:
