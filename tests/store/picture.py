@@ -77,7 +77,7 @@ def check_indexes(store: EmbeddedStore) -> None:
 
 def every_message(store: EmbeddedStore) -> list[Message]:
     """All but those of temporary tubes."""
-    messages: list[Message] = []
+    messages: list[Message] = [it for queue in store.leaving for it in queue.all()]
     for queue in store.queues.values():
         if isinstance(queue, Tube) and queue.settings.is_temporary:
             continue

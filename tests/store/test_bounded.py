@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from quinque.model.families import JOBS
+from quinque.model.families import JOBS, RELIABLE
 from quinque.model.ops import Op
+from quinque.model.own_ops import RELIABLE_TERMS
+from quinque.model.queue_ops import DeleteQueues, RenameQueue, SetExpiry
 from quinque.model.tube_ops import PutTasks, TakeTasks, TaskTerms
 from quinque.model.work_ops import Add, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.keeping import Keeping
 from tests.conformance.tube_words import ANN, TUBE, begin
 from tests.servers.steps import lines_run
+from tests.store.picture import check_indexes, messages_of
 
 MANY = 20_000
 TOGETHER = 5_000
@@ -96,3 +100,39 @@ def test_a_take_behind_many_tasks_that_are_over_is_cheap(
     assert lines < LINES_MOST
     assert tick_all(store, clock) < LINES_MOST
     assert store.info()["messages"] == 1
+
+
+@pytest.mark.parametrize("how", ["delete", "expire", "rename"])
+def test_a_large_queue_is_gone_at_once_and_its_messages_a_little_at_a_time(
+    folder: Path, clock: ManualClock, how: str
+) -> None:
+    store = EmbeddedStore(folder / "q", clock=clock, fsync="no", keeping=Keeping(is_on=False))
+    many(store, lambda bodies: Add(RELIABLE, b"q", bodies, RELIABLE_TERMS))
+    store.run(Take(RELIABLE, [b"q"], 100))
+    store.run(Add(RELIABLE, b"other", [b"mine"], RELIABLE_TERMS))
+    ways: dict[str, Callable[[], object]] = {
+        "delete": lambda: store.run(DeleteQueues(RELIABLE, [b"q"])),
+        "expire": store.tick,
+        "rename": lambda: store.run(RenameQueue(RELIABLE, b"other", b"q")),
+    }
+    if how == "expire":
+        store.run(SetExpiry(RELIABLE, b"q", store.now_ms() + 1))
+        clock.advance(2)
+
+    lines = lines_run(ways[how])
+
+    assert lines < LINES_MOST // 5
+    assert store.info()["messages"] == 1
+    if how != "rename":
+        store.run(Add(RELIABLE, b"q", [b"new"], RELIABLE_TERMS))
+    left = messages_of(store)
+    store.commit()
+    check_indexes(store)
+    assert tick_all(store, clock) < LINES_MOST
+    check_indexes(store)
+    assert messages_of(store) == left
+    assert store.bodies.count == sum(map(len, left.values()))
+    store.close()
+    store = EmbeddedStore(folder / "q", clock=clock)
+    assert messages_of(store) == left
+    store.close()

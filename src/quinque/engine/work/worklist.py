@@ -65,6 +65,7 @@ class Worklist(Queue):
         "turns",
         "went",
         "_newest",
+        "_retired",
     )
 
     def __init__(
@@ -79,6 +80,7 @@ class Worklist(Queue):
         self.directory = Directory() if family.owns_ids else directory
         self.size = 0
         self._newest: WorkMessage | None = None  # of the chain
+        self._retired: Directory | None = None  # has the messages once nobody is to find them
         self.ready = Order()
         self.delayed = Order()
         self.dead = Order()
@@ -289,6 +291,34 @@ class Worklist(Queue):
             self.turns.clear()
         self.dues = Calendar()
         self.expiries = Calendar()
+        return gone
+
+    def retire(self) -> None:
+        """No message of the worklist, which has a directory of its own and is in no index of the
+        store any more, is found. drop_some() removes them."""
+        self._retired = self.directory
+        self.directory = Directory()
+
+    def drop_some(self, most: int) -> list[WorkMessage]:
+        """Of a worklist that is retired, up to `most` messages are gone; these."""
+        retired = self._retired
+        assert retired is not None, "others would still find them"
+        gone: list[WorkMessage] = []
+        while len(gone) < most and self._newest is not None:
+            message = self._newest
+            self._unchain(message)
+            retired.remove(message)
+            gone.append(message)
+        # The indexes go with them, though not each with its own message.
+        for order in (self.ready, self.delayed, self.dead):
+            order.drop_first(min(most, order.size))
+        for calendar in (self.dues, self.expiries):
+            calendar.take(NEVER_MS - 1, most)
+        for _ in range(min(most, len(self.keys))):
+            self.keys.popitem()
+        if self.turns is not None:
+            for _ in range(min(most, len(self.turns))):
+                self.turns.popitem()
         return gone
 
     def bring_into_order(self) -> None:

@@ -19,7 +19,7 @@ from quinque.engine.work.shelves import Shelves
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable, WrongType
 from quinque.model.events import FORGOTTEN, Event, Forgotten
-from quinque.model.limits import SETTLE_MOST_FLOODED
+from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_FLOODED
 from quinque.model.message import Message
 from quinque.stores.chance import Chance
 from quinque.stores.clock import Clock
@@ -57,6 +57,7 @@ class Books:
         self.subscriptions = subscriptions
         self.stages = stages
         self.worklists: Shelves[Worklist] = Shelves()
+        self.leaving: list[Worklist] = []  # they are gone, and have messages that are to be removed
         # Worklists that had something ready, for readers of patterns; some may have nothing by now.
         self.busy: dict[bytes, Worklist] = {}
         for queue in queues.values():
@@ -128,12 +129,27 @@ class Books:
         """The worklist is gone, with all that was in it, because its time has come. Without a
         record of it, recovery finds the same by looking at the clock."""
         is_journaled = self.try_append(Forgotten(FORGOTTEN, queue.name))
-        gone = queue.clear()
-        if is_journaled:
-            self.note_purged(queue, gone)
-        self.bodies.went(gone)
+        self.empty(queue, is_noted=is_journaled)
         self.drop(queue)
         self.keep_claimed(queue)
+
+    def empty(self, queue: Worklist, *, is_noted: bool = True) -> None:
+        """Nothing is in the worklist, which is about to go. Many messages, which only it knows, are
+        removed a little with each tick."""
+        if is_noted and queue.size and self.journal.notes is not None:
+            self.note_purged(queue, queue.all())
+        if queue.size > SETTLE_MOST and queue.family.owns_ids:
+            queue.retire()
+            self.leaving.append(queue)
+        else:
+            self.bodies.went(queue.clear())
+
+    def empty_some(self, most: int) -> None:
+        """Messages of worklists that are gone are removed, up to `most`."""
+        queue = self.leaving[-1]
+        self.bodies.went(queue.drop_some(most))
+        if not queue.size:
+            self.leaving.pop()
 
     def drop(self, queue: Worklist) -> None:
         """The worklist is in no index any more."""

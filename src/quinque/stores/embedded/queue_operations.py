@@ -88,9 +88,7 @@ class QueueOperations:
         event = Renamed(RENAMED, op.queue, op.new_name, now_ms)
         self._lists.journal.append(event)
         if other is not None:
-            gone = other.clear()
-            self._books.note_purged(other, gone)
-            self._books.bodies.went(gone)
+            self._books.empty(other)
             self._books.drop(other)
         self._move(queue, event)
         return True

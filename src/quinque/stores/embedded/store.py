@@ -153,6 +153,8 @@ class EmbeddedStore(Books):
 
     def tick(self) -> None:
         now_ms = self.now_ms()
+        if self.leaving:
+            self.empty_some(SETTLE_MOST)
         if self.subscriptions.soonest_ms <= now_ms:
             self._claims.settle_due(now_ms)
         if self.stages.soonest_ms <= now_ms:
@@ -183,7 +185,7 @@ class EmbeddedStore(Books):
             return due_ms
         if self.journal.is_stuck or self._compactor.is_stuck:
             return min(due_ms, self.now_ms() + _RETRY_MS)
-        if self.journal.has_pending or self._compactor.is_working:
+        if self.journal.has_pending or self._compactor.is_working or self.leaving:
             return 0
         return due_ms
 
@@ -197,7 +199,8 @@ class EmbeddedStore(Books):
             "messages": self.bodies.count
             + self._tubes.unkept
             - self._claims.count_chunks()
-            - self.stages.count_chunks(),
+            - self.stages.count_chunks()
+            - sum(queue.size for queue in self.leaving),
             "jobs": len(self.directory.by_id),
             "job_queues": self.worklists.size,
             "body_bytes_in_memory": self.bodies.in_memory,

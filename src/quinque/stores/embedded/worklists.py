@@ -200,6 +200,9 @@ class Worklists:
             self.books.set_alarm(queue)
 
     def apply(self, queue: Worklist, event: WorkEvent) -> None:
+        if event.kind == FORGOTTEN and queue.family.owns_ids:
+            self.books.empty(queue)
+            return
         gone = APPLY[event.kind](queue, event)
         if gone:
             if event.kind == FLUSHED or event.kind == FORGOTTEN:
