@@ -110,15 +110,44 @@ def test_the_broker_tells_of_itself(broker: RunningBroker, client: Client) -> No
     wait_until(told, "a page that knows the client")
 
 
-def test_a_name_that_is_no_text_is_told(broker: RunningBroker, client: Client) -> None:
-    client.call("ADDJOB", b'\xff"\n', "body", 0)
+def test_every_name_has_a_label_of_its_own_that_can_be_read(
+    broker: RunningBroker, client: Client
+) -> None:
+    names = {
+        b'\xff"\n': '\\xff"\\x0a',
+        b"a\xff": "a\\xff",
+        b"a\\xff": "a\\\\xff",
+        b"\x1b[31mred\x7f": "\\x1b[31mred\\x7f",
+        "ü\x85".encode(): "ü\\xc2\\x85",
+    }
+    for name in names:
+        client.call("ADDJOB", name, "body", 0)
 
-    wait_until(lambda: scrape(broker).of_queue('\\xff"\n'), "a page with the queue")
+    def told() -> bool:
+        found = scrape(broker)
+        return all(found.of_queue(label) for label in names.values())
+
+    wait_until(told, "a page with the queues")
 
 
 def test_a_broker_that_works_is_alive_and_ready(broker: RunningBroker) -> None:
     assert probe(broker, "/livez") == (200, {"alive": True})
     assert probe(broker, "/readyz") == (200, {"ready": True})
+
+
+@pytest.mark.parametrize("path", ["/livez", "/nothing"])
+def test_a_request_that_is_broken_is_answered_and_leaves_no_trace_in_the_log(
+    broker: RunningBroker, path: str
+) -> None:
+    where = urlsplit(url_of(broker))
+    request = f"POST {path} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=30) as sock:
+        sock.sendall(request.encode())
+        answer = b"".join(iter(lambda: sock.recv(4096), b""))
+
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    probe(broker, "/livez")  # after whatever the broker has to say of it
+    assert not [line for line in broker.log if "Traceback" in line or "Exception" in line]
 
 
 def test_what_is_not_there_is_not_found(broker: RunningBroker) -> None:

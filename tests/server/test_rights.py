@@ -9,6 +9,7 @@ import pytest
 
 from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker
 from tests.server.resp import Client, Refusal
+from tests.servers.patience import wait_until
 
 USERS = """
 [users.reader]
@@ -73,6 +74,19 @@ def refused(name: str, command: str, why: str = "") -> Refusal:
 
 
 # -- who someone is ---------------------------------------------------------------------------
+
+
+def test_guesses_are_logged_and_slowed(guarded: RunningBroker) -> None:
+    with guarded.connect() as client:
+        for number in range(1_000):
+            client.send("AUTH", "guessed", f"guess{number}")
+        replies = [client.value() for _ in range(1_000)]
+
+        assert replies[:100] == [WRONGPASS] * 100
+        assert replies.count(WRONGPASS) < 500
+        assert replies[-1].text.startswith("ERR too many wrong passwords for user 'guessed' from 1")
+        assert client.call("AUTH", "boss", "b") == b"OK"
+    wait_until(lambda: any("wrong password for user 'guessed'" in it for it in guarded.log), "")
 
 
 def test_who_has_not_said_who_it_is_may_do_nothing(guarded: RunningBroker) -> None:

@@ -158,9 +158,11 @@ def test_a_config_file_that_is_missing_or_not_toml_is_named(file: Path) -> None:
         f"config (--config): cannot read '{file}': No such file or directory"
     ]
 
-    file.write_text("max-clients: 5\n")
+    for text in ("max-clients: 5\n", f"max-clients = {'9' * 5_000}", f"listen = {'[' * 100_000}"):
+        file.write_text(text)
 
-    assert problems({"config": str(file)})[0].startswith(f"config (--config): '{file}' is not TOML")
+        line = problems({"config": str(file)})[0]
+        assert line.startswith(f"config (--config): '{file}' is not TOML")
 
 
 def test_a_config_file_cannot_name_another(file: Path) -> None:

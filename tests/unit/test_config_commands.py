@@ -27,6 +27,25 @@ def test_get_shows_values_as_redis_does() -> None:
     assert get(config, b"nothing-like-it") == []
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://:secret@h:1/0", "redis://:(redacted)@h:1/0"),
+        ("rediss://bob:se@c/ret@h:1", "rediss://bob:(redacted)@h:1"),
+        ("redis+cluster://h:1,g:2?password=secret", "redis+cluster://h:1,g:2?password=(redacted)"),
+        (
+            "redis+sentinel://a:b@h:1/m?sentinel_password=secret&db=1",
+            "redis+sentinel://a:(redacted)@h:1/m?sentinel_password=(redacted)&db=1",
+        ),
+        ("redis://bob@h:1/0", "redis://bob@h:1/0"),
+        ("unix:///run/redis", "unix:///run/redis"),
+        ("embedded", "embedded"),
+    ],
+)
+def test_get_does_not_show_the_password_of_a_store(url: str, shown: str) -> None:
+    assert get(Config(store=url), b"store") == [("store", shown)]
+
+
 def test_get_star_shows_every_setting_once() -> None:
     names = [name for name, _ in get(Config(), b"*")]
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from quinque.errors import BadRequest, BadSetting, NoPermission, WrongPass
+from quinque.errors import BadRequest, BadSetting, LimitReached, NoPermission, WrongPass
 from quinque.server.config import Config
 from quinque.server.config_commands import set_live
-from quinque.server.users import User, Users
+from quinque.server.users import GUESSES_MOST, User, Users
 
+DIGEST = ": chap-sha1 needs the password, and the user has a password-sha256"
 SALT = bytes(range(32))
 BOB = '[users.bob]\npassword = "secret"\n'
 
@@ -154,12 +155,47 @@ def test_guest_is_what_the_default_user_is_called_by_clients_of_tarantool() -> N
     assert own.login_by_scramble(b"guest", SALT, scramble("mine")).name == "guest"
 
 
-def test_of_a_digest_nobody_can_show_to_know_the_password() -> None:
+def test_whoever_needs_a_password_for_a_scramble_is_named_in_the_log_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     digest = hashlib.sha256(b"secret").hexdigest()
     users = users_of(f'[users.bob]\npassword-sha256 = "{digest}"\n')
 
-    with pytest.raises(BadRequest, match="chap-sha1 needs a password"):
-        users.login_by_scramble(b"bob", SALT, scramble("secret"))
+    for name in (b"bob", b"nobody"):
+        with pytest.raises(WrongPass):
+            users.login_by_scramble(name, SALT, scramble("secret"), "10.0.0.1:7")
+
+    assert caplog.messages == [
+        f"wrong password for user 'bob' from 10.0.0.1:7{DIGEST}",
+        "wrong password for user 'nobody' from 10.0.0.1:7",
+    ]
+
+
+def test_passwords_cannot_be_guessed_quickly(caplog: pytest.LogCaptureFixture) -> None:
+    now_s = [0.0]
+    tables = tomllib.loads(BOB + BOB.replace("bob", "eve"))["users"]
+    named = [User("bob", hashlib.sha256(b"b").digest()), User("eve", hashlib.sha256(b"e").digest())]
+    users = Users(Config(user_tables=tables), named, lambda: now_s[0])
+
+    def guess(count: int) -> list[type[Exception]]:
+        found: list[type[Exception]] = []
+        for _ in range(count):
+            with pytest.raises((WrongPass, LimitReached)) as caught:
+                users.login(b"bob", b"no", "10.0.0.1:7")
+            found.append(caught.type)
+        return found
+
+    assert guess(GUESSES_MOST + 1) == [WrongPass] * GUESSES_MOST + [LimitReached]
+    with pytest.raises(LimitReached, match=r"'bob' from 10\.0\.0\.1: the broker checks 10 per s"):
+        users.login(b"bob", b"b", "10.0.0.1:8")
+    assert users.login(b"bob", b"b", "10.0.0.2:7").name == "bob", "from elsewhere"
+    assert users.login(b"eve", b"e", "10.0.0.1:7").name == "eve", "another user"
+    now_s[0] += 0.5
+    assert guess(6) == [WrongPass] * 5 + [LimitReached]
+    now_s[0] += 0.5
+    assert users.login(b"bob", b"b", "10.0.0.1:7").name == "bob"
+    assert len(caplog.messages) == 15
+    assert caplog.messages[10].endswith("from 10.0.0.1:7 (90 more were not logged)")
 
 
 def test_a_user_may_read_and_write_and_not_administer() -> None:

@@ -53,6 +53,17 @@ class _Connection(H11Protocol):
         self._end = self.loop.call_later(REQUEST_S, self._cut_off)
         super().connection_made(cast(asyncio.Transport, transport))
 
+    def send_400_response(self, msg: str) -> None:
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            # The request is answered here: what the application says of it would be an error.
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def on_response_complete(self) -> None:
         if not self.transport.is_closing():
             self._end.cancel()

@@ -29,7 +29,8 @@ LIVE_ORIGIN = "CONFIG SET"
 
 
 def get(config: Config, pattern: bytes) -> list[tuple[str, str]]:
-    """The settings whose names match, with their values as text; other names come after ours.
+    """The settings whose names match, with their values as text; other names come after ours. The
+    password of a store is not shown.
 
     Raises BadArgument when the pattern is far longer than any name.
     """
@@ -37,7 +38,7 @@ def get(config: Config, pattern: bytes) -> list[tuple[str, str]]:
         raise BadArgument(f"the pattern is over {MOST_PATTERN_BYTES} bytes")
     matches = compile_glob(pattern.lower()).fullmatch
     ours = [
-        (name, setting.kind.text(config.value(name)))
+        (name, setting.kind.shown(config.value(name)))
         for name, setting in SETTINGS.items()
         if matches(name.encode())
     ]

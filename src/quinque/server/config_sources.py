@@ -110,7 +110,8 @@ def read_toml(path: str) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as exc:
         raise BadSetting(f"cannot read {path!r}: {exc.strerror}") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+    # It may also be no text, have an integer that is too long, or lists that are too deep.
+    except (ValueError, RecursionError) as exc:
         raise BadSetting(f"{path!r} is not TOML: {exc}") from exc
 
 

@@ -101,8 +101,15 @@ def _labels(found: QueueMeasure) -> tuple[str, str]:
 
 
 def shown(name: bytes) -> str:
-    """A name as a label: what is not UTF-8 is written \\xNN."""
-    return name.decode("utf-8", "backslashreplace")
+    """A name as a label, another one for each name. Bytes that are not UTF-8, or that nobody could
+    read, are written \\xNN, and a backslash twice."""
+    text = name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else "".join(f"\\x{byte:02x}" for byte in letter.encode())
+        for letter in text
+    )
 
 
 # -- the broker -----------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ MOST_SPAN_US = 366 * SPAN_UNITS_US["d"]
 _MOST_SHOWN = 120  # characters of a refused value that an error repeats
 
 # Digits are bounded because int() of a very long text is slow, and past 4300 digits refused.
+# A password before the host, or among the options of a URL.
+_PASSWORD = re.compile(r"(://[^/?#@:]*:).*(?=@)|([?&][a-z_]*password=)[^&#]*")
 _STORE_URL = re.compile(r"(?:rediss?(?:\+sentinel|\+cluster)?|unix)://.")
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _SIZE = re.compile(r"([0-9]{1,18})(b|kb|mb|gb|tb|)", re.ASCII)
@@ -76,8 +78,12 @@ class Kind(Generic[T]):
         raise self.refusal(given)
 
     def text(self, value: T) -> str:
-        """The value as CONFIG GET shows it."""
+        """The value as text, which means it."""
         return str(value)
+
+    def shown(self, value: T) -> str:
+        """The value as CONFIG GET shows it."""
+        return self.text(value)
 
     def toml(self, value: T) -> str:
         """The value as a config file has it."""
@@ -147,6 +153,9 @@ class StoreUrl(Text):
         if text != "embedded" and not _STORE_URL.match(text):
             raise self.refusal(text)
         return super().value(text)
+
+    def shown(self, value: str) -> str:
+        return _PASSWORD.sub(r"\1\2(redacted)", value)
 
 
 @dataclass(frozen=True)

@@ -118,14 +118,15 @@ class TarantoolRequests:
         self._calls.call(client, asked)
 
     def _authenticate(self, client: TarantoolConnection, packet: Packet) -> None:
-        """The client is that user. Raises WrongPass, BadRequest."""
+        """The client is that user. Raises WrongPass, BadRequest, LimitReached."""
         name = unpacked(packet.body.get(iproto.USER, b"\xa0"))
         given = [unpacked(arg) for arg in packet.args[:3]] or [_CHAP, b""]
         if not isinstance(name, bytes) or len(given) != 2 or not isinstance(given[1], bytes):
             raise BadRequest("a user, a method and a scramble are needed")
         if given[0] != _CHAP:
             raise BadRequest("the only method of authentication is chap-sha1")
-        client.user = self._broker.users.login_by_scramble(name, client.salt, given[1])
+        login = self._broker.users.login_by_scramble
+        client.user = login(name, client.salt, given[1], client.address)
 
 
 def _alike_until(packets: list[Packet], at: int, varies: bool) -> int:

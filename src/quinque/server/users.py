@@ -26,6 +26,9 @@ authenticated stay as they are.
 Tarantool's clients do not send a password but show that they know it (chap-sha1). That can be seen
 only where the password is known here, and not the SHA-256 of it alone. They call `default` guest.
 
+Passwords cannot be guessed quickly: after GUESSES_MOST wrong ones for a user from one host, the
+broker checks GUESSES_A_SECOND from there, and refuses the others unseen. Wrong ones are logged.
+
 Not here: which commands need no user at all (AUTH, HELLO, QUIT: the dispatcher), which right
 a command needs (the command tables).
 """
@@ -34,11 +37,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
 
-from quinque.errors import BadRequest, BadSetting, NoPermission, WrongPass, printable
+from quinque.errors import (
+    BadRequest,
+    BadSetting,
+    LimitReached,
+    NoPermission,
+    WrongPass,
+    printable,
+)
 from quinque.model.families import FAMILIES
 from quinque.model.glob import compile_glob
 from quinque.server.config import Config
@@ -53,6 +66,15 @@ DEFAULT = "default"
 GUEST = "guest"
 SCRAMBLE_BYTES = 20  # a SHA-1; as many of the salt are used
 NO_PASSWORD = "Client sent AUTH, but no password is set"  # as Disque says it
+
+GUESSES_MOST: Final = 100
+GUESSES_A_SECOND: Final = 10
+_GUESSERS_MOST: Final = 10_000  # users and hosts that are remembered
+_LINES_A_SECOND: Final = 10
+_NAME_MOST_BYTES: Final = 64  # of a user, in the log
+_DIGEST: Final = ": chap-sha1 needs the password, and the user has a password-sha256"
+
+log = logging.getLogger("quinque.server")
 
 _ESCAPED = re.compile(rb"\\(?:x(?P<hex>[0-9a-fA-F]{2})|.)", re.DOTALL)
 
@@ -117,11 +139,60 @@ class User:
         return f"User {self.name} has no permissions to run the '{command.lower()}' command"
 
 
+class _Guesses:
+    """Wrong passwords: how many more are checked, for each host and user."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        # How many were left, and when; the last to change is the last.
+        self._left: dict[tuple[str, bytes], tuple[float, float]] = {}
+        self._lines = float(_LINES_A_SECOND)
+        self._line_s = now_s()
+        self._unlogged = 0
+
+    def check(self, host: str, name: bytes) -> None:
+        """Raises LimitReached when no password is checked now."""
+        if self._left_now(host, name) < 1:
+            raise LimitReached(
+                f"too many wrong passwords for user '{printable(name)}' from {host}: the broker"
+                f" checks {GUESSES_A_SECOND} per second; try again"
+            )
+
+    def wrong(self, host: str, name: bytes, address: str, why: str = "") -> None:
+        """One more was wrong."""
+        left = self._left_now(host, name) - 1
+        self._left.pop((host, name), None)
+        if len(self._left) >= _GUESSERS_MOST:
+            del self._left[next(iter(self._left))]
+        self._left[host, name] = left, self._now_s()
+        self._log(f"wrong password for user '{printable(name)}' from {address}{why}")
+
+    def _left_now(self, host: str, name: bytes) -> float:
+        now_s = self._now_s()
+        left, at_s = self._left.get((host, name), (float(GUESSES_MOST), now_s))
+        return min(left + (now_s - at_s) * GUESSES_A_SECOND, GUESSES_MOST)
+
+    def _log(self, line: str) -> None:
+        now_s = self._now_s()
+        passed_s, self._line_s = now_s - self._line_s, now_s
+        self._lines = min(self._lines + passed_s * _LINES_A_SECOND, _LINES_A_SECOND)
+        if self._lines < 1:
+            self._unlogged += 1
+            return
+        self._lines -= 1
+        more = f" ({self._unlogged} more were not logged)" if self._unlogged else ""
+        self._unlogged = 0
+        log.warning("%s%s", line, more)
+
+
 class Users:
     """The users of a broker."""
 
-    def __init__(self, config: Config, named: Iterable[User]) -> None:
+    def __init__(
+        self, config: Config, named: Iterable[User], now_s: Callable[[], float] = monotonic
+    ) -> None:
         self._config = config
+        self._guesses = _Guesses(now_s)
         self._named = {user.name: user for user in named}
         self._default = self._named.get(DEFAULT, User(DEFAULT, rights=RIGHTS))
 
@@ -174,48 +245,55 @@ class Users:
         """Whether there is a user of that name."""
         return name == DEFAULT or name in self._named
 
-    def login(self, name: bytes | None, password: bytes) -> User:
-        """The user with that name and password; `name` is None for AUTH with one argument.
+    def login(self, name: bytes | None, password: bytes, address: str = "") -> User:
+        """The user with that name and password; `name` is None for AUTH with one argument. The
+        client is at `address`.
 
         As in Redis, a default user without a password is there for any password when it is
         named, and one argument then is a mistake worth an error.
 
-        Raises WrongPass, or BadRequest for that mistake.
+        Raises WrongPass, BadRequest for that mistake, and LimitReached.
         """
         asked = DEFAULT if name is None else name.decode("utf-8", "replace")
         if asked == DEFAULT and self._is_open():
             if name is None:
                 raise BadRequest(NO_PASSWORD)
             return self._default
+        host, who = address.rpartition(":")[0], asked.encode()[:_NAME_MOST_BYTES]
+        self._guesses.check(host, who)
         user = self._default if asked == DEFAULT else self._named.get(asked)
         wanted = self._password_sha256(user) if user else None
         given = hashlib.sha256(password).digest()
         # An unknown user costs the same comparison as a known one.
         is_right = hmac.compare_digest(given, wanted or bytes(len(given)))
         if user is None or wanted is None or not is_right:
+            self._guesses.wrong(host, who, address)
             raise WrongPass
         return user
 
-    def login_by_scramble(self, name: bytes, salt: bytes, scramble: bytes) -> User:
-        """The user of that name, whose password whoever made the scramble knows.
+    def login_by_scramble(
+        self, name: bytes, salt: bytes, scramble: bytes, address: str = ""
+    ) -> User:
+        """The user of that name, if the client at `address` knows the password.
 
-        Raises WrongPass, or BadRequest when the password is not known here.
+        Raises WrongPass and LimitReached. A user with a password-sha256 cannot log in so: that is
+        said in the log, and not to a client that may know no password at all.
         """
         asked = name.decode("utf-8", "replace")
         asked = DEFAULT if asked in ("", GUEST) and GUEST not in self._named else asked
         if asked == DEFAULT and self._is_open():
             return self._default
+        host, who = address.rpartition(":")[0], asked.encode()[:_NAME_MOST_BYTES]
+        self._guesses.check(host, who)
         user = self._default if asked == DEFAULT else self._named.get(asked)
         wanted = self._password_sha1(user) if user else None
-        if user is not None and wanted is None and self._password_sha256(user) is not None:
-            raise BadRequest(
-                f"user '{user.name}' has a password-sha256, and chap-sha1 needs a password"
-            )
         known = wanted or bytes(SCRAMBLE_BYTES)
         mask = hashlib.sha1(salt[:SCRAMBLE_BYTES] + known).digest()
         first = bytes(one ^ other for one, other in zip(scramble, mask, strict=False))
         is_right = hmac.compare_digest(hashlib.sha1(first).digest(), known)
         if user is None or wanted is None or not is_right:
+            has_digest = user is not None and self._password_sha256(user) is not None
+            self._guesses.wrong(host, who, address, _DIGEST if has_digest and not wanted else "")
             raise WrongPass
         return user
 

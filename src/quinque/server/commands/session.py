@@ -66,7 +66,7 @@ def run_auth(connection: Connection, argv: list[bytes]) -> Value:
     if len(argv) > 3:
         raise syntax_error()
     name = argv[1] if len(argv) == 3 else None
-    connection.user = connection.broker.users.login(name, argv[-1])
+    connection.user = connection.broker.users.login(name, argv[-1], connection.address)
     return OK
 
 
@@ -156,7 +156,7 @@ def _read_hello(argv: list[bytes]) -> _Hello:
 
 def _user_of(connection: Connection, hello: _Hello) -> User:
     if hello.login is not None:
-        return connection.broker.users.login(*hello.login)
+        return connection.broker.users.login(*hello.login, connection.address)
     if connection.user is None:
         raise NoAuth(_HELLO_FIRST)
     return connection.user
