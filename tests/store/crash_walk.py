@@ -201,21 +201,22 @@ class Walk:
 
 
 class FullDiskWalk(Walk):
-    """The disk is full most of the time. What time did then need not be on record, so it is carried
-    out before a store is looked at."""
+    """The disk is full at times, and then time passes. What that made due need not be on record, so
+    each store carries it out before the walk looks at it."""
 
     def before_turn(self) -> None:
-        chance = self._random.random()
-        if chance < 0.3:
+        if self.is_full:
+            self.is_full = self._random.random() < 0.6
+        elif self._random.random() < 0.3:
             self.is_full = True
             journal = self.store.journal
-            journal._reserved = journal._at + self._random.choice((0, 100, 300, 1_000))
-        elif chance < 0.4:
-            self.is_full = False
+            journal._reserved = journal._at + self._random.choice((0, 0, 100, 300))
+            self.clock.advance(self._random.choice((1, 30, 300, 61_000)))
 
     def settle(self, store: EmbeddedStore) -> None:
         for _ in range(1_000):
-            if store.next_due_ms() > store.now_ms() or store._compactor.is_working:
+            times = (store.alarms.next_ms(), store.stages.soonest_ms, store.sessions.soonest_ms)
+            if min(times) > store.now_ms():
                 return
             store.tick()
         raise AssertionError("there is no end to what is due")

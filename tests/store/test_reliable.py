@@ -261,6 +261,27 @@ def test_a_queue_that_is_renamed_while_compaction_waits_for_room_keeps_its_count
     assert picture_of(stage.reopened()) == before
 
 
+def test_the_end_of_a_queue_on_a_full_disk_is_on_record_once_however_the_process_ended(
+    stage: Stage, disk: Disk
+) -> None:
+    push(stage.store, b"a", b"b")
+    stage.store.run(SetExpiry(RELIABLE, Q, stage.store.now_ms() + 50))
+    stage.fill(disk)
+    stage.clock.advance(50)
+    stage.store.tick()
+    disk.heal()
+    push(stage.store, b"c", queue=R)
+    stage.turn()
+
+    copy = stage.copied()
+
+    seen_rows = rows(stage.store)
+    kinds = [(row.queue, row.seen.kind) for row in seen_rows]
+    assert kinds == [(Q, Kind.ADDED)] * 2 + [(Q, Kind.REMOVED)] * 2 + [(R, Kind.ADDED)]
+    with closing(EmbeddedStore(copy, clock=stage.clock, fsync="no")) as copied:
+        assert rows(copied) == seen_rows
+
+
 def test_a_rename_is_on_record_once_however_the_process_ended(stage: Stage) -> None:
     spread(stage)
     push(stage.store, b"gone", queue=R)

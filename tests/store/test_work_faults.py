@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
-from quinque.model.families import EVENTS, JOBS
+from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
+from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, Family
 from quinque.model.ops import Op, Put
+from quinque.model.own_ops import RELIABLE_TERMS, AddItems
+from quinque.model.queue_ops import SetExpiry
 from quinque.model.states import State
 from quinque.model.work_ops import (
     Add,
@@ -35,6 +38,7 @@ from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.disk import Disk, check_refused, leave_room, reopened, until_refused
 from tests.store.picture import check_indexes, messages_of, picture_of
+from tests.store.stage import Stage
 
 DAY_MS = 86_400_000
 MIB = 1 << 20
@@ -305,6 +309,118 @@ def test_leases_lapse_delays_end_and_messages_go_without_room_and_have_after_a_r
     assert show(again, mortal).state is State.DEAD
     assert again.run(Show(JOBS, gone)) is None
     check_indexes(again)
+
+
+def test_a_claim_goes_back_to_a_queue_that_ended_while_the_disk_was_full(
+    stage: Stage, disk: Disk
+) -> None:
+    store = stage.store
+    store.run(Add(RELIABLE, b"rq", [b"claimed", b"left"], RELIABLE_TERMS))
+    store.run(SetExpiry(RELIABLE, b"rq", store.now_ms() + 50))
+    store.run(OpenClaims(RELIABLE, b"rq", b"s", b"", DAY_MS))
+    store.run(FillClaim(b"rq", b"s", 1, 1, 1, seals=True))
+    stage.fill(disk)
+    stage.clock.advance(50)
+    store.tick()
+    disk.heal()
+
+    assert store.run(ReleaseClaims(b"rq", b"s", 1, 1)) == 1
+    stage.turn()
+    stage.reopened()
+
+    stage.store.tick()
+    assert messages_of(stage.store) == {b"rq": [b"claimed"]}
+
+
+def test_a_queue_that_ended_while_the_disk_was_full_does_not_come_back_with_its_name(
+    stage: Stage, disk: Disk
+) -> None:
+    store = stage.store
+    store.run(Add(RELIABLE, b"rq", [b"first"], RELIABLE_TERMS))
+    store.run(SetExpiry(RELIABLE, b"rq", store.now_ms() + 50))
+    stage.turn()
+    store.run(Add(RELIABLE, b"rq", [b"old"], RELIABLE_TERMS))
+    stage.fill(disk)
+    stage.clock.advance(50)
+    store.tick()
+    disk.heal()
+    store.run(Add(RELIABLE, b"rq", [b"new"], RELIABLE_TERMS))
+    stage.turn()
+
+    for _ in stage.compact_first():
+        stage.turn()
+    stage.reopened()
+
+    assert messages_of(stage.store) == {b"rq": [b"new"]}
+
+
+def test_a_job_that_died_while_the_disk_was_full_stays_dead_whatever_is_set_then(
+    stage: Stage, disk: Disk
+) -> None:
+    store = stage.store
+    store.run(Configure(JOBS, b"w", max_deliveries=1))
+    (id,) = store.run(Add(JOBS, b"w", [b"1"], TERMS))
+    store.run(Take(JOBS, [b"w"]))
+    stage.fill(disk)
+    stage.clock.advance(61_000)
+    store.tick()
+    disk.heal()
+
+    store.run(Configure(JOBS, b"w", max_deliveries=0))
+    stage.turn()
+    stage.reopened()
+
+    stage.store.tick()
+    assert show(stage.store, id).state is State.DEAD
+
+
+@pytest.mark.parametrize("family", [JOBS, ITEMS], ids=lambda family: family.name)
+def test_a_lease_that_lapsed_while_the_disk_was_full_is_counted_once_when_it_is_compacted(
+    stage: Stage, disk: Disk, family: Family
+) -> None:
+    store = stage.store
+    if family is JOBS:
+        store.run(Add(JOBS, b"w", [b"1"], TERMS))
+    else:
+        store.run(AddItems(ITEMS, b"w", [b"x"], [b"1"]))
+    store.run(Take(family, [b"w"], lease_ms=60_000))
+    stage.fill(disk)
+    stage.clock.advance(61_000)
+    store.tick()
+    before = picture_of(store)
+    disk.heal()
+
+    stage.compact_all()
+    store.run(Add(JOBS, b"other", [b"2"], TERMS))
+    stage.turn()
+
+    after = picture_of(stage.reopened())
+    assert after[b"w"][1] == before[b"w"][1]
+
+
+def test_while_something_is_owed_to_the_journal_nothing_else_is_accepted(
+    stage: Stage, disk: Disk
+) -> None:
+    """An ack would have room where what time did has none; and after a restart it would be for
+    another message, or for none."""
+    store = stage.store
+    ids = store.run(Add(JOBS, b"w", [b"%d" % number for number in range(50)], TERMS))
+    store.run(Take(JOBS, [b"w"], 50))
+    (held,) = store.run(Add(JOBS, b"u", [b"held"], Terms(DAY_MS, retry_ms=DAY_MS)))
+    store.run(Take(JOBS, [b"u"]))
+    stage.turn()
+    leave_room(store, disk, 300)
+    stage.clock.advance(61_000)
+    store.tick()
+    assert show(store, ids[0]).state is State.READY
+
+    check_refused(store, Finish(JOBS, [held]), DiskFull)
+    disk.heal()
+
+    assert store.run(Finish(JOBS, [held])) == [True]
+    stage.turn()
+    stage.reopened()
+    assert [show(stage.store, id).state for id in ids] == [State.READY] * 50
 
 
 def test_a_name_that_went_to_another_family_while_nothing_could_be_recorded_is_there(

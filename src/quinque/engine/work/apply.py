@@ -26,6 +26,7 @@ from quinque.model.events import (
     FLUSHED,
     FORGOTTEN,
     HELD,
+    LAPSE,
     NACK,
     REDRIVEN,
     REMOVED,
@@ -154,6 +155,10 @@ def apply_requeued(queue: Worklist, event: Requeued) -> None:
         if message is None:
             queue.came += 0 if due_ms else 1  # that it came is the queue's, and nowhere else
             continue
+        if message.state == READY and (why == LAPSE or why == DELAY_OVER):
+            # Read back: there was no room for this record until compaction had made some, and by
+            # then the message was written again as it is.
+            continue
         queue.leave(message)
         if why == NACK:
             message.nacks += 1
@@ -175,7 +180,7 @@ def apply_moved_back(queue: Worklist, event: MovedBack) -> None:
         message = queue.find(id)
         if message is None:
             queue.came += 1  # that it came is the queue's, and nowhere else
-        else:
+        elif message.state != READY:  # else it was written again before this, as in apply_requeued
             queue.leave(message)
             message.requeues += 1
             message.place = place

@@ -18,7 +18,7 @@ from quinque.engine.work.directory import Directory
 from quinque.engine.work.shelves import Shelves
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable, WrongType
-from quinque.model.events import FORGOTTEN, Event, Forgotten
+from quinque.model.events import FORGOTTEN, HELD, Event, Forgotten
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_FLOODED
 from quinque.model.message import Message
 from quinque.stores.chance import Chance
@@ -180,11 +180,16 @@ class Books:
             self.journal.note(purged(queue, gone))
 
     def try_append(self, event: Event) -> bool:
-        """Journal what time made true if that can be, and say whether: without the record, recovery
-        finds the same by looking at the clock."""
+        """Journal what time made true, now or as soon as there is room; False if that cannot be.
+        Without the record, recovery finds the same by looking at the clock, as long as no later
+        record depends on it: so it stands before any other that the journal gets."""
         try:
             self.journal.append(event)
-        except (DiskFull, StoreUnavailable):
+        except DiskFull:
+            # A message that is held once more for each of its periods would be owed for ever.
+            if event.kind != HELD:
+                self.journal.owe(event)
+        except StoreUnavailable:
             return False
         return True
 

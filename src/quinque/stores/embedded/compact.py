@@ -308,7 +308,7 @@ class Compactor:
     def _has_appended(self, event: Event) -> bool:
         """Whether there was room for the event."""
         try:
-            self._journal.append(event)
+            self._journal.append(event, is_upkeep=True)
         except DiskFull:
             self.is_stuck = True
         else:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter_ns
@@ -76,6 +77,8 @@ class Journal:
         self._wake_syncer = threading.Event()
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
+        # Events that have no room yet, by their records, each with the changes noted after it.
+        self._owed: OrderedDict[bytes, list[Any]] = OrderedDict()
         # Events as they were appended, for whoever takes them when they are committed.
         self.notes: list[Any] | None = None
         self.before_drop: Callable[[], None] = _nothing
@@ -136,12 +139,15 @@ class Journal:
 
     # -- the hot path -------------------------------------------------------------------------
 
-    def append(self, event: Event, spare_bytes: int = 0) -> None:
-        """The event is part of this turn's batch.
+    def append(self, event: Event, spare_bytes: int = 0, *, is_upkeep: bool = False) -> None:
+        """The event is part of this turn's batch, after those that are owed. With `is_upkeep` it
+        does not wait for them: compaction repeats what is true, and may make the room they need.
 
         Raises DiskFull when it has no room that leaves `spare_bytes`, StoreUnavailable after a
         failure; then nothing changed.
         """
+        if self._owed and not is_upkeep:
+            self._append_owed()
         record = self._pack(event)
         self.last_bytes = len(record)
         at = self._at + self.last_bytes
@@ -153,9 +159,21 @@ class Journal:
         if self.notes is not None:
             self.notes.append(event)
 
+    def owe(self, event: Event) -> None:
+        """The event is true, and there is no room for it: it is appended before any other.
+
+        Without room nothing else happens, so no more events are owed than messages and queues can
+        have until their time ends.
+        """
+        self._owed.setdefault(self._pack(event), [event])
+
     def note(self, change: Any) -> None:
-        """What the event appended last does not say is noted too, if notes are taken."""
-        if self.notes is not None:
+        """What the event appended or owed last does not say is noted too, if notes are taken."""
+        if self.notes is None:
+            return
+        if self._owed:
+            self._owed[next(reversed(self._owed))].append(change)
+        else:
             self.notes.append(change)
 
     def body_home(self) -> int:
@@ -330,6 +348,15 @@ class Journal:
         self._pending = []
         self._end = end
         self._at = end + HEADER_BYTES
+
+    def _append_owed(self) -> None:
+        """All that is owed is part of this turn's batch. Raises as append()."""
+        while self._owed:
+            record, (event, *changes) = next(iter(self._owed.items()))
+            self.append(event, is_upkeep=True)
+            del self._owed[record]
+            if self.notes is not None:
+                self.notes += changes
 
     def _make_room(self, end: int) -> None:
         if self.failed:
