@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from threading import Thread
@@ -128,6 +130,44 @@ def test_ctrl_c_ends_a_command_that_waits_and_not_the_prompt(
         terminal.wait_for(r'"\xff"')
         at_prompt(terminal, "\x04")
         assert terminal.end() == 0
+
+
+def test_an_interrupt_that_comes_just_before_a_command_waits_is_not_lost() -> None:
+    """It is handled in another thread here, so that it interrupts no call of this one."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        script = f"""
+import signal, sys, threading
+from quinque.cli.line import Line
+
+def interrupt():
+    sys.stdin.read(1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    Line("redis://127.0.0.1:{server.getsockname()[1]}").ask("GETJOB", "FROM", "q")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        process = subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            server.settimeout(PATIENCE_S)
+            asking, _ = server.accept()
+            with asking:
+                asking.settimeout(PATIENCE_S)
+                assert b"GETJOB" in asking.recv(1024)
+
+                said, _ = process.communicate("x", timeout=PATIENCE_S)
+        finally:
+            process.kill()
+            process.wait()
+    assert said == "interrupted\n"
 
 
 def cut_off_monitor(other: Client) -> None:

@@ -12,6 +12,8 @@ Not here: how replies look (cli/replies.py).
 
 from __future__ import annotations
 
+import io
+import select
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
@@ -23,6 +25,7 @@ from quinque.client.login import tls_context
 from quinque.errors import BadSetting, NotDone, OutcomeUnknown, error_told
 
 _CONNECT_S: Final = 5.0
+_SIGNALS_S: Final = 0.1  # after this time a person sees that Ctrl-C was noticed
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ class Line:
             except OSError as error:
                 failure = error
                 continue
-            self.at, self._sock, self._replies = str(address), sock, sock.makefile("rb")
+            self.at, self._sock = str(address), sock
+            self._replies = io.BufferedReader(_Incoming(sock))
             self._log_in(sock)
             return sock
         raise NotDone(f"no broker answers at {self.at} ({failure})") from failure
@@ -135,6 +139,23 @@ class Line:
             return _read(self._replies)
         except ValueError as error:  # no number where one should be
             raise ConnectionAbortedError("this is not a broker") from error
+
+
+class _Incoming(io.RawIOBase):
+    """What the broker sends. A signal ends the wait for it at any moment: one that comes just
+    before recv() would not interrupt it, so the wait is in short pieces."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        has_some = isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
+        while not has_some:
+            has_some = bool(select.select([self._sock], [], [], _SIGNALS_S)[0])
+        return self._sock.recv_into(buffer)
 
 
 def _connect(address: Address, tls: ssl.SSLContext | None) -> socket.socket:

@@ -174,31 +174,31 @@ def _prompt(talk: _Talk, history: Path | None) -> int:
     readline.parse_and_bind("tab: complete")
     talk.line.ask("PING")  # whoever is not there is said to be so at once
     try:
-        while (typed := _typed(talk)) is not None:
-            _answer(talk, typed)
+        while _goes_on(talk):
+            pass
     finally:
         _write_history(history)
     return DONE
 
 
-def _typed(talk: _Talk) -> str | None:
-    """The next line, None when there will be no other; nothing of one that was broken off."""
+def _goes_on(talk: _Talk) -> bool:
+    """The next line is typed and answered, or broken off with Ctrl-C; whether another may come."""
     try:
         typed = input(f"{talk.line.at}> ")
+        if typed.strip().lower() in _ENDS:
+            return False
+        _answer(talk, typed)
     except EOFError:
         click.echo()
-        return None
-    except KeyboardInterrupt:
+        return False
+    except KeyboardInterrupt:  # wherever it comes, it does not end the prompt
         click.echo()
-        return ""
-    return None if typed.strip().lower() in _ENDS else typed
+    return True
 
 
 def _answer(talk: _Talk, typed: str) -> None:
     try:
         talk.type(as_bytes(typed))
-    except KeyboardInterrupt:
-        click.echo()
     except QuinqueError as error:
         click.secho(f"quinque: {text_of(str(error))}", fg="red", err=True)
     finally:
