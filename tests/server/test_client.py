@@ -163,6 +163,14 @@ def test_reply_skip_leaves_out_one_reply(client: Client) -> None:
     assert client.ask("ECHO", "heard") == b"$5\r\nheard\r\n"
 
 
+def test_reply_skip_twice_leaves_out_the_reply_after_the_second(client: Client) -> None:
+    client.send("CLIENT", "REPLY", "SKIP")
+    client.send("CLIENT", "REPLY", "SKIP")
+    client.send("ECHO", "unheard")
+
+    assert client.ask("ECHO", "heard") == b"$5\r\nheard\r\n"
+
+
 def test_reply_skip_leaves_out_the_reply_of_one_who_waited(
     client: Client, other: Client, queue: str
 ) -> None:

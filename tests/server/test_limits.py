@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from tests.server.broker import start_broker, wait_until
+from tests.server.broker import RunningBroker, start_broker, wait_until
+from tests.server.iproto import LISTEN, IprotoClient
 from tests.server.resp import Client, Refusal, request
 
 
@@ -130,6 +132,40 @@ def test_a_silent_client_is_closed_and_one_that_waits_is_not(tmp_path: Path) -> 
         assert silent.read_to_end() == b""
         busy.call("QADD", "q", 60, "x")
         assert waiting.value() == b"q"
+
+
+@pytest.mark.parametrize("protocol", ["resp", "iproto"])
+def test_the_system_asks_a_silent_client_whether_it_is_there(tmp_path: Path, protocol: str) -> None:
+    with start_broker(tmp_path, *LISTEN) as broker, broker.connect() as first:
+        assert first.call("CONFIG", "GET", "tcp-keepalive") == [b"tcp-keepalive", b"300"]
+        assert 0 < keepalive_s(broker.port, first.sock) <= 300
+        first.call("CONFIG", "SET", "tcp-keepalive", 7)
+        with connect(broker, protocol) as sock:
+            assert 0 < keepalive_s(sock.getpeername()[1], sock) <= 7
+        first.call("CONFIG", "SET", "tcp-keepalive", 0)
+        with connect(broker, protocol) as sock:
+            assert keepalive_s(sock.getpeername()[1], sock) == 0
+
+
+def connect(broker: RunningBroker, protocol: str) -> socket.socket:
+    """A connection that the broker has answered something on."""
+    if protocol == "iproto":
+        return IprotoClient(broker).sock
+    client = broker.connect()
+    client.call("PING")
+    return client.sock
+
+
+def keepalive_s(port: int, sock: socket.socket) -> float:
+    """When the system asks next, at the broker's end of the connection; 0 if it does not. While
+    other timers run, this one is not shown (proc(5))."""
+    ends = f"0100007F:{port:04X} 0100007F:{sock.getsockname()[1]:04X}"
+    while True:
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        (timer,) = [row[5] for row in rows if " ".join(row[1:3]) == ends]
+        kind, _, jiffies = timer.partition(":")
+        if kind in ("00", "02"):
+            return int(jiffies, 16) / 100 if kind == "02" else 0
 
 
 # -- NOBLOCK ----------------------------------------------------------------------------------

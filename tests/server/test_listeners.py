@@ -52,6 +52,23 @@ def over_tls(broker: RunningBroker, certificate: str = "", key: str = "") -> Cli
 # -- unix -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["listen", "tarantool-listen"])
+def test_a_unix_socket_that_another_broker_listens_on_is_refused(
+    tmp_path: Path, short_path: Path, name: str
+) -> None:
+    flags = (f"--{name}", f"unix:{short_path}")
+    with start_broker(tmp_path / "one", *flags) as broker:
+        with pytest.raises(BrokerDidNotStart) as caught:
+            start_broker(tmp_path / "two", *flags)
+
+        told = f"{name} unix:{short_path}: another process uses this socket"
+        assert told in str(caught.value)
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(short_path))
+        with broker.connect() as client:
+            assert client.call("PING") == b"PONG"
+
+
 def test_a_unix_socket_is_as_good_as_tcp(tmp_path: Path, short_path: Path) -> None:
     with (
         start_broker(tmp_path, "--listen", f"unix:{short_path}") as broker,

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: no new clients, everyone who waits is answered, nothing is lost."""
+"""SIGTERM, SIGINT and SIGHUP: no new clients, everyone who waits is answered, nothing is lost."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from tests.server.broker import start_broker, wait_until
 from tests.server.resp import request
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stop_answers_those_who_wait_and_ends_well(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    with start_broker(tmp_path) as broker, broker.connect() as one, broker.connect() as two:
+    before = ["env", "--default-signal=HUP"]  # whatever runs these tests may ignore it
+    with (
+        start_broker(tmp_path, before=before) as broker,
+        broker.connect() as one,
+        broker.connect() as two,
+    ):
         two.call("HELLO", 3)
         one.send("QNOTIFY", "g", 60, "q")
         two.send("QNOTIFY", "g", 60, "q")
@@ -29,6 +34,15 @@ def test_a_stop_answers_those_who_wait_and_ends_well(
             assert looking.read_to_end() == b""
         assert broker.wait() == 0
         assert broker.has_said("stopped")
+
+
+def test_a_broker_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    before = ["env", "--ignore-signal=HUP"]
+    with start_broker(tmp_path, before=before) as broker, broker.connect() as client:
+        broker.signal(signal.SIGHUP)
+
+        assert client.call("PING") == b"PONG"
+        assert not broker.has_said("stopping")
 
 
 def test_everything_answered_before_a_stop_is_there_after_it(tmp_path: Path) -> None:

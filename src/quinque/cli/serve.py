@@ -5,8 +5,8 @@ Calls       stores/ (opens one), announce.py (where others find it), exporting.p
             files), http_port.py (metrics and probes), logs.py, notify.py (systemd), server/
             (everything else).
 
-SIGTERM and SIGINT, and SHUTDOWN, end it in order: no new clients, waiting readers are answered, the
-turn under way is made durable and answered, connections close, the store closes.
+SIGTERM, SIGINT and SIGHUP, and SHUTDOWN, end it in order: no new clients, waiting readers are
+answered, the turn under way is made durable and answered, connections close, the store closes.
 
 Not here: settings (server/config.py).
 """
@@ -170,7 +170,10 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     if config.lifecycle_export:
         exporting = Exporting(config, addresses(servers)[0], broker.facts)
     http = HttpPort(broker, config.http_listen)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    ends = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        ends.append(signal.SIGHUP)
+    for number in ends:
         loop.add_signal_handler(number, stopping.set)
     # Millions of messages would be looked through for cycles, and there are none: messages are
     # unlinked when they go. A full collection would stop every client, at a

@@ -11,6 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from socket import (
+    AF_INET,
+    AF_INET6,
+    IPPROTO_TCP,
+    SO_KEEPALIVE,
+    SOL_SOCKET,
+    TCP_KEEPCNT,
+    TCP_KEEPIDLE,
+    TCP_KEEPINTVL,
+    TCP_USER_TIMEOUT,
+    socket,
+)
 from time import monotonic, time
 from typing import Any, Literal
 
@@ -42,6 +54,19 @@ _SHOWN_ARGS = 128
 _SHOWN_BYTES = 1024
 
 PauseMode = Literal["", "WRITE", "ALL"]
+
+
+def _keep_alive(sock: socket | None, idle_s: int) -> None:
+    """The system asks after `idle_s` of silence, and then three times in as long again. A client
+    that does not answer is lost."""
+    if not idle_s or sock is None or sock.family not in (AF_INET, AF_INET6):
+        return
+    sock.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
+    sock.setsockopt(IPPROTO_TCP, TCP_KEEPIDLE, idle_s)
+    sock.setsockopt(IPPROTO_TCP, TCP_KEEPINTVL, max(1, idle_s // 3))
+    sock.setsockopt(IPPROTO_TCP, TCP_KEEPCNT, 3)
+    # The same for a client that does not confirm what it was sent; the system does not ask then.
+    sock.setsockopt(IPPROTO_TCP, TCP_USER_TIMEOUT, 2000 * idle_s)
 
 
 def _crash(what: str, exc: BaseException) -> None:
@@ -144,6 +169,7 @@ class Broker:
             client.send_error(LimitReached("max number of clients reached"))
             client.close()
             return
+        _keep_alive(transport.get_extra_info("socket"), self.config.tcp_keepalive)
         self.clients[client.id] = client
 
     def farewell(self, client: Client) -> None:

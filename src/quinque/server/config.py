@@ -274,6 +274,14 @@ class Config:
         " command, or is of a tube session, is not closed. 0 is never.",
         is_live=True,
     )
+    tcp_keepalive: int = setting(
+        300,
+        Count(most=32_767),
+        "After how many seconds of silence the system asks the machine of a client whether it is"
+        " still there. A client that does not answer for as long again is disconnected. 0 does not"
+        " ask.",
+        is_live=True,
+    )
     session_ttr: float = setting(
         0.0,
         Seconds(),

@@ -9,6 +9,7 @@ Not here: what an address looks like (address.py).
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -194,10 +195,18 @@ def tls_context(config: Config) -> ssl.SSLContext:
 
 
 def _make_way(path: Path) -> None:
-    """A socket left behind by a broker that was killed is removed; anything else is not."""
+    """A socket left behind by a broker that was killed is removed; anything else is not.
+
+    Raises OSError when another process listens on it.
+    """
     if path.exists() and stat.S_ISSOCK(os.stat(path).st_mode):
         with socket.socket(socket.AF_UNIX) as probe:
+            probe.setblocking(False)  # the queue of one that listens may be full
             try:
                 probe.connect(str(path))
             except ConnectionRefusedError:
                 path.unlink()
+                return
+            except BlockingIOError:
+                pass
+        raise OSError(errno.EADDRINUSE, "another process uses this socket")

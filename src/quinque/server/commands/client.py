@@ -106,8 +106,8 @@ def run_reply(connection: Connection, argv: list[bytes]) -> Value | NoReply:
         case b"OFF":
             connection.skip_replies = -1
         case b"SKIP":
-            # 2: this command counts as well.
-            connection.skip_replies = connection.skip_replies or 2
+            if connection.skip_replies >= 0:  # not OFF
+                connection.skip_replies = 2  # this command counts as well
         case _:
             raise syntax_error()
     return NO_REPLY
