@@ -127,6 +127,18 @@ def test_a_connection_that_is_closed_as_surplus_does_not_end_the_session(
     assert task.ack()
 
 
+def test_threads_may_ask_for_their_session_at_the_same_time(
+    opener: Opener, lonely: RunningBroker, queue: str
+) -> None:
+    tube = opener.connect(url_of(lonely)).tube(queue)
+    tube.make()
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        acked = list(threads.map(lambda _: tube.ack([0]), range(THREADS * 200)))
+
+    assert set(acked) == {0}  # there is no such task
+
+
 def test_tasks_of_a_silent_client_stay_taken(opener: Opener, lonely: RunningBroker) -> None:
     url, name = url_of(lonely), "silent"
     tube = opener.connect(url).tube(name)

@@ -63,8 +63,6 @@ class Link:
             raise
         self._sock = sock
         self._is_plain = tls is None
-        self._arrivals = select.poll()
-        self._arrivals.register(sock, select.POLLIN)
         self._limit(timeout_s)
 
     def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
@@ -124,9 +122,15 @@ class Link:
     @property
     def is_fit(self) -> bool:
         """Whether nothing came that nobody asked for: not even the end of the connection."""
-        if monotonic() - self._asked_s < _FRESH_S:  # a look costs a system call
+        if self.is_over or monotonic() - self._asked_s < _FRESH_S:  # a look costs a system call
             return not self.is_over
-        return not (self.is_over or self._arrivals.poll(0))
+        # One for each look: threads, and a signal handler, may look at the same time.
+        arrivals = select.poll()
+        try:
+            arrivals.register(self._sock, select.POLLIN)
+        except ValueError:  # another thread has just closed it
+            return False
+        return not arrivals.poll(0)
 
     def close(self) -> None:
         self.is_over = True
