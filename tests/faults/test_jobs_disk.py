@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,23 @@ def test_on_a_full_disk_jobs_are_refused_and_those_there_are_worked_off(
         assert (view.nacks, view.deliveries, view.reason) == (1, 1, "no room")
         assert take(client, 1000) == left
         assert client.call("ACKJOB", *left) == len(left)
+
+
+def test_a_broker_whose_disk_is_full_stops_in_order(broker: RunningBroker, disk: SmallDisk) -> None:
+    filler = disk.inside / "filler"
+    with broker.connect() as client:
+        accepted = add_until_full(client)
+        there = os.statvfs(disk.inside)
+        filler.write_bytes(bytes(there.f_bavail * there.f_frsize))
+
+    assert broker.stop() == 0
+
+    assert broker.has_said("stopped")
+    assert not broker.has_said("Traceback")
+    filler.unlink()
+    broker.restart()
+    with broker.connect() as client:
+        assert take(client, 1000) == accepted
 
 
 def test_a_refused_job_leaves_nothing_behind(broker: RunningBroker) -> None:

@@ -54,6 +54,7 @@ class Turn:
         self._ticker = Ticker(loop, store, self.touch, latency, crash)
         self._replying: list[Client] = []
         self._is_set = False
+        self._is_stopped = False
         self.ended = 0  # turns
         self.later: deque[Op] = deque()  # additions whose reply has gone out already
         self.failed_later = 0
@@ -81,6 +82,8 @@ class Turn:
 
     def end(self) -> None:
         """Everything asked in this turn is durable and answered."""
+        if self._is_stopped:
+            return
         try:
             self._end()
         except Exception as exc:
@@ -146,10 +149,12 @@ class Turn:
         log.warning("an addition with NOBLOCK was lost: %s", error)
 
     def stop(self) -> None:
-        """Nothing is left to do; later touches do nothing but end a turn."""
+        """Nothing is left to do. No turn ends any more: the store is closed next, which makes
+        durable what is still pending."""
         self.run_later()
         self.end()
         self._ticker.stop()
+        self._is_stopped = True
 
 
 def _nothing(result: Any) -> None:
