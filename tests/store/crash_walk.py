@@ -1,6 +1,6 @@
 """A walk through random work of all families that stops at every call of the file system.
 
-Called by   test_crash_walk.py.
+Called by   test_crash_walk.py, tests/copying/test_crash_walk.py.
 Calls       random_everything.py (the work), picture.py (what a store knows).
 
 Whenever the store is about to change a file, the folder is copied as it is: that is what a kill
