@@ -12,7 +12,7 @@ import tarantool
 
 from tests.clients.tarantool_clients import connected
 from tests.server.broker import RunningBroker, start_broker
-from tests.server.iproto import LISTEN
+from tests.server.iproto import LISTEN, tarantool_port
 
 USERS = """
 [users.default]
@@ -165,3 +165,21 @@ def test_nobody_calls_anything_where_a_password_is_required(
             guest.close()
         finally:
             admin.call("CONFIG", "SET", "requirepass", "")
+
+
+def test_a_connection_pool_finds_a_healthy_instance(guarded: RunningBroker) -> None:
+    place = {"host": "127.0.0.1", "port": tarantool_port(guarded)}
+    pool = tarantool.ConnectionPool([place], user="alice", password="open sesame")
+    try:
+        assert pool.call("queue.state", mode=tarantool.Mode.RW).data == ["RUNNING"]
+    finally:
+        pool.close()
+
+
+def test_an_error_tells_more_than_its_text(alice: tarantool.Connection) -> None:
+    with pytest.raises(tarantool.DatabaseError) as caught:
+        alice.call("queue.tube.missing:put", 1)
+
+    assert caught.value.extra_info.type == "ClientError"
+    assert caught.value.extra_info.errcode == 33
+    assert "is not defined" in caught.value.extra_info.message

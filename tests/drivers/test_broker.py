@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from quinque.errors import BadSetting
 from quinque.server.config_sources import load
 from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker, wait_until
+from tests.server.iproto import CALL, LISTEN, IprotoClient
 from tests.server.resp import Client, Refusal
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +66,22 @@ def test_who_waits_is_woken_when_the_drivers_time_has_come(
     client.call("TUBE.PUT", queue, "b", "OPTION", "key", "k")
 
     assert other.value() == [0, b"t", b"b"]
+
+
+def test_an_option_whose_key_is_a_table_is_refused_by_its_name(tmp_path: Path, queue: str) -> None:
+    """Over Tarantool's protocol, a key may be any value."""
+    options = b"\x81\x91\x01\x02"  # {[1]: 2}
+    function = msgpack.packb(f"queue.tube.{queue}:put")
+    body = b"\x82\x22" + function + b"\x21\x92\xa1x" + options
+    header: bytes = msgpack.packb({0: CALL, 1: 7})
+    flags = ("--drivers", UNIQUE, *LISTEN)
+    with start_broker(tmp_path, *flags, variables=PATHS) as broker, IprotoClient(broker) as peer:
+        assert peer.told("queue.create_tube", queue, "unique") == [True]
+
+        refused = peer.ask(b"\xce" + (len(header + body)).to_bytes(4, "big") + header + body)
+
+    assert (refused.sync, refused.error) == (7, 32)
+    assert refused.text == "options of a driver are a map whose keys are texts, packed with msgpack"
 
 
 def test_what_a_client_had_taken_is_ready_when_it_is_gone(

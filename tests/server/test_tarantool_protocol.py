@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import msgpack
 import pytest
 
 from tests.server.broker import RunningBroker, start_broker, wait_until
@@ -290,3 +291,103 @@ def test_a_stop_answers_those_who_wait(tmp_path: Path) -> None:
         with IprotoClient(running) as peer:
             assert tarantool_port(running)
             assert peer.told("queue.tube.t:take", 20) == [[0, "t", "x"]]
+
+
+def test_an_instance_tells_connection_pools_that_it_is_healthy(peer: IprotoClient) -> None:
+    [info] = peer.told("box.info")
+
+    assert info["ro"] is False
+    assert info["status"] == "running"
+    assert info["uuid"].encode() in peer.greeting
+    assert info["version"].startswith("2.11.0")
+    assert peer.ask(packet(EVAL, 1, {0x27: "return box.info()", 0x21: []})).body[0x30] == [info]
+    assert peer.told("queue.info").error == 33
+
+
+def test_switches_of_a_tube_are_true_or_false(peer: IprotoClient, client: Client) -> None:
+    values: list[Any] = ["false", "true", 0, 1, []]
+    for option in ("temporary", "if_not_exists"):
+        for value in values:
+            refused = peer.told("queue.create_tube", "switched", "fifo", {option: value})
+
+            assert refused.error == 1
+            assert refused.text == (
+                f"Illegal parameters, options parameter '{option}' should be of type boolean"
+            )
+    assert peer.told("queue.tube", "switched") == [False]
+    options = {"temporary": None, "if_not_exists": False}
+    assert peer.told("queue.create_tube", "switched", "fifo", options) == [True]
+    [kept] = [tube for tube in client.call("TUBE.LIST") if b"switched" in tube]
+    assert kept[kept.index(b"temporary") + 1] == 0
+    assert peer.told("queue.tube.switched:drop") == [True]
+
+
+def test_an_array_or_a_string_as_options_says_nothing(peer: IprotoClient, tube: str) -> None:
+    options: list[Any] = [[], [1, 2], {}, None, "text", {"unknown": 1}, {1: 2}, {True: [1]}]
+    for number, said in enumerate(options):
+        assert peer.told(f"{tube}:put", "x", said) == [[number, "r", "x"]]
+    assert peer.told(f"{tube}:take", 0, [1])[0][:2] == [0, "t"]
+    assert peer.told(f"{tube}:release", 0, [5]) == [[0, "r", "x"]]
+    assert peer.told("queue.create_tube", "listed", "fifo", ["temporary"]) == [True]
+    assert peer.told("queue.tube.listed:drop") == [True]
+    for said in (5, True, 1.5):
+        assert peer.told(f"{tube}:put", "x", said).error == 32
+
+
+def test_errors_show_values_as_lua_does(peer: IprotoClient) -> None:
+    def text(function: str, *args: Any) -> str:
+        return str(peer.told(function, *args).text)
+
+    assert text("queue.create_tube", "t", None) == "Unknown tube type nil"
+    assert text("queue.create_tube", "t", True) == "Unknown tube type true"
+    assert text("queue.create_tube", "t", 5) == "Unknown tube type 5"
+    assert text("queue.create_tube", "t", 1.5) == "Unknown tube type 1.5"
+    assert text("queue.create_tube", "t", ["x"]) == "Unknown tube type table"
+    assert text("queue.create_tube", "t", "heap") == "Unknown tube type heap"
+    assert text("queue.cfg", {"ttr": None}) == "Invalid value of ttr: nil"
+    assert text("queue.cfg", {"ttr": "x"}) == "Invalid value of ttr: x"
+    assert text("queue.cfg", {"ttr": False}) == "Invalid value of ttr: false"
+    assert text("queue.cfg", {"ttr": {"a": b"x"}}) == "Invalid value of ttr: table"
+    assert text("queue.cfg", {"in_replicaset": 1}) == "Invalid value of in_replicaset: 1"
+    assert text("queue.cfg", {5: 1}) == "Unknown option 5"
+    assert text("queue.cfg", {"x": 1}) == "Unknown option x"
+    assert text("queue.create_tube", "n" * 1025, "fifo").startswith("Invalid identifier 'nnnn")
+
+
+def test_errors_have_an_extended_part(peer: IprotoClient) -> None:
+    requests = {
+        "LuajitError": call(1, "queue.create_tube", "t", "heap"),
+        "ClientError": call(1, "queue.tube.missing:put", 1),
+    }
+    for kind, asked in requests.items():
+        reply = peer.ask(asked)
+
+        [error] = reply.body[0x52][0]
+        assert (error[0], error[3], error[5]) == (kind, reply.text, reply.error)
+        assert isinstance(error[1], str)
+        assert (error[2], error[4]) == (0, 0)
+
+
+@pytest.mark.parametrize("header", [{0: 64.5, 1: 1}, {0: 64.0, 1: 1}, {0: 64, 1: 1.5}, {0: True}])
+def test_a_header_has_whole_numbers(broker: RunningBroker, header: dict[int, Any]) -> None:
+    data: bytes = msgpack.packb(header)
+    with IprotoClient(broker) as broken:
+        broken.send(bytes([len(data)]) + data)
+
+        [reply] = broken.read_to_end()
+
+    assert (reply.sync, reply.error) == (0, 20)
+
+
+def test_a_name_that_begins_with_the_mark_of_data_is_listed_as_it_is(peer: IprotoClient) -> None:
+    names = [b"\xc1", b"\xc1\xc1", b"\xc1\x93\x01", b"\xc1abc"]
+    for name in names:
+        assert peer.told("queue.create_tube", name, "fifo") == [True]
+
+    [listed] = peer.told("queue.tube")
+    [counted] = peer.told("queue.statistics")
+
+    for name in names:
+        assert name in listed
+        assert counted[name]["tasks"]["total"] == 0
+        assert peer.told(b"queue.tube." + name + b":drop") == [True]

@@ -95,6 +95,22 @@ def test_who_waits_for_a_lane_does_not_stand_in_the_way(
     assert picky.value() == [1, b"t", b"b"]
 
 
+def test_a_put_that_waits_for_room_does_not_keep_a_tube_from_being_dropped(
+    client: Client, other: Client, queue: str
+) -> None:
+    client.call("TUBE.CREATE", queue, "limfifottl", "CAPACITY", 1)
+    client.call("TUBE.PUT", queue, "first")
+    other.send("TUBE.PUT", queue, "second", "TIMEOUT", 600)
+    waits(client, 1)
+
+    dropped = client.call("TUBE.DROP", queue)
+
+    assert dropped == b"OK"
+    refused = other.value()
+    assert isinstance(refused, Refusal)
+    assert refused.text.startswith("NOTUBE ")
+
+
 def test_those_who_wait_for_room_get_it_in_the_order_they_came(
     client: Client, connect: Connect, queue: str
 ) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quinque.dialects.tarantool_tasks import TASK_VERBS
-from quinque.dialects.tarantool_tubes import MODULE_VERBS, TUBE_VERBS
+from quinque.dialects.tarantool_tubes import BOX_VERBS, MODULE_VERBS, TUBE_VERBS
 from quinque.dialects.tarantool_verbs import Call, Caller, Request, array_head, is_array
 from quinque.errors import NotDefined
 from quinque.model.limits import NAME_MOST_BYTES
@@ -40,7 +40,7 @@ def find_call(function: bytes) -> Call:
             return Call(verb, tube, function)
     else:
         before, _, word = function.rpartition(b".")
-        verb = MODULE_VERBS.get(word)
+        verb = BOX_VERBS.get(function) or MODULE_VERBS.get(word)
         if verb is not None and before:
             return Call(verb, b"", function)
     raise NotDefined(function)

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgpack
 
 from quinque.dialects.args import read_name
-from quinque.errors import BadTuple
+from quinque.errors import BadTuple, printable
 from quinque.model.limits import NAME_MOST_BYTES, NEVER_MS
 from quinque.model.tube_ops import (
     FOREVER_MS,
@@ -37,8 +37,10 @@ _KEY_TYPE: Final = 18
 _FIELD_TYPE: Final = 23
 _FIELD_MISSING: Final = 39
 _IDENTIFIER: Final = 70
+_ILLEGAL_PARAMS: Final = 1
 
 _NOTHING: Final = frozenset({b"\xc0", b"\x80", b"\x90"})  # nil, and an empty table either way
+_SHOWN_MOST_BYTES: Final = 1024
 _OPTIONS_MOST: Final = 1024
 # What `unpacked` gives for any table.
 TABLE: Final = ()
@@ -158,10 +160,10 @@ def read_settings(args: Sequence[bytes]) -> tuple[TubeSettings, bool]:
         pri=_read_priority(said.get(b"pri") or 0),
         capacity=_read_whole("capacity", said.get(b"capacity") or 0, least=0),
         width=_read_whole("width", said.get(b"width") or 1, least=1),
-        is_temporary=bool(said.get(b"temporary")),
+        is_temporary=_read_switch("temporary", said.get(b"temporary")),
         options=args[2] if said else b"",
     )
-    return settings, bool(said.get(b"if_not_exists"))
+    return settings, _read_switch("if_not_exists", said.get(b"if_not_exists"))
 
 
 def read_options(args: Sequence[bytes], at: int) -> dict[Any, Any]:
@@ -220,8 +222,7 @@ def read_lane(value: Any) -> bytes:
     if isinstance(value, bool):
         return b"true" if value else b"false"
     if isinstance(value, int | float):
-        is_whole = isinstance(value, int) or value.is_integer()
-        return b"%d" % value if is_whole else f"{value:.14g}".encode()
+        return shown(value).encode()
     raise BadTuple(LUA, f"utube must be a string or a number, not a {_lua_type(value)}")
 
 
@@ -231,7 +232,8 @@ def read_tube_name(args: Sequence[bytes]) -> bytes:
     if not isinstance(value, bytes):
         raise BadTuple(LUA, "argument #1 should be string or nil")
     if not 1 <= len(value) <= NAME_MOST_BYTES:
-        raise BadTuple(_IDENTIFIER, f"Invalid identifier '' (1 to {NAME_MOST_BYTES} bytes)")
+        name = printable(value[:64])
+        raise BadTuple(_IDENTIFIER, f"Invalid identifier '{name}' (1 to {NAME_MOST_BYTES} bytes)")
     return value
 
 
@@ -259,6 +261,28 @@ def _read_whole(what: str, value: Any, *, least: int) -> int:
     if type(value) is not int or not least <= value <= _COUNT_MOST:
         raise BadTuple(LUA, f"{what} must be a whole number, {least} or more")
     return value
+
+
+def _read_switch(option: str, value: Any) -> bool:
+    if value is None:
+        return False
+    if type(value) is not bool:
+        raise BadTuple(
+            _ILLEGAL_PARAMS,
+            f"Illegal parameters, options parameter '{option}' should be of type boolean",
+        )
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value as Lua shows it; of a table, that it is one."""
+    if isinstance(value, bytes):
+        return printable(value[:_SHOWN_MOST_BYTES])
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return f"{value:.0f}" if isinstance(value, float) else str(value)
+    return f"{value:.14g}" if isinstance(value, float) else _lua_type(value)
 
 
 def _lua_type(value: Any) -> str:

@@ -18,6 +18,7 @@ from quinque.dialects.tarantool_args import (
     read_session,
     read_settings,
     read_tube_name,
+    shown,
     value_at,
 )
 from quinque.dialects.tarantool_tasks import reply_nothing
@@ -35,8 +36,8 @@ from quinque.dialects.tarantool_verbs import (
     packed,
     packed_string,
 )
-from quinque.dialects.task_data import pack_into
-from quinque.errors import BadTuple, NoTube, TubeBusy, printable
+from quinque.dialects.task_data import pack_plain
+from quinque.errors import BadTuple, NoTube, TubeBusy
 from quinque.model.limits import SPAN_MOST_MS
 from quinque.model.tube_ops import (
     CALLS,
@@ -47,13 +48,14 @@ from quinque.model.tube_ops import (
     TruncateTube,
     TubeView,
 )
+from quinque.wire.iproto import VERSION
 
 
 def parse_create_tube(call: Call, args: Args, caller: Caller) -> Request:
     """queue.create_tube(name, type, {temporary, if_not_exists, ttl, ttr, pri, capacity, width})"""
     kind = value_at(args, 1)
     if not isinstance(kind, bytes):
-        raise BadTuple(LUA, "Unknown tube type " + ("nil" if kind is None else str(kind)))
+        raise BadTuple(LUA, f"Unknown tube type {shown(kind)}")
     settings, is_idempotent = read_settings(args)
     return MakeTube(read_tube_name(args), kind, settings, is_idempotent)
 
@@ -91,7 +93,7 @@ def reply_tube(request: Any, result: Any, caller: Caller) -> list[bytes]:
     """Whether there is one; or the names of all."""
     if isinstance(request, LookAtTube):
         return [packed(result is not None)]
-    names = [pack_into(view.queue) for view in result if caller.sees(view.queue)]
+    names = [pack_plain(view.queue) for view in result if caller.sees(view.queue)]
     return [array_head(len(names)) + b"".join(names)]
 
 
@@ -102,7 +104,7 @@ def reply_statistics(request: Any, result: Any, caller: Caller) -> list[bytes]:
             raise NoTube(request.queue)
         return [packed(_counts(result))]
     seen = [view for view in result if caller.sees(view.queue)]
-    parts = [pack_into(view.queue) + packed(_counts(view)) for view in seen]
+    parts = [pack_plain(view.queue) + packed(_counts(view)) for view in seen]
     return [msgpack.Packer().pack_map_header(len(seen)) + b"".join(parts)]
 
 
@@ -124,21 +126,26 @@ def parse_state(call: Call, args: Args, caller: Caller) -> Request:
     return Known([packed("RUNNING")])
 
 
+def parse_info(call: Call, args: Args, caller: Caller) -> Request:
+    """box.info(), of which connection pools want to know whether the instance is healthy"""
+    facts = {"id": 1, "version": VERSION, "uuid": caller.server_uuid()}
+    facts |= {"status": "running", "ro": False}
+    return Known([packed(facts)])
+
+
 def parse_cfg(call: Call, args: Args, caller: Caller) -> Request:
     """queue.cfg({ttr, in_replicaset})"""
     said = read_options(args, 0)
     for name, value in said.items():
-        shown = printable(value) if isinstance(value, bytes) else str(value)
         if name == b"ttr":
             is_number = type(value) is int or type(value) is float
             if not is_number or not 0 <= value * 1000 < SPAN_MOST_MS:
-                raise BadTuple(LUA, f"Invalid value of ttr: {shown}")
+                raise BadTuple(LUA, f"Invalid value of ttr: {shown(value)}")
         elif name == b"in_replicaset":
             if value is not False:
-                raise BadTuple(LUA, f"Invalid value of in_replicaset: {shown}")
+                raise BadTuple(LUA, f"Invalid value of in_replicaset: {shown(value)}")
         else:
-            shown = printable(name) if isinstance(name, bytes) else str(name)
-            raise BadTuple(LUA, f"Unknown option {shown}")
+            raise BadTuple(LUA, f"Unknown option {shown(name)}")
     if b"ttr" in said:
         caller.keep_sessions(f"{said[b'ttr']:.6f}")
     return Known([])
@@ -160,6 +167,9 @@ TUBE_VERBS: Final = {
     b"truncate": Verb("TUBE.TRUNCATE", parse_truncate, reply_nothing),
     b"drop": Verb("TUBE.DROP", parse_drop, reply_true),
 }
+
+# By their whole names: these are none of the module.
+BOX_VERBS: Final = {b"box.info": Verb("PING", parse_info, reply_nothing)}
 
 MODULE_VERBS: Final = {
     b"create_tube": Verb("TUBE.CREATE", parse_create_tube, reply_true),

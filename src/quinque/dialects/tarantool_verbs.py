@@ -27,6 +27,9 @@ TRUE: Final = b"\xc3"
 class Caller(Session, Protocol):
     """What a function may know of the connection it was called on."""
 
+    def server_uuid(self) -> str:
+        """The UUID in the greeting of the broker."""
+
     def keep_sessions(self, keep_s: str) -> None:
         """Sessions that nobody is of are kept so long from here on."""
 

@@ -37,6 +37,11 @@ def pack_into(body: bytes) -> bytes:
         if packed and packed[0] != _MARK_BYTE:
             return packed
         return _before_bytes(len(packed)) + packed
+    return pack_plain(body)
+
+
+def pack_plain(body: bytes) -> bytes:
+    """These bytes, as msgpack: a string if they are UTF-8, else bytes."""
     if body.isascii() or _is_text(body):
         length = len(body)
         before = _SHORT_TEXT[length] if length < 32 else _before_text(length)

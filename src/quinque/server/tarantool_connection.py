@@ -245,6 +245,9 @@ class TarantoolConnection(Client):
 
     # -- what a dialect may know of a connection ----------------------------------------------
 
+    def server_uuid(self) -> str:
+        return _SERVER_UUID
+
     def keep_sessions(self, keep_s: str) -> None:
         config_commands.set_live(self.broker.config, [(b"session-ttr", keep_s.encode())])
         self.broker.read_live_settings()

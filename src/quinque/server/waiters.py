@@ -25,6 +25,7 @@ from quinque.model.giving_back import giving_back
 from quinque.model.glob import compile_glob
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import FindReady
+from quinque.model.tube_ops import PutTasks
 from quinque.stores.pending import Pending
 
 log = logging.getLogger("quinque.server")
@@ -255,8 +256,10 @@ class Waiters:
             waiting.refuse(error)
 
     def waiting_on(self, queue: bytes) -> int:
-        """How many wait on the queue by its name."""
-        return len(self.lines.get(queue, ()))
+        """How many wait for messages of the queue by its name. A put that waits for room in it
+        does not count."""
+        line = self.lines.get(queue, ())
+        return sum(not isinstance(waiting.wait.op, PutTasks) for waiting in line)
 
     def consumers(self) -> dict[bytes, dict[bytes, int]]:
         """How many wait on feeds, by queue and group."""

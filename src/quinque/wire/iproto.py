@@ -32,6 +32,7 @@ import msgpack
 from quinque.errors import ProtocolBroken
 
 SALT_BYTES: Final = 32
+VERSION: Final = "2.11.0"  # clients go by it
 
 # Types of requests.
 SELECT: Final = 0x01
@@ -52,6 +53,7 @@ USER: Final = 0x23
 EXPRESSION: Final = 0x27
 DATA: Final = 0x30
 ERROR_TEXT: Final = 0x31
+ERROR_STACK: Final = 0x52
 PROTOCOL_VERSION: Final = 0x54
 FEATURES: Final = 0x55
 AUTH_METHOD: Final = 0x5B
@@ -59,6 +61,7 @@ AUTH_METHOD: Final = 0x5B
 _TYPE: Final = 0x00
 _SYNC: Final = 0x01
 _IS_ERROR: Final = 0x8000
+_ERROR_TYPES: Final = {32: "LuajitError", 42: "AccessDeniedError"}
 
 # Clients look up spaces by name as long as this stays as it is, and there are none.
 _SCHEMA_VERSION: Final = 1
@@ -198,7 +201,10 @@ class PacketReader:
         unpacker.feed(data)
         try:
             header = unpacker.unpack()
-            packet = Packet(int(header[_TYPE]), int(header.get(_SYNC, 0)), size)
+            kind, sync = header[_TYPE], header.get(_SYNC, 0)
+            if type(kind) is not int or type(sync) is not int:
+                raise ProtocolBroken("Invalid MsgPack - packet header")
+            packet = Packet(kind, sync, size)
             if unpacker.tell() - before < size:
                 self._read_body(packet, unpacker, data, before)
         except ProtocolBroken:
@@ -288,7 +294,7 @@ def _end_of_value(data: bytes, at: int, stop: int) -> int:
 
 def greeting(server_uuid: str, salt: bytes) -> bytes:
     """The 128 bytes with which a server begins."""
-    first = f"Tarantool 2.11.0 (Binary) {server_uuid}".encode().ljust(63)
+    first = f"Tarantool {VERSION} (Binary) {server_uuid}".encode().ljust(63)
     return first + b"\n" + b64encode(salt).ljust(63) + b"\n"
 
 
@@ -309,7 +315,10 @@ def replies(packets: Sequence[Packet], bodies: Sequence[bytes]) -> list[bytes]:
 
 def error_reply(sync: int, code: int, text: str) -> bytes:
     """The reply to a request that was not."""
-    body = msgpack.packb({ERROR_TEXT: text})
+    # Type, file, line, text, number of the system and number of the error.
+    shown = (_ERROR_TYPES.get(code, "ClientError"), "quinque", 0, text, 0, code)
+    stack = [dict(enumerate(shown))]
+    body = msgpack.packb({ERROR_TEXT: text, ERROR_STACK: {0: stack}})
     return _head(len(body), _IS_ERROR | code, sync) + bytes(body)
 
 

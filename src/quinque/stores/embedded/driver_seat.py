@@ -362,10 +362,11 @@ def unpacked(options: bytes) -> Mapping[str, Any]:
         return {}
     try:
         found = msgpack.unpackb(options, strict_map_key=False)
-    except (ValueError, msgpack.UnpackException):
+    # A TypeError is for a key that is a table.
+    except (TypeError, ValueError, msgpack.UnpackException):
         found = None
     if not isinstance(found, dict):
-        raise BadArgument("options of a driver are a map, packed with msgpack")
+        raise BadArgument("options of a driver are a map whose keys are texts, packed with msgpack")
     return {_text(key): value for key, value in found.items()}
 
 

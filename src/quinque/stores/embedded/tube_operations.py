@@ -108,6 +108,7 @@ class TubeOperations:
         if tubes.drivers is not None and tube.is_driven and not tubes.is_asleep(tube):
             tubes.drivers.drop(tube)
         self._forget(tube)
+        self._books.ready.add(op.queue)  # a put that waits for room has to hear of it
         return True
 
     def _truncate(self, op: TruncateTube) -> int:

@@ -46,11 +46,11 @@ end
 redis.call('UNLINK', tube.tasks, tube.bodies, tube.ready, tube.taken, tube.due, tube.lanes, tube.lane_tasks,
     slot .. 'delayed:' .. queue, slot .. 'dead:' .. queue)
 redis.call('ZREM', slot .. 'alarms', queue)
+if tube.capacity > 0 then
+  ready_names[queue] = true  -- a put that waits for room has room, or no tube
+end
 if stays then
   redis.call('HDEL', slot .. 'worklist:' .. queue, 'number')
-  if tube.capacity > 0 then
-    ready_names[queue] = true
-  end
 else
   work_forget(slot, queue)
 end
