@@ -212,6 +212,23 @@ def test_a_client_that_leaves_in_the_turn_of_an_addition_gets_nothing(
         assert b"body" in client.ask(*takes)
 
 
+def test_a_client_that_dies_while_a_large_job_is_sent_leaves_it_for_others(
+    broker: RunningBroker, client: Client
+) -> None:
+    body = b"x" * 16_000_000  # more than the buffers of both ends have room for
+    with broker.connect() as waiter:
+        number = waiter.call("CLIENT", "ID")
+        waiter.send("GETJOB", "FROM", "large")
+        wait_until(lambda: b" flags=b " in client.call("CLIENT", "LIST", "ID", number))
+        client.call("ADDJOB", "large", body, 0, "RETRY", 0)
+        wait_until(lambda: b" omem=0 " not in client.call("CLIENT", "LIST", "ID", number))
+
+        waiter.reset()
+
+    wait_until(lambda: client.call("CLIENT", "LIST", "ID", number) == b"")
+    assert client.call("GETJOB", "FROM", "large")[0][2] == body
+
+
 @pytest.mark.parametrize("kind", stores.ALL)
 def test_a_tarantool_client_that_leaves_in_the_turn_of_an_addition_gets_nothing(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str

@@ -42,6 +42,10 @@ STRANGER_MOST_ARGS: Final = 10  # as in Redis
 _LINGER_S: Final = 10.0
 
 
+# An operation, what it found, for which session, and how many replies there were with this one.
+_Handed = tuple[Any, Any, bytes, int]
+
+
 class Client:
     """An asyncio.Protocol in all but name: without that base class it can be compiled."""
 
@@ -62,9 +66,9 @@ class Client:
         self.last_command: Command | None = None
         self.out: list[bytes] = []
         self.out_bytes = 0
-        # What the replies of this turn hand out, as (op, found, session): if they cannot go out, it
-        # goes back.
-        self._handed: list[tuple[Any, Any, bytes]] = []
+        # What the replies of this turn hand out. If they cannot go out, it goes back.
+        self._handed: list[_Handed] = []
+        self._unsent: list[_Handed] = []  # of a reply whose end waits for the client to read
         self._first_write = -1  # the first reply of this turn that says something was changed
         self._transport: asyncio.Transport | None = None
         self._is_stuffed = False  # the client does not read its replies
@@ -116,6 +120,7 @@ class Client:
 
     def resume_writing(self) -> None:
         self._is_stuffed = False
+        self._unsent = []
         self.go_on()
 
     # -- replies ------------------------------------------------------------------------------
@@ -144,12 +149,13 @@ class Client:
         """The reply that was just sent hands out what was found, to that session if it is for
         several. If the reply cannot go out, the messages go back."""
         if found and isinstance(op, HANDING_OUT):
-            self._handed.append((op, found, session))
+            self._handed.append((op, found, session, len(self.out)))
 
     def give_back(self) -> None:
         """The messages of replies that did not go out are for others."""
-        handed, self._handed = self._handed, []
-        for op, found, session in handed:
+        handed = self._unsent + self._handed
+        self._unsent, self._handed = [], []
+        for op, found, session, _ in handed:
             self.broker.give_back(op, found, session)
 
     def mark_write(self) -> None:
@@ -161,11 +167,13 @@ class Client:
         """The replies of this turn are the transport's."""
         out, transport = self.out, self._transport
         self._first_write = -1
+        last: list[_Handed] = []
         if self._handed:
             if self.is_gone:
                 self.give_back()
-            else:
-                self._handed.clear()
+            elif self._handed[-1][3] == len(out):
+                last = self._handed[-1:]
+            self._handed = []
         if transport is not None and out and self._lingering is None:
             data = out[0] if len(out) == 1 else b"".join(out)
             self.broker.stats.output_bytes += len(data)
@@ -174,6 +182,8 @@ class Client:
             if unsent_bytes > self.broker.config.output_buffer_limit:
                 log.warning("client %d reads too slowly: %d bytes wait", self.id, unsent_bytes)
                 transport.abort()
+            if self._is_stuffed:
+                self._unsent = last
         out.clear()
         self.out_bytes = 0
         if self._is_closing and transport is not None and not self.is_owed:

@@ -194,7 +194,6 @@ class TarantoolCalls:
         so."""
         if isinstance(request, Join):
             client.move_waits()
-        client.hand(request.op if isinstance(request, Wait) else request, result)
         packets = asked.packets
         if len(packets) == 1:
             if isinstance(request, Wait) and request.timeout_ms and not is_something(result):
@@ -202,7 +201,9 @@ class TarantoolCalls:
             else:
                 values = values_of(asked.call, request, result, client)
                 self._reply(client, asked, packets[0], values)
+                client.hand(request.op if isinstance(request, Wait) else request, result)
             return
+        client.hand(request.op if isinstance(request, Wait) else request, result)
         answered = len(result)
         if any(item is None for item in result):
             self._answer_each(client, asked, request, result)
