@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import pickle
+import re
 import socket
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 import quinque
+from quinque.client.aio.broker import Broker as AsyncBroker
 from quinque.client.sync.broker import Broker
 from quinque.errors import (
     BadArgument,
@@ -54,6 +57,7 @@ from tests.servers.ports import ReservedPort
 
 TLS = Path(__file__).parents[1] / "server" / "tls"
 CERTIFICATE, KEY = str(TLS / "certificate.pem"), str(TLS / "key.pem")
+OTHER, OTHER_KEY = str(TLS / "other-certificate.pem"), str(TLS / "other-key.pem")
 TERMS = Terms(ttl_ms=60_000, retry_ms=30_000)
 
 
@@ -310,8 +314,22 @@ def test_over_tls_both_sides_show_who_they_are(guarded: Guarded) -> None:
         assert client.call("PING") == b"PONG"
     with pytest.raises(BadSetting, match="is not who it should be"):
         Broker(url, certificate=CERTIFICATE, key=KEY).call("PING")
-    with pytest.raises(NotDone, match="no broker answers at localhost:"):
-        Broker(url, ca=CERTIFICATE, retries=0).call("PING")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_certificate_that_is_missing_or_wrong_is_named(guarded: Guarded, is_async: bool) -> None:
+    url = f"rediss://:se%3Acret@localhost:{guarded.tls_port}"
+
+    def ping(**shown: Any) -> None:
+        if is_async:
+            asyncio.run(AsyncBroker(url, ca=CERTIFICATE, retries=0, **shown).call("PING"))
+        else:
+            Broker(url, ca=CERTIFICATE, retries=0, **shown).call("PING")
+
+    with pytest.raises(NotDone, match="may want a certificate of the client: pass certificate="):
+        ping()
+    with pytest.raises(NotDone, match=f"may not accept the certificate {re.escape(OTHER)}: it may"):
+        ping(certificate=OTHER, key=OTHER_KEY)
 
 
 def test_a_key_without_its_certificate_is_refused() -> None:

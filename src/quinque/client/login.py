@@ -37,3 +37,18 @@ def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl
         named = ", ".join(filter(None, (ca, certificate, key)))
         raise BadSetting(f"{named}: these are not the files (PEM) that TLS needs") from error
     return context
+
+
+def tls_refusal(error: OSError, certificate: str | None) -> str:
+    """Why a broker hung up on a new connection over TLS. A broker that does not accept the client's
+    certificate may close the connection without a word."""
+    is_alert = isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
+    if not is_alert and not isinstance(error, ConnectionResetError | ssl.SSLEOFError):
+        return str(error)
+    hint = (
+        f"the broker may not accept the certificate {certificate}: it may have expired, or be"
+        " signed by an authority that the broker's tls-ca does not name"
+        if certificate
+        else "the broker may want a certificate of the client: pass certificate= and key="
+    )
+    return f"{error}; {hint}; the broker's log has the reason"

@@ -37,7 +37,7 @@ from quinque.client.calls import Call, Request
 from quinque.client.homes import ASKED, Home, check_home, home_of
 from quinque.client.job_calls import CALLS as JOB_CALLS
 from quinque.client.link import NotSent, Reply
-from quinque.client.login import login_words, tls_context
+from quinque.client.login import login_words, tls_context, tls_refusal
 from quinque.client.own_calls import CALLS as OWN_ID_CALLS
 from quinque.client.refusals import are_repeated, error_of, forgive, is_of_code
 from quinque.client.work_calls import CALLS as WORK_CALLS
@@ -106,6 +106,7 @@ class Broker(TypedRun):
         if told.scheme != "rediss" and (ca or certificate or key):
             raise BadSetting("ca, certificate and key are for rediss://")
         self._tls = tls_context(ca, certificate, key) if told.scheme == "rediss" else None
+        self._certificate = certificate
         self._timeout_s = timeout_s
         self._retries = retries
         self._pool = Pool(connections)
@@ -340,7 +341,7 @@ class Broker(TypedRun):
                 f"{address} is not who it should be: {error.verify_message}"
             ) from error
         except OSError as error:
-            raise NotDone(f"no broker answers at {address} ({error})") from error
+            raise NotDone(f"no broker answers at {address} ({self._why(error)})") from error
         # A broker that has no room, or does not like the client's certificate, says so only now.
         first: Request = ["AUTH", *self._login] if self._login else ["PING"]
         # Where another broker can be asked, one that accepts and then says nothing is passed over.
@@ -356,11 +357,15 @@ class Broker(TypedRun):
                 if home is not None:
                     check_home(self._homes, address, home)
         except OSError as error:
-            raise NotDone(f"no broker answers at {address} ({error})") from error
+            raise NotDone(f"no broker answers at {address} ({self._why(error)})") from error
         except BaseException:
             link.close()
             raise
         return link
+
+    def _why(self, error: OSError) -> str:
+        """Why a broker does not answer, and over TLS what may be wrong with the certificate."""
+        return str(error) if self._tls is None else tls_refusal(error, self._certificate)
 
 
 def _call_of(op: Op) -> Call:

@@ -214,7 +214,8 @@ class Link(asyncio.Protocol):
             self.retire()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._end(ConnectionResetError(CLOSED))
+        told = f"{CLOSED}: {error}" if isinstance(error, ssl.SSLError) else CLOSED
+        self._end(ConnectionResetError(told))
 
 
 class _Opening:
