@@ -192,9 +192,13 @@ def test_inspect_looks_at_either_list(said: str, is_leased: bool, start: int, co
 @pytest.mark.parametrize(
     "said", ["0 0", "0 -1", "x 1", "1 x", "PENDING 1", "PENDING 1 0", "PENDING x 1", "0 PENDING 1"]
 )
-def test_inspect_is_refused_for_its_numbers(said: str) -> None:
+def test_inspect_is_refused_for_its_numbers_after_a_missing_queue(said: str) -> None:
+    asked = parsed(f"RQ.INSPECT q {said}")
+
+    with pytest.raises(EmptyKey):
+        redisrq.reply_inspect(asked, None, NOBODY)
     with pytest.raises(WrongUsage, match=r"^RQ\.INSPECT <key> \[ PENDING \] <start:int> <count:ui"):
-        parsed(f"RQ.INSPECT q {said}")
+        redisrq.reply_inspect(asked, [], NOBODY)
 
 
 def test_info_is_a_look() -> None:
