@@ -104,7 +104,7 @@ def test_raw_session_ids_are_read_without_an_encoding(guarded: RunningBroker) ->
     [
         ("alice", "wrong", 47, "User not found or supplied credentials are invalid"),
         ("nobody", "x", 47, "User not found or supplied credentials are invalid"),
-        ("carol", "password", 32, "has a password-sha256, and chap-sha1 needs a password"),
+        ("carol", "password", 47, "User not found or supplied credentials are invalid"),
     ],
 )
 def test_who_does_not_know_the_password_is_nobody(
