@@ -262,11 +262,16 @@ def test_setting_nothing_for_a_queue_that_is_not_there_does_not_make_it(store: S
 # -- coming and going -------------------------------------------------------------------------
 
 
-def test_a_queue_is_there_as_soon_as_somebody_asks_for_a_message_of_it(
-    store: Store, clock: ManualClock
-) -> None:
-    assert store.run(LookAt(JOBS, b"w")) is None
+def test_a_reader_that_does_not_wait_makes_no_queue(store: Store) -> None:
     assert take(store) == []
+    assert take(store, 5, b"w", b"x") == []
+
+    assert all_queues(store) == []
+
+
+def test_a_queue_is_there_as_soon_as_a_reader_waits_on_it(store: Store, clock: ManualClock) -> None:
+    assert store.run(LookAt(JOBS, b"w")) is None
+    assert take(store, is_waiting=True) == []
 
     view = look(store)
     assert (view.ready, view.age_ms, view.idle_ms, view.came, view.went) == (0, 0, 0, 0, 0)
@@ -368,7 +373,7 @@ def test_a_scan_that_skips_idle_queues_shows_those_that_are_ready_dead_set_or_wa
 
 def test_a_queue_somebody_waits_on_stays(store: Store, clock: ManualClock) -> None:
     store.watched = {b"w"}
-    take(store)
+    take(store, is_waiting=True)
 
     clock.advance(10 * IDLE_MS)
     tick(store)
@@ -409,7 +414,7 @@ def test_a_queue_can_be_browsed_from_both_ends(store: Store, clock: ManualClock)
 def test_a_scan_sees_every_queue_once(store: Store, count: int) -> None:
     for number in range(50):
         add(store, *[b""] * (number % 3 + 1), queue=b"%d" % number)
-    take(store, 1, b"empty")
+    take(store, 1, b"empty", is_waiting=True)
 
     assert all_queues(store, count) == sorted([b"empty", *(b"%d" % n for n in range(50))])
     assert all_queues(store, count, most=0) == [b"empty"]
@@ -514,3 +519,17 @@ def show_without_body(store: Store, id: bytes) -> object:
     view = show(store, id)
     view.body = None
     return view
+
+
+def test_a_scan_that_reads_bodies_pages_by_their_size(store: Store) -> None:
+    ids = [add_one(store, b"x" * 30_000) for _ in range(400)]
+    seen: list[bytes] = []
+    largest = cursor = 0
+
+    while not seen or cursor:
+        cursor, views = store.run(ScanMessages(JOBS, cursor, 1_000_000, with_bodies=True))
+        seen += [view.message_id for view in views]
+        largest = max(largest, len(views))
+
+    assert set(seen) == set(ids)
+    assert largest < 400  # a mebibyte and what one script reads

@@ -76,9 +76,13 @@ def show(client: Client, ids: Iterable[str]) -> Iterator[JobView]:
 
 def all_ids(client: Client) -> list[str]:
     """The ids of all jobs, as JSCAN lists them."""
-    cursor, ids = client.call("JSCAN", 0, "BUSYLOOP")
-    assert cursor == b"0"
-    return [id.decode() for id in ids]
+    found: list[str] = []
+    cursor = b"0"
+    while True:
+        cursor, ids = client.call("JSCAN", cursor, "BUSYLOOP")
+        found += [id.decode() for id in ids]
+        if cursor == b"0":
+            return found
 
 
 def pairs(flat: list[Any] | dict[bytes, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,3 +219,71 @@ def test_an_addition_in_the_background_that_fails_is_counted(tmp_path: Path) -> 
 
         wait_until(lambda: b"failed_background_additions:1\r\n" in client.call("INFO", "quinque"))
         broker.hear("an addition with NOBLOCK was lost: duplicate event same-id")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("GETJOB", "NOHANG", "FROM"),
+        ("QREGISTER",),
+        ("QNOTIFY", "g", "0"),
+        ("QSTATUS",),
+        ("QINFO", "q", "GROUPS"),
+        ("DEL",),
+        ("EXISTS",),
+        ("QUEUES",),
+    ],
+    ids=" ".join,
+)
+def test_too_many_names_in_one_request_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+    what = "groups" if "GROUPS" in words else "queues"
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        client.call(*words, *(f"n{number}" for number in range(1_000)))
+
+        refused = client.call(*words, *(f"n{number}" for number in range(1_001)))
+
+        assert refused == Refusal(f"ERR 1001 {what} in one request; at most 1000")
+
+
+def test_a_request_has_few_patterns_and_short_ones(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        for words in (("GETJOB", "NOHANG", "MATCH"), ("CONFIG", "GET")):
+            client.call(*words, *["a*"] * 100)
+            refused = client.call(*words, *["a*"] * 101)
+            assert refused == Refusal("ERR 101 patterns in one request; at most 100")
+        for words in (("GETJOB", "NOHANG", "MATCH"), ("SCAN", "0", "MATCH")):
+            client.call(*words, "[^a]" * 256)
+            refused = client.call(*words, "[^a]" * 257)
+            assert refused == Refusal("ERR pattern has 1028 bytes; at most 1024")
+
+
+def test_a_reader_that_does_not_wait_leaves_no_queues_behind(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        assert client.call("GETJOB", "NOHANG", "FROM", *map(str, range(1_000))) is None
+
+        assert client.call("QSCAN", 0, "COUNT", 10_000) == [b"0", []]
+
+
+def test_counts_of_consumers_are_those_of_the_queues_that_were_asked_for(tmp_path: Path) -> None:
+    with (
+        start_broker(tmp_path) as broker,
+        broker.connect() as client,
+        broker.connect() as one,
+        broker.connect() as two,
+    ):
+        one.call("QREGISTER", "a", "b")
+        two.call("QREGISTER", "b", "c")
+
+        def consumers(*queues: str) -> dict[bytes, int]:
+            rows = client.call("QSTATUS", *queues)
+            return {
+                row[0]: _fields(_fields(row[1]).get(b"okq", ())).get(b"consumers", 0)
+                for row in rows
+            }
+
+        assert consumers("b", "x") == {b"b": 2, b"x": 0}
+        assert consumers() == {b"a": 1, b"b": 2, b"c": 1}
+
+
+def _fields(flat: Any) -> dict[bytes, Any]:
+    return flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))

@@ -27,6 +27,8 @@ from quinque.model.glob import compile_glob
         (b"\xff*", b"\xff\x00"),
         (b"a**b", b"ab"),
         (b"*ab*ab", b"abab"),
+        (b"a*[^a]", b"aab"),
+        (b"[^]x", b"ax"),
         (b"", b""),
     ],
 )
@@ -37,6 +39,9 @@ def test_the_name_matches(pattern: bytes, name: bytes) -> None:
 @pytest.mark.parametrize(
     ("pattern", "name"),
     [
+        (b"ab*b", b"ab"),
+        (b"a*b*b", b"ab"),
+        (b"[]x", b"ax"),
         (b"", b"a"),
         (b"a*c", b"abcd"),
         (b"a?c", b"ac"),

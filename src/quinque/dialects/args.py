@@ -9,10 +9,11 @@ Not here: how many arguments there are (server/dispatch.py checks arity).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from quinque.errors import BadArgument, printable
-from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS, SPAN_MOST_S
+from quinque.model.limits import NAME_MOST_BYTES, NAMES_MOST, SPAN_MOST_MS, SPAN_MOST_S
 
 _DECIMAL: Final = re.compile(rb"[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30}")
 _NUMBER: Final = re.compile(rb"-?[0-9]{1,18}")
@@ -24,6 +25,25 @@ def read_name(what: str, text: bytes) -> bytes:
         raise BadArgument(f"{what} is empty")
     if len(text) > NAME_MOST_BYTES:
         raise BadArgument(f"{what} has {len(text)} bytes; at most {NAME_MOST_BYTES}")
+    return text
+
+
+def read_names(what: str, texts: Sequence[bytes]) -> list[bytes]:
+    """Names of queues or groups, and not too many of them."""
+    check_count(what + "s", texts)
+    return [read_name(what, text) for text in texts]
+
+
+def check_count(what: str, texts: Sequence[bytes], most: int = NAMES_MOST) -> None:
+    """Raises BadArgument when a request names too many."""
+    if len(texts) > most:
+        raise BadArgument(f"{len(texts)} {what} in one request; at most {most}")
+
+
+def read_pattern(text: bytes) -> bytes:
+    """A pattern for names, as long as a name at most."""
+    if len(text) > NAME_MOST_BYTES:
+        raise BadArgument(f"pattern has {len(text)} bytes; at most {NAME_MOST_BYTES}")
     return text
 
 

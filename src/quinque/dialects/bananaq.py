@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quinque.dialects.args import read_name, read_seconds
+from quinque.dialects.args import read_name, read_names, read_seconds
 from quinque.dialects.command import Command, Request, Session, Wait
 from quinque.dialects.okq import (
     gather_reserve,
@@ -107,7 +107,7 @@ def parse_qnotify(argv: list[bytes], session: Session) -> Wait:
         return parse_okq_qnotify(argv, session)
     group = read_name("consumerGroup", argv[1])
     timeout_ms = read_seconds("timeout", argv[2])
-    queues = [read_name("queue", name) for name in argv[3:]]
+    queues = read_names("queue", argv[3:])
     return Wait(FindReady(EVENTS, group, queues), queues, group, timeout_ms)
 
 
@@ -138,8 +138,8 @@ def parse_qstatus(argv: list[bytes], session: Session) -> Count:
     queues, groups = _split_at_groups(argv)
     return Count(
         EVENTS,
-        [read_name("queue", name) for name in queues],
-        None if groups is None else [read_name("group", name) for name in groups],
+        read_names("queue", queues),
+        None if groups is None else read_names("group", groups),
     )
 
 
@@ -206,7 +206,7 @@ def _with_consumers(
 
     A queue or a group that only has consumers is there too; one that was asked for always is.
     """
-    waiting = session.consumers()
+    waiting = session.consumers(asked.queues)
     rows = {row.queue: row for row in counts}
     if not asked.queues:
         for queue in waiting:

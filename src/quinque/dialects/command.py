@@ -11,7 +11,7 @@ Not here: commands about the server itself (server/commands/).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
@@ -62,13 +62,14 @@ NO_REPLY: Final = NoReply()
 class Session(Protocol):
     """What a dialect may know of the connection a request came on."""
 
-    registered: Sequence[bytes]
+    registered: Collection[bytes]
 
     def register(self, queues: Sequence[bytes]) -> None:
         """This connection is a consumer of these queues, and no others."""
 
-    def consumers(self) -> Mapping[bytes, Mapping[bytes, int]]:
-        """How many consumers wait, by queue and group."""
+    def consumers(self, queues: Sequence[bytes]) -> Mapping[bytes, Mapping[bytes, int]]:
+        """How many consumers wait, by queue and group: on these queues, or on any if there are
+        none."""
 
     def waiting_on(self, queue: bytes) -> int:
         """How many readers wait on the queue."""

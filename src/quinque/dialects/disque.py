@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from quinque.dialects.args import read_name
+from quinque.dialects.args import check_count, read_name, read_pattern
 from quinque.dialects.command import Command, Session, Wait, no_queues
 from quinque.dialects.disque_args import (
     read_delay_ms,
@@ -31,7 +31,7 @@ from quinque.dialects.disque_args import (
 from quinque.dialects.quick_replies import reply_job, reply_simple_id, reply_whether
 from quinque.errors import BadArgument, NoPermission, WrongArity
 from quinque.model.families import JOBS
-from quinque.model.limits import NEVER_MS, WORK_TTL_MS
+from quinque.model.limits import NEVER_MS, PATTERNS_MOST, WORK_TTL_MS
 from quinque.model.work_ids import is_id
 from quinque.model.work_ops import (
     PLAIN_TERMS,
@@ -144,7 +144,8 @@ def parse_getjob(argv: list[bytes], session: Session) -> Wait:
             case b"MATCH" if at < end:
                 if not session.sees_all():
                     raise NoPermission("MATCH is for users who may see every queue")
-                patterns = list(dict.fromkeys(read_text("pattern", text) for text in argv[at:]))
+                check_count("patterns", argv[at:], PATTERNS_MOST)
+                patterns = list(dict.fromkeys(map(read_pattern, argv[at:])))
                 op = Take(JOBS, (), count, patterns, is_waiting)
                 again = Take(JOBS, (), patterns=patterns, is_waiting=True)
                 wait_ms = timeout_ms if is_waiting else 0

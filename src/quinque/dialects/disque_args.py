@@ -17,7 +17,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from quinque.dialects.args import read_seconds
+from quinque.dialects.args import check_count, read_seconds
 from quinque.dialects.command import Wait
 from quinque.errors import BadArgument, BadId, printable
 from quinque.model.limits import NAME_MOST_BYTES, NEVER_MS, SPAN_MOST_MS, SPAN_MOST_S
@@ -62,6 +62,7 @@ def read_queue(text: bytes) -> bytes:
 
 def read_queues(texts: list[bytes]) -> list[bytes]:
     """The names of queues, each once."""
+    check_count("queues", texts)
     for text in texts:
         read_queue(text)
     return texts if len(texts) == 1 else list(dict.fromkeys(texts))

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from quinque.dialects.args import check_count, read_pattern
 from quinque.dialects.command import Command, Right, Session, Wait, first_queue, no_queues
 from quinque.dialects.options import read_any_queue
 from quinque.errors import BadArgument, printable
@@ -207,7 +208,7 @@ def parse_scan(argv: list[bytes], session: Session) -> Wait:
             raise BadArgument("syntax error")
         text = argv[at + 1]
         if word == b"MATCH":
-            pattern = text
+            pattern = read_pattern(text)
         elif word == b"TYPE":
             of_type = text.lower()
         else:
@@ -268,6 +269,7 @@ def _left_ms(expires_ms: int | None, session: Session) -> int:
 
 
 def _read_queues(texts: list[bytes]) -> list[bytes]:
+    check_count("queues", texts)
     return [read_any_queue(text) for text in texts]
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quinque.dialects.args import read_name, read_seconds, refuse_option
+from quinque.dialects.args import read_name, read_names, read_seconds, refuse_option
 from quinque.dialects.command import Command, Later, Request, Session, Wait
 from quinque.dialects.quick_replies import reply_event
 from quinque.errors import BadArgument
@@ -116,7 +116,7 @@ def parse_okq_qack(argv: list[bytes]) -> Ack | Release:
 
 def parse_okq_qnotify(argv: list[bytes], session: Session) -> Wait:
     """QNOTIFY seconds: wait for an event in one of the registered queues."""
-    queues = session.registered
+    queues = list(session.registered)
     timeout_ms = read_seconds("timeout", argv[1])
     return Wait(FindReady(EVENTS, OKQ_GROUP, queues), queues, OKQ_GROUP, timeout_ms)
 
@@ -126,7 +126,7 @@ def run_qregister(session: Session, argv: list[bytes]) -> Value:
 
     This connection is a consumer of these queues, and of no others; QNOTIFY seconds waits on them.
     """
-    session.register([read_name("queue", name) for name in argv[1:]])
+    session.register(read_names("queue", argv[1:]))
     return OK
 
 

@@ -43,6 +43,17 @@ RESERVE_MOST: Final = 10_000
 TOGETHER_MOST: Final = 256
 TOGETHER_MOST_BYTES: Final = 64 << 10
 
+# One look at many messages or queues goes through at most this many, and reads bodies up to
+# RESERVE_MOST_BYTES: about 10 ms of work.
+SCAN_MOST: Final = 10_000
+
+# Queues or groups in one request. Each costs a look, and each is remembered while a client waits:
+# 1,000 take some milliseconds.
+NAMES_MOST: Final = 1_000
+# Patterns in one request: each is matched against every queue that has something ready. A pattern
+# is as long as a name at most: 15 ms to read, and 0.3 ms to match against the longest name.
+PATTERNS_MOST: Final = 100
+
 # A worklist with nothing in it and nothing set for it is forgotten after this long, as in Disque:
 # until then its counts can be looked at.
 QUEUE_IDLE_MOST_MS: Final = 300_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from socket import (
     AF_INET,
     AF_INET6,
@@ -221,13 +221,17 @@ class Broker:
                     ready.discard(queue)
                     self.waiters.wake((queue,))
 
-    def consumers(self) -> dict[bytes, dict[bytes, int]]:
-        """Who waits on what: readers in QNOTIFY, and okq's registered clients."""
-        counts = self.waiters.consumers()
+    def consumers(self, queues: Sequence[bytes]) -> dict[bytes, dict[bytes, int]]:
+        """How many consumers there are by queue and group: readers in QNOTIFY, and okq's registered
+        clients. With names, only the consumers of these queues."""
+        counts = self.waiters.consumers(queues)
         for client in self.clients.values():
             # One that waits right now is counted already.
             if not client.is_closing and not client.waits():
-                for queue in client.registered:
+                registered: Collection[bytes] = client.registered
+                if queues:
+                    registered = [queue for queue in queues if queue in client.registered]
+                for queue in registered:
                     groups = counts.setdefault(queue, {})
                     groups[OKQ_GROUP] = groups.get(OKQ_GROUP, 0) + 1
         return counts

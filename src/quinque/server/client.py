@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -60,7 +60,7 @@ class Client:
         self.lib_version = b""
         self.address = ""
         self.local_address = ""
-        self.registered: Sequence[bytes] = ()
+        self.registered: Collection[bytes] = ()
         self.is_monitor = False
         self.created_s = self.active_s = monotonic()
         self.last_command: Command | None = None
@@ -242,10 +242,10 @@ class Client:
     # -- what a dialect may know of a connection ----------------------------------------------
 
     def register(self, queues: Sequence[bytes]) -> None:
-        self.registered = list(dict.fromkeys(queues))
+        self.registered = dict.fromkeys(queues)
 
-    def consumers(self) -> Mapping[bytes, Mapping[bytes, int]]:
-        return self.broker.consumers()
+    def consumers(self, queues: Sequence[bytes]) -> Mapping[bytes, Mapping[bytes, int]]:
+        return self.broker.consumers(queues)
 
     def waiting_on(self, queue: bytes) -> int:
         return self.broker.waiters.waiting_on(queue)

@@ -261,11 +261,12 @@ class Waiters:
         line = self.lines.get(queue, ())
         return sum(not isinstance(waiting.wait.op, PutTasks) for waiting in line)
 
-    def consumers(self) -> dict[bytes, dict[bytes, int]]:
-        """How many wait on feeds, by queue and group."""
+    def consumers(self, queues: Iterable[bytes]) -> dict[bytes, dict[bytes, int]]:
+        """How many wait on feeds, by queue and group: on these queues, or on any if there are
+        none."""
         counts: dict[bytes, dict[bytes, int]] = {}
-        for queue, line in self.lines.items():
-            for waiting in line:
+        for queue in dict.fromkeys(queues) or self.lines:
+            for waiting in self.lines.get(queue, ()):
                 if isinstance(waiting.wait.op, FindReady):
                     groups = counts.setdefault(queue, {})
                     groups[waiting.wait.group] = groups.get(waiting.wait.group, 0) + 1

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from quinque.dialects.args import check_count
 from quinque.dialects.command import Command, no_queues
 from quinque.errors import BadArgument, BadRequest
 from quinque.model.glob import compile_glob
@@ -51,6 +52,7 @@ def run_info(connection: Connection, argv: list[bytes]) -> Value:
     """
     if len(argv) == 2:
         return run_command(connection, argv)
+    check_count("commands", argv[2:])
     rows = [_find(connection, name) for name in argv[2:]]
     return [NULL_ARRAY if row is None else _entry(row) for row in rows]
 
@@ -62,6 +64,7 @@ def run_docs(connection: Connection, argv: list[bytes]) -> Value:
     """
     rows: Iterable[Command | None] = connection.broker.dispatch.commands.values()
     if len(argv) > 2:
+        check_count("commands", argv[2:])
         rows = [_find(connection, name) for name in argv[2:]]
     return _documentation(row for row in rows if row is not None)
 

@@ -17,6 +17,7 @@ import asyncio
 from functools import partial
 from typing import Final
 
+from quinque.dialects.args import check_count
 from quinque.dialects.command import Command
 from quinque.dialects.keys import GROUP
 from quinque.dialects.options import read_any_queue
@@ -51,6 +52,7 @@ def run_queues(connection: Connection, argv: list[bytes]) -> Pending:
     asked of this broker. How many queues are left out, because others have more in them, and a map
     for each of the others.
     """
+    check_count("queues", argv[1:])
     names = frozenset(read_any_queue(name) for name in argv[1:])
     answer = Pending()
     broker = connection.broker

@@ -11,8 +11,10 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from quinque.dialects.args import check_count
 from quinque.dialects.command import Command, no_queues
 from quinque.errors import WrongArity
+from quinque.model.limits import PATTERNS_MOST
 from quinque.server import config_commands
 from quinque.server.broker import Broker
 from quinque.server.commands.subcommands import Run, first_word, with_subcommands
@@ -27,6 +29,7 @@ def run_get(connection: Connection, argv: list[bytes]) -> Value:
     The settings whose names are like a pattern, and their values.
     """
     config = connection.broker.config
+    check_count("patterns", argv[2:], PATTERNS_MOST)
     pairs = [pair for pattern in argv[2:] for pair in config_commands.get(config, pattern)]
     return {name: text.encode() for name, text in pairs}
 

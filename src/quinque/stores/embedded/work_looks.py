@@ -19,7 +19,13 @@ from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.views import browse, message_view, queue_view
 from quinque.engine.work.worklist import DEAD
 from quinque.errors import BadRequest
-from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
+from quinque.model.limits import (
+    RESERVE_MOST,
+    RESERVE_MOST_BYTES,
+    SCAN_MOST,
+    SETTLE_MOST_COUNTING,
+    SETTLE_MOST_FLOODED,
+)
 from quinque.model.work_ops import (
     AwaitEnd,
     Browse,
@@ -84,12 +90,13 @@ class WorkLooks:
     def _scan_queues(self, op: ScanQueues) -> tuple[int, list[bytes]]:
         now_ms = self._begin()
         watched = self._books.watched
-        cursor, found = self._books.worklists.scan(op.cursor, op.count)
+        cursor, found = self._books.worklists.scan(op.cursor, min(op.count, SCAN_MOST))
+        most = max(SETTLE_MOST_FLOODED, SETTLE_MOST_COUNTING // max(1, len(found)))
         names: list[bytes] = []
         for each in found:
             if each.family is not op.family:
                 continue
-            queue = self._lists.settled(op.family, each.name, now_ms, SETTLE_MOST_COUNTING)
+            queue = self._lists.settled(op.family, each.name, now_ms, most)
             if queue is None or not op.least <= queue.ready.size <= op.most:
                 continue
             if not op.skips_idle or queue.name in watched or not is_quiet(queue, now_ms):
@@ -99,10 +106,14 @@ class WorkLooks:
     def _scan_messages(self, op: ScanMessages) -> tuple[int, list[WorkView]]:
         now_ms = self._begin()
         directory = self._directory_to_scan(op)
-        cursor, found = directory.scan(op.cursor, op.count)
+        cursor, found = directory.scan(op.cursor, min(op.count, SCAN_MOST))
+        numbers = [each.number for each in found]
         states = set(map(int, op.states))
         views: list[WorkView] = []
-        for message in self._living([each.id for each in found], directory):
+        room_bytes = RESERVE_MOST_BYTES
+        for at, message in enumerate(self._living([each.id for each in found], directory)):
+            if room_bytes <= 0:
+                return numbers[at], views
             if message is None or (states and message.state not in states):
                 continue
             if op.queue is not None and message.queue.name != op.queue:
@@ -110,6 +121,7 @@ class WorkLooks:
             queue = message.queue
             if queue.family is op.family:
                 body = self._books.bodies.of(message) if op.with_bodies else None
+                room_bytes -= len(body or b"")
                 views.append(message_view(queue, message, body, now_ms))
         return cursor, views
 

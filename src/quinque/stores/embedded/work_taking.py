@@ -97,9 +97,9 @@ class WorkTaking:
     ) -> list[WorkDelivery]:
         queue = self._lists.settled(op.family, name, now_ms)
         if queue is None:
-            # Whoever asks for a worklist makes it, so that it can be seen that it was asked for;
-            # but not one that would stay.
-            if not self._books.node.is_leaving and not op.family.is_lasting:
+            # A reader that waits on a worklist makes it, so that it can be seen that somebody
+            # waits; but not one that would stay.
+            if op.is_waiting and not self._books.node.is_leaving and not op.family.is_lasting:
                 queue = Worklist(name, op.family, self._lists.directory, now_ms)
                 self._lists.keep(queue)
                 queue.set_soonest()

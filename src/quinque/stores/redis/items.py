@@ -20,6 +20,7 @@ from quinque.model.families import ITEMS
 from quinque.model.limits import (
     RESERVE_MOST,
     RESERVE_MOST_BYTES,
+    SCAN_MOST,
     SETTLE_MOST,
     SETTLE_MOST_COUNTING,
 )
@@ -41,7 +42,7 @@ from quinque.model.work_ops import (
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import slot_key, slot_of
-from quinque.stores.redis.looks import SCAN_MOST, queue_view, scan_slots
+from quinque.stores.redis.looks import queue_view, scan_slots
 from quinque.stores.redis.nodes import known_node
 
 _SLICE_MOST: Final = 500  # items that one call is about: 2 to 5 ms

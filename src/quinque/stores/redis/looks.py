@@ -20,6 +20,7 @@ from typing import Any, Final
 from quinque.model.limits import (
     RESERVE_MOST,
     RESERVE_MOST_BYTES,
+    SCAN_MOST,
     SETTLE_MOST_COUNTING,
 )
 from quinque.model.ops import Op
@@ -42,8 +43,8 @@ from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import SLOTS, slot_key, slot_of_id
 from quinque.stores.redis.slots import known_slots
 
+_WITH_BODIES: Final = 100  # messages that one script reads bodies of
 _AWAITED_MS: Final = 60_000  # whoever waits longer looks again before that (served.py)
-SCAN_MOST: Final = 1 << 31  # Lua would write more as 4.6e+18, which is no whole number to Redis
 
 _STATES: Final = {state.name.lower().encode(): state for state in State}
 _WORDS: Final = {state: word for word, state in _STATES.items()}
@@ -190,10 +191,15 @@ def scan_messages(op: ScanMessages, edge: Edge) -> Steps:
     def read(found: list[list[Any]]) -> None:
         views.extend(map(message_view, found))
 
-    cursor = yield from scan_slots(
-        "scan_messages", op.cursor, min(op.count, SCAN_MOST), edge, make, read
-    )
-    return cursor, views
+    # With bodies a few at a time: how large they are is known when they are there.
+    cursor, left = op.cursor, min(op.count, SCAN_MOST)
+    some = _WITH_BODIES if op.with_bodies else left
+    while True:
+        cursor = yield from scan_slots("scan_messages", cursor, min(some, left), edge, make, read)
+        left -= some
+        size_bytes = sum(len(view.body or b"") for view in views)
+        if not cursor or left <= 0 or size_bytes >= RESERVE_MOST_BYTES:
+            return cursor, views
 
 
 def scan_slots(

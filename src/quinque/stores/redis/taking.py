@@ -42,7 +42,7 @@ class Spot(NamedTuple):
 
 def take(op: Take, edge: Edge) -> Steps:
     node: NodeView = yield from known_node(edge)
-    makes = not (node.is_leaving or op.patterns or op.family.is_lasting)
+    makes = op.is_waiting and not (node.is_leaving or op.patterns or op.family.is_lasting)
     names: Sequence[bytes] = op.queues
     if op.patterns:
         names = yield from _matching(op, edge)

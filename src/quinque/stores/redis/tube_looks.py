@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from quinque.errors import NoKind, TubeBusy, TubeExists
 from quinque.model.families import TUBES
-from quinque.model.limits import SETTLE_MOST_COUNTING
+from quinque.model.limits import SCAN_MOST, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
 from quinque.model.tube_ops import (
     FOREVER_MS,
@@ -32,7 +32,7 @@ from quinque.stores.redis import sessions
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import slot_key, slot_of
-from quinque.stores.redis.looks import SCAN_MOST, scan_slots
+from quinque.stores.redis.looks import scan_slots
 from quinque.stores.redis.tubes import ask, tube_call
 
 _NO_DRIVERS: Final = "; drivers are for an embedded store"

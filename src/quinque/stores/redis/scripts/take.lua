@@ -58,7 +58,7 @@ for at = 9, #ARGV, 3 do
       redis.call('ZADD', slot .. 'busy', turn_us, name)
     end
   elseif not list and makes then
-    -- Whoever asks for a worklist makes it, so that it can be seen that it was asked for.
+    -- A reader that waits on a worklist makes it, so that it can be seen that somebody waits.
     work_make(slot, name, family, now_ms)
   end
 end
