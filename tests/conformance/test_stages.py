@@ -133,6 +133,20 @@ def test_runs_sinks_and_queues_are_known_apart(store: Store) -> None:
     assert counts(store, b"c")[0] == 1
 
 
+def test_one_batch_can_be_found_by_its_name(store: Store) -> None:
+    stage(store, run_of(b"1"), number=1)
+    stage(store, run_of(b"1"), family=EVENTS, queue=b"e")
+    stage(store, run_of(b"1"), number=2)
+
+    (job,), (event,) = (
+        store.run(FindStages(name)) for name in ((b"w", b"k", b"r", 2), (b"e", b"k", b"r", 0))
+    )
+
+    assert (job.queue, job.number, job.family) == (b"w", 2, JOBS)
+    assert (event.queue, event.number, event.family) == (b"e", 0, EVENTS)
+    assert store.run(FindStages((b"w", b"k", b"r", 3))) == []
+
+
 def test_that_it_was_published_is_remembered_as_long_as_asked(
     store: Store, clock: ManualClock
 ) -> None:

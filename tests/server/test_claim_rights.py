@@ -124,6 +124,9 @@ def test_a_user_of_some_families_claims_in_those(broker: RunningBroker, boss: Cl
     epoch = open_claims(boss, "news", "FAMILY", "events")
     boss.call("CLAIM.FILL", "news", "s", epoch, 1, "COUNT", 1, "SEAL")
 
+    staged = ("events", "news", "sink", "run", 0, 0, 0, 0, ROWS)
+    assert boss.call("STAGE.ADD", *staged)[0] == 0
+
     with login(broker, "jobber") as jobber:
         own = open_claims(jobber, "orders.own")
         assert jobber.call("CLAIM.RENEW", "orders.own", "s", own) == 0
@@ -141,7 +144,8 @@ def test_a_user_of_some_families_claims_in_those(broker: RunningBroker, boss: Cl
             ("CLAIM.INFO", "news", "s"),
             ("CLAIM.LIST",),
             ("STAGE.LIST",),
-            ("STAGE.ADD", "events", "news", "sink", "run", 0, 0, 0, 0, ROWS),
+            ("STAGE.ADD", *staged),
+            ("STAGE.DROP", "news", "sink", "run", 0),
             ("MESSAGES.PAGE", "events", "news", 0, 0),
             ("LIFECYCLE.SHARDS",),
             ("LIFECYCLE.READ", 0, 1),

@@ -212,7 +212,19 @@ def test_a_user_may_read_and_write_and_not_administer() -> None:
 
 def test_a_user_with_all_rights_and_no_limits_is_unlimited() -> None:
     assert bob_with('rights = ["read", "write", "admin"]').is_unlimited
-    assert not bob_with('rights = ["read", "write", "admin"]\nqueues = ["*"]').is_unlimited
+    assert not bob_with('rights = ["read", "write", "admin"]\ncommands = ["-PING"]').is_unlimited
+
+
+def test_who_administers_the_broker_is_not_limited_to_a_part_of_it() -> None:
+    rights = 'rights = ["read", "admin"]\n'
+
+    assert problems(BOB + rights + 'queues = ["orders.*"]') == [
+        "users.bob.rights (users): 'admin' is for the whole broker: remove it, or queues"
+    ]
+    assert problems(BOB + rights + 'families = ["jobs"]') == [
+        "users.bob.rights (users): 'admin' is for the whole broker: remove it, or families"
+    ]
+    bob_with(rights + 'commands = ["INFO", "SLOWLOG"]').check("SLOWLOG|GET", "", "admin", [])
 
 
 def test_only_listed_commands_may_run() -> None:

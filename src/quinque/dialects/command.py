@@ -19,6 +19,7 @@ from quinque.errors import QuinqueError
 from quinque.model.claim_ops import FindClaims
 from quinque.model.families import Family
 from quinque.model.ops import Op
+from quinque.model.stage_ops import FindStages
 from quinque.wire.resp import Value
 
 Right = Literal["", "read", "write", "admin"]
@@ -145,7 +146,7 @@ class Command:
     queues: Callable[[list[bytes]], Sequence[bytes]] = first_queue
     with_session: bool = False
     ids: Callable[[list[bytes]], Sequence[bytes]] | None = None
-    family: Callable[[list[bytes]], Family | FindClaims | None] | None = None
+    family: Callable[[list[bytes]], Family | FindClaims | FindStages | None] | None = None
     gather: Callable[[Any, list[bytes]], int] | None = None  # 0 = refuses
     reply_each: Callable[[Any, int], bytes] | None = None
     reply_words: Callable[[list[Any], int, list[bytes]], bytes] | None = None

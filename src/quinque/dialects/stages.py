@@ -155,8 +155,10 @@ def first_family(argv: list[bytes]) -> Family | None:
     return BY_NAME.get(argv[1].lower().decode("latin-1"))
 
 
-def _any_family(argv: list[bytes]) -> Family | None:
-    return None
+def _family_of_batch(argv: list[bytes]) -> FindStages:
+    """Of the batch, if there is one."""
+    drop = parse_drop(argv)
+    return FindStages((drop.queue, drop.sink, drop.run, drop.number))
 
 
 COMMANDS: Final = [
@@ -180,7 +182,7 @@ COMMANDS: Final = [
         queues=second_queue,
         family=first_family,
     ),
-    Command("STAGE.DROP", GROUP, "write", 5, parse_drop, plain_reply, family=_any_family),
+    Command("STAGE.DROP", GROUP, "write", 5, parse_drop, plain_reply, family=_family_of_batch),
     Command(
         "STAGE.LIST",
         GROUP,

@@ -114,8 +114,12 @@ class StageView:
     chunks: int
     body_bytes: int
     age_ms: int
+    family: Family | None = None  # None where it is not told
 
 
 @dataclass
 class FindStages(Op):
-    """The StageViews of all batches that are not wholly published."""
+    """The StageViews of all batches that are not wholly published; or of `only` that one, which is
+    named by its queue, sink, run and number."""
+
+    only: tuple[bytes, bytes, bytes, int] | None = None

@@ -13,7 +13,7 @@ server/commands/).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from quinque.errors import (
     Busy,
     LimitReached,
     NoAuth,
+    NoPermission,
     QuinqueError,
     UnknownCommand,
     WrongArity,
@@ -32,6 +33,7 @@ from quinque.errors import (
 from quinque.model.claim_ops import FindClaims
 from quinque.model.families import BY_NAME, Family
 from quinque.model.ops import Op
+from quinque.model.stage_ops import FindStages
 from quinque.model.work_ops import FindQueues
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending, after
@@ -203,28 +205,40 @@ class Dispatch:
             self._perform(connection, row, argv)
 
         def go_on_with(found: list[bytes | None]) -> None:
-            queues = [*row.queues(argv), *(queue for queue in found if queue is not None)]
-            user.check(row.name, row.group, row.right, queues)
+            for id, queue in zip(ids, found, strict=True):
+                if queue is not None and not user.sees(queue):
+                    # Without the name of that queue, which the user may not know.
+                    raise NoPermission(
+                        f"User {user.name} has no permissions to access the queue of"
+                        f" '{printable(id[:128])}'"
+                    )
             self._perform(connection, row, argv)
 
         found: Any = []
+        ids: Sequence[bytes] = ()
         go_on: Callable[[Any], None] = go_on_with
-        if row.ids is not None:
-            found = self._run(FindQueues(BY_NAME[row.group], row.ids(argv)))
-        elif row.family is not None:
+        # What is looked up next may be looked up for this user.
+        family = row.group if row.family is None else ""
+        user.check(row.name, family, row.right, row.queues(argv))
+        if row.family is not None:
             found, go_on = self._families(row.family(argv), user), go_on_of
+        elif row.ids is not None:
+            ids = row.ids(argv)
+            found = self._run(FindQueues(BY_NAME[row.group], ids))
         if isinstance(found, Pending):
             self._ask(connection, row, found, go_on)
         else:
             go_on(found)
 
-    def _families(self, named: Family | FindClaims | None, user: User) -> Any:
+    def _families(self, named: Family | FindClaims | FindStages | None, user: User) -> Any:
         """The names of the families that a request is about, or a Pending of them."""
         if isinstance(named, Family):
             return [named.name]
         if named is None or user.families is None:
             return []
-        return after(self._run(named), lambda views: [view.family.name for view in views])
+        return after(
+            self._run(named), lambda views: [view.family.name for view in views if view.family]
+        )
 
     def _reply(self, connection: Connection, row: Command, value: Value) -> None:
         self._send(connection, row, encode(value, connection.protocol))

@@ -11,6 +11,9 @@ Calls       config_sources.py to read the users file, glob.py for queue patterns
     queues = ["orders.*"]             default: all; '\\xNN' is any byte
     rights = ["read", "write"]        the default; "admin" is the third
 
+The right `admin` is for the whole broker: such a user sees every request and changes every setting
+and password. So no user has it together with `queues` or `families`; `commands` can limit it.
+
 A new connection starts as the user `default`, if that user needs no password:
 
     requirepass   users     [users.default]      a new connection …
@@ -348,11 +351,17 @@ class _Row:
             if family not in FAMILY_NAMES:
                 self.problem("families", f"{family!r} is not one of {', '.join(FAMILY_NAMES)}")
         queues = self.words(table, "queues")
+        if ADMIN in (rights or []) and (queues is not None or families is not None):
+            limit = "queues" if queues is not None else "families"
+            self.problem("rights", f"'admin' is for the whole broker: remove it, or {limit}")
         return User(
             self.name,
             password_sha256=self.password_sha256(table),
             password_sha1=self.password_sha1(table),
-            families=None if families is None else frozenset(families),
+            # Who may use each family may also use commands that are about all of them (QUEUES).
+            families=None
+            if families is None or set(FAMILY_NAMES) <= set(families)
+            else frozenset(families),
             commands=_allowed(words),
             refused_commands=frozenset(word[1:].upper() for word in words or [] if word[0] == "-"),
             queues=None if queues is None else tuple(map(_queue_pattern, queues)),

@@ -19,7 +19,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from quinque.dialects.command import Command, Right, no_queues
-from quinque.errors import BadArgument, BadRequest, NoPermission, printable
+from quinque.errors import BadArgument, BadRequest, printable
 from quinque.model.families import JOBS
 from quinque.model.work_ops import (
     FindNodes,
@@ -88,13 +88,8 @@ def _priority(node: NodeView) -> bytes:
 
 
 def empty_jobs(connection: Connection) -> Any:
-    """OK, now or when it comes: no job is left, and who waited for one is answered so.
-
-    Raises NoPermission when the user may not touch every queue.
-    """
-    broker, user = connection.broker, connection.user
-    if user is not None and not connection.sees_all():
-        raise NoPermission(f"User {user.name} has no permissions to access every queue")
+    """OK, now or when it comes: no job is left, and who waited for one is answered so."""
+    broker = connection.broker
     return after(broker.store.run(PurgeAll(JOBS)), partial(_release_readers, broker))
 
 

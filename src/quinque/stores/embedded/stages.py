@@ -151,8 +151,10 @@ class StageOperations:
                 len(batch.chunks),
                 sum(chunk.body_bytes for chunk in batch.chunks.values()),
                 max(0, now_ms - batch.began_ms),
+                batch.family,
             )
-            for _, batch in sorted(self._stages.batches.items())
+            for name, batch in sorted(self._stages.batches.items())
+            if op.only in (None, name)
         ]
 
     # -- time ---------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgpack
 
 from quinque.errors import BadArgument, NoReplicas, NoStage, QueuePaused
+from quinque.model.families import BY_CODE, Family
 from quinque.model.limits import PUBLISH_MOST, SETTLE_MOST
 from quinque.model.ops import Op
 from quinque.model.rows import CHUNK_BYTES_MOST, CHUNK_ROWS_MOST
@@ -99,14 +100,21 @@ def _drop(op: DropStage, edge: Edge) -> Steps:
 
 
 def _find(op: FindStages, edge: Edge) -> Steps:
-    slots: Sequence[int] = yield from known_slots(edge)
+    slots: Sequence[int] = [slot_of(op.only[0])] if op.only else (yield from known_slots(edge))
     replies = yield [Call("stage_find", [slot_key(slot)], [edge.now_ms()]) for slot in slots]
     found = [
-        StageView(queue, sink, run, number, is_decided == 1, *counts)
+        StageView(
+            queue, sink, run, number, is_decided == 1, chunks, size_bytes, age_ms, _family_of(code)
+        )
         for reply in replies
-        for queue, sink, run, number, is_decided, *counts in reply
+        for queue, sink, run, number, is_decided, chunks, size_bytes, age_ms, code in reply
+        if op.only in (None, (queue, sink, run, number))
     ]
     return sorted(found, key=lambda view: (view.queue, view.sink, view.run, view.number))
+
+
+def _family_of(code: bytes) -> Family | None:
+    return BY_CODE[int(code)] if code else None
 
 
 # -- shared steps -----------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  now_ms           the broker's clock
--- RETURNS  of each: queue, sink, run, number, is_decided, chunks, body_bytes, age_ms
+-- RETURNS  of each: queue, sink, run, number, is_decided, chunks, body_bytes, age_ms, code of the family
 -- ERRORS   none
 -- SAME AS  stores/embedded/stages.py:_find
 
@@ -26,6 +26,7 @@ for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
       batch.chunks,
       batch.body_bytes,
       math.max(0, now_ms - batch.began_ms),
+      batch.family or '',
     }
   end
 end
