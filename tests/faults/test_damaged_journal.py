@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quinque.stores.embedded.records import HEADER_BYTES, SECTOR_BYTES, Batch, read_batches
-from tests.server.broker import RunningBroker, start_broker
+from tests.server.broker import RunningBroker, start_broker, wait_until
 
 COMMITS = 20
 # Several sectors a batch, so that some of them can be missing.
@@ -100,6 +100,41 @@ def test_a_missing_segment_stops_the_start(tmp_path: Path, gone: list[int]) -> N
     assert refused.returncode == 1
     assert all(path.name in refused.stderr for path in missing)
     assert f"quinque check {broker.folder}" in refused.stderr
+
+
+def test_a_job_whose_body_rots_on_the_disk_is_dead_and_the_others_are_delivered(
+    tmp_path: Path,
+) -> None:
+    flags = ("--maxmemory", "1mb", "--segment-size", "64kb")
+    with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
+        bodies = [b"%d-" % number + b"x" * 30_000 for number in range(100)]
+        ids = [client.call("ADDJOB", "q", body, 0) for body in bodies]
+        rotten = next(
+            path for path in broker.folder.glob("*.journal") if b"90-xxx" in path.read_bytes()
+        )
+        at = rotten.read_bytes().index(b"90-xxx")
+        with open(rotten, "r+b") as file:
+            file.seek(at + 5)
+            file.write(b"y")
+
+        taken = [client.call("GETJOB", "FROM", "q")[0] for _ in range(99)]
+        acked = client.call("ACKJOB", *[job[1] for job in taken])
+
+        assert [job[2] for job in taken] == [*bodies[:90], *bodies[91:]]
+        assert acked == 99
+        assert client.call("GETJOB", "NOHANG", "FROM", "q") is None
+        shown = client.call("SHOW", ids[90])
+        fields = dict(zip(shown[::2], shown[1::2], strict=True))
+        assert (fields[b"state"], fields[b"body"]) == (b"dead", b"")
+        broker.hear(f"set aside message {ids[90].decode()} of queue q: a body in segment ")
+        wait_until(lambda: not rotten.exists(), "the end of the damaged file")
+        assert len([line for line in broker.log if "set aside" in line]) == 1
+        assert len(list(broker.folder.glob("damaged-*.bin"))) == 1
+        broker.kill()
+        broker.restart()
+        with broker.connect() as again:
+            shown = again.call("SHOW", ids[90])
+            assert (shown[shown.index(b"state") + 1], shown[-1]) == (b"dead", b"")
 
 
 def _start_refused(broker: RunningBroker) -> subprocess.CompletedProcess[str]:

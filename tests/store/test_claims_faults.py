@@ -26,7 +26,7 @@ from quinque.model.claim_ops import (
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Op, Put
 from quinque.model.stage_ops import FindStages, Part, Publish, Stage
-from quinque.model.work_ops import Add, Terms
+from quinque.model.work_ops import Add, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
@@ -198,4 +198,34 @@ def test_chunks_beyond_maxmemory_are_on_the_disk_only(folder: Path, clock: Manua
     assert store.run(ReleaseClaims(b"w", b"s", 1, 10)) == 100
     store.commit()
     check_indexes(store)
+    store.close()
+
+
+def test_a_claim_that_is_damaged_holds_up_no_other_subscription_and_no_other_queue(
+    folder: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = EmbeddedStore(folder / "b", clock=clock, maxmemory=1)
+    for queue in (b"a", b"b"):
+        store.run(Add(JOBS, queue, [queue + b"-body"], TERMS))
+        store.run(OpenClaims(JOBS, queue, b"s", b"", 1_000, 1_000))
+        store.run(FillClaim(queue, b"s", store.run(LookAtClaims(queue, b"s")).epoch, 1, 1))
+        store.commit()
+    store.run(Add(JOBS, b"late", [b"body"], Terms(86_400_000, 500, 60_000)))
+    store.commit()
+    path = folder / "b" / "0000000001.journal"
+    data = path.read_bytes()
+    with open(path, "r+b") as file:  # the same file: what the store has open
+        file.write(data.replace(b"a-body", b"a-b0dy"))
+
+    clock.advance(2_000)
+    for _ in range(20):
+        store.tick()
+        store.commit()
+
+    assert [it.body for it in store.run(Take(JOBS, [b"b"]))] == [b"b-body"]
+    assert [it.body for it in store.run(Take(JOBS, [b"late"]))] == [b"body"]
+    store.commit()
+    assert store.next_due_ms() > store.now_ms(), "it is not tried again and again"
+    assert len([it for it in caplog.records if "cannot be given back" in it.message]) == 1
+    assert store.run(LookAtClaims(b"a", b"s")).claims[0].messages == 1
     store.close()

@@ -17,6 +17,7 @@ from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.picture import check_indexes, feed_of, messages_of, picture_of
+from tests.store.random_claims import ClaimWorker
 from tests.store.random_reliable import ReliableWorker
 from tests.store.random_tubes import TubeWorker
 from tests.store.random_work import WORKERS, Worker
@@ -334,24 +335,54 @@ def test_a_message_that_lives_long_is_moved_and_moved_and_stays_the_same(folder:
     store.close()
 
 
-def test_a_segment_that_was_damaged_meanwhile_is_kept(
+@pytest.mark.parametrize("kind", [*WORKERS, ReliableWorker, TubeWorker, ClaimWorker])
+def test_a_segment_that_was_damaged_meanwhile_is_written_again_from_memory(
+    folder: Path, kind: type[Worker], caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+    live = folder / "live"
+    store = EmbeddedStore(live, clock=clock, segment_bytes=3_000, chance=Random(5).randbytes)
+    worker = kind(store, clock, 5)
+    while len(store.journal.sizes) < 4:
+        worker.turn()
+    first = live / f"{min(store.journal.sizes):010d}.journal"
+    with open(first, "r+b") as file:  # the same file: what the store has open
+        file.seek(store.journal.sizes[int(first.stem)] // 3)
+        file.write(b"damage")
+
+    for _ in store._compactor._compact(int(first.stem)):
+        store.journal.commit(store.at_ms)
+        store.bodies.committed()
+        store.journal.rotate(store.stamp_us, store.at_ms)
+
+    assert not first.exists()
+    assert caplog.text.count(f"{first} at byte ") == 1
+    check_copy(folder, store)
+    store.close()
+
+
+def test_a_damaged_body_does_not_stop_compaction(
     stage: Stage, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage.put(b"body")
+    stage.reopened(maxmemory=1)
+    stage.put(b"first")
+    stage.put(b"rotten")
+    stage.put(b"third")
     stage.turn()
-    path = folder / "0000000001.journal"
+    path = folder / f"{min(stage.store.journal.sizes):010d}.journal"
     data = path.read_bytes()
     with open(path, "r+b") as file:  # the same file: what the store has open
-        file.write(data.replace(b"body", b"b0dy"))
+        file.write(data.replace(b"rotten", b"r0tten"))
 
     for _ in stage.compact_first():
         stage.turn()
+    stage.turn()
 
-    assert path.exists()
-    assert "segment 1 cannot be compacted" in caplog.text
-    assert messages_of(stage.store) == {b"q": [b"body"]}
-    with open(path, "r+b") as file:
-        file.write(data)
+    assert not path.exists()
+    assert len([it for it in caplog.records if "set aside message" in it.message]) == 1
+    (aside,) = folder.glob("damaged-*.bin")
+    assert b"r0tten" in aside.read_bytes()
+    assert messages_of(stage.reopened(maxmemory=1)) == {b"q": [b"first", b"third"]}
 
 
 def test_a_group_that_ended_while_positions_are_written_is_not_written(stage: Stage) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
+from quinque.errors import DiskFull, NotDone, StoreUnavailable
 from quinque.model.families import EVENTS
 from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
@@ -332,7 +332,7 @@ def test_a_body_that_cannot_be_read_is_an_error_and_nothing_changes(
     store.commit()
     break_it(disk)
 
-    with pytest.raises(JournalDamaged, match="cannot be read"):
+    with pytest.raises(NotDone, match="cannot be read"):
         store.run(Reserve(EVENTS, b"q", b"g", HOUR_MS))
 
     disk.heal()

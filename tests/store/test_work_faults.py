@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable
+from quinque.errors import DiskFull, NotDone, StoreUnavailable
 from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, Family
 from quinque.model.ops import Op, Put
@@ -457,7 +457,7 @@ def test_a_body_that_cannot_be_read_is_an_error_and_nothing_changes(
     disk.fail("pread", number)
 
     for op in (Take(JOBS, [b"w"]), Take(JOBS, [b"v", b"w"], 2), Browse(JOBS, b"w", State.READY, 1)):
-        with pytest.raises(JournalDamaged, match="cannot be read"):
+        with pytest.raises(NotDone, match="cannot be read"):
             store.run(op)
 
     disk.heal()

@@ -146,6 +146,7 @@ class Subscription:
         "queue",
         "release_ms",
         "renewed_ms",
+        "retry_ms",
         "segment",
         "settled",
     )
@@ -160,6 +161,7 @@ class Subscription:
         self.lease_ms = 0
         self.release_ms = 0
         self.renewed_ms = 0
+        self.retry_ms = 0  # what could not be settled is tried again then
         self.claims: dict[int, Claim] = {}  # by number, the oldest first
         self.segment = 0  # the journal segment that last recorded all of it
         # False only while a journal is read: its first record is gone, and one that says all of it
@@ -182,7 +184,7 @@ class Subscription:
                 due_ms = min(due_ms, claim.ended_ms + CLAIM_KEPT_MS)
             elif self.release_ms:
                 due_ms = min(due_ms, self.renewed_ms + self.release_ms)
-        return due_ms
+        return max(due_ms, self.retry_ms)
 
 
 class Subscriptions:

@@ -40,6 +40,7 @@
     copy_in.py          a copy is written into a folder
     copy_mark.py        the mark of a folder that something is copied into
     bodies.py           bodies beyond maxmemory live on disk only
+    aside.py            messages whose body on the disk is damaged are set aside
     alarms.py           when each queue next has something due
     survey.py           a folder as it is: what is wrong with it, and where
     repair.py           damaged places are put aside, so that the rest can be opened

@@ -75,6 +75,12 @@ class Bodies:
         """How long the body is, wherever it is."""
         return len(message.body) if message.body is not None else body_bytes(message.home)
 
+    def emptied(self, message: Message, home: int) -> None:
+        """The message, whose body was only on the disk, has an empty one at `home`."""
+        self.total_bytes -= body_bytes(message.home)
+        message.home = check_home(message.home, b"")
+        self._moving.append((message, check_home(home, b"")))
+
     def moved(self, message: Message, home: int, body: bytes) -> None:
         """Compaction wrote the message again, at `home`, where it can be read once committed."""
         self._moving.append((message, home if message.body is not None else check_home(home, body)))

@@ -9,6 +9,7 @@ Not here: what an operation does.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
 
 from quinque.engine.claims.apply import count_claimed
 from quinque.engine.claims.subscription import Subscriptions
@@ -17,7 +18,7 @@ from quinque.engine.tubes.sessions import Sessions
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.shelves import Shelves
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import DiskFull, JournalDamaged, StoreUnavailable, WrongType
+from quinque.errors import DiskFull, JournalDamaged, NotDone, StoreUnavailable, WrongType
 from quinque.model.events import FORGOTTEN, HELD, Event, Forgotten
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_FLOODED
 from quinque.model.message import Message
@@ -32,6 +33,9 @@ from quinque.stores.embedded.kept import worklist_kept
 from quinque.stores.embedded.node import Node
 from quinque.stores.embedded.numbers import Numbers
 from quinque.stores.embedded.staged import Stages
+
+ASIDE_MOST: Final = 100  # damaged messages that one operation sets aside
+SetAside = Callable[[Queue, Message, JournalDamaged], None]
 
 
 class Books:
@@ -193,14 +197,29 @@ class Books:
             return False
         return True
 
+    def set_aside(self, queue: Queue, message: Message, why: JournalDamaged) -> None:
+        """The message, whose body is damaged, is in no other message's way. store.py does it."""
+        raise why
+
+    def read_or_set_aside(
+        self, queue: Queue, messages: Sequence[Message], room_bytes: int
+    ) -> list[bytes]:
+        """The bodies of the first messages. None if the first is damaged: it is set aside, and the
+        caller chooses again."""
+        try:
+            return self.read(messages, room_bytes)
+        except JournalDamaged as exc:
+            self.set_aside(queue, messages[0], exc)
+            return []
+
     def read(self, messages: Iterable[Message], room_bytes: int) -> list[bytes]:
         """The bodies: all, or those of the first messages when they are large, or when one after
-        them is damaged. Raises JournalDamaged when that is the first."""
+        them cannot be read. Raises JournalDamaged or NotDone when that is the first."""
         bodies: list[bytes] = []
         for message in messages:
             try:
                 body = self.bodies.of(message)
-            except JournalDamaged:
+            except (JournalDamaged, NotDone):
                 if bodies:
                     break
                 raise

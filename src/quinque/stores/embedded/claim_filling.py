@@ -21,8 +21,9 @@ from quinque.engine.claims.subscription import FILLING, Subscription
 from quinque.engine.claims.views import claim_view
 from quinque.engine.feed.decide import reserve
 from quinque.engine.feed.feed import Feed
+from quinque.engine.queue import Queue
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import DiskFull, JournalDamaged
+from quinque.errors import DiskFull, NotDone
 from quinque.model.claim_events import CLAIM_SEALED, CLAIMED, Claimed, ClaimSealed
 from quinque.model.claim_ops import ClaimView, FillClaim
 from quinque.model.events import Expired
@@ -30,6 +31,7 @@ from quinque.model.limits import FILL_MOST, FILL_MOST_BYTES, SETTLE_MOST
 from quinque.model.message import Message
 from quinque.model.ops import Reserve
 from quinque.model.rows import CHUNK_ROWS_MOST
+from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.claim_changes import claimed_change
 from quinque.stores.embedded.claims import Claims
 from quinque.stores.embedded.journal import SPARE_BYTES
@@ -65,10 +67,14 @@ class ClaimFilling:
         queue = lists.settled(found.family, op.queue, now_ms)
         if queue is None:
             return
-        messages = lists.to_take(queue, min(op.count, FILL_MOST), now_ms)
-        if op.until_place:
-            messages = [it for it in messages if it.place <= op.until_place]
-        bodies = self._read(messages, FILL_MOST_BYTES)
+        bodies: list[bytes] = []
+        for _ in range(ASIDE_MOST):
+            messages = lists.to_take(queue, min(op.count, FILL_MOST), now_ms)
+            if op.until_place:
+                messages = [it for it in messages if it.place <= op.until_place]
+            bodies = self._read(queue, messages, FILL_MOST_BYTES)
+            if bodies or not messages:
+                break
         at = 0
         for size in chunk_sizes(bodies):
             some, some_bodies = messages[at : at + size], bodies[at : at + size]
@@ -88,7 +94,7 @@ class ClaimFilling:
         queue = feeds.find(found.family, op.queue, found.group)
         left = min(op.count, FILL_MOST)
         room_bytes = FILL_MOST_BYTES
-        filled = 0
+        filled = aside = 0
         wanted = Reserve(found.family, op.queue, found.group, 1)
         while queue is not None and left > 0 and room_bytes > 0:
             group = queue.groups.get(found.group)
@@ -108,10 +114,13 @@ class ClaimFilling:
                 break
             try:
                 taken = self._claim_from_feed(found, op.number, queue, ids, room_bytes)
-            except (DiskFull, JournalDamaged):
+            except (DiskFull, NotDone):
                 if filled:
                     break
                 raise
+            aside += not taken[0]
+            if aside == ASIDE_MOST:
+                break
             room_bytes -= taken[1]
             left -= taken[0]
             filled += taken[0]
@@ -123,7 +132,9 @@ class ClaimFilling:
     ) -> tuple[int, int]:
         """The first of these messages are in the claim; how many, and how large they are."""
         messages = [queue.messages[id] for id in ids]
-        bodies = self._read(messages, room_bytes)
+        bodies = self._read(queue, messages, room_bytes)
+        if not bodies:
+            return 0, 0
         size = chunk_sizes(bodies)[0]
         messages, bodies = messages[:size], bodies[:size]
         group = queue.groups.get(found.group)
@@ -166,9 +177,10 @@ class ClaimFilling:
         books.bodies.came(changed.came, [event.rows])
         books.bodies.went(changed.went)
 
-    def _read(self, messages: Sequence[Message], room_bytes: int) -> list[bytes]:
-        """The bodies of the first messages, as many as fit."""
+    def _read(self, queue: Queue, messages: Sequence[Message], room_bytes: int) -> list[bytes]:
+        """The bodies of the first messages, as many as fit. None if the first was damaged and is
+        set aside."""
         bodies = [it.body for it in messages if it.body is not None]
         if len(bodies) == len(messages) and sum(map(len, bodies)) <= room_bytes:
             return bodies
-        return self._books.read(messages, room_bytes)
+        return self._books.read_or_set_aside(queue, messages, room_bytes)

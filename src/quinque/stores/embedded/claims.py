@@ -11,6 +11,7 @@ Not here: filling a claim (claim_filling.py), the rows of a claim (engine/claims
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -23,7 +24,16 @@ from quinque.engine.claims.views import claim_view, subscription_view
 from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
 from quinque.engine.work.worklist import READY, Worklist
-from quinque.errors import BadArgument, DiskFull, NoClaim, NoSubscription, StoreUnavailable
+from quinque.errors import (
+    BadArgument,
+    DiskFull,
+    JournalDamaged,
+    NoClaim,
+    NoSubscription,
+    NotDone,
+    StoreUnavailable,
+    printable,
+)
 from quinque.model.claim_events import (
     CLAIM_PLAYED,
     CLAIMS_PURGED,
@@ -61,6 +71,9 @@ from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.no_tubes import refuse_tubes
 
 _RETRY_MS: Final = 200  # how often a full disk is tried again
+_DAMAGED_RETRY_MS: Final = 60_000
+
+log = logging.getLogger("quinque.journal")
 
 
 class Claims:
@@ -261,7 +274,14 @@ class Claims:
         self.books.at_ms = now_ms
         lapsed = lapsed_claims(found, now_ms)
         if lapsed:
-            self._give_back(found, lapsed, Why.FORFEITED)
+            try:
+                self._give_back(found, lapsed, Why.FORFEITED)
+            except (JournalDamaged, NotDone) as exc:
+                # The claims of this subscription stay as they are, and all others go on.
+                if not found.retry_ms:
+                    text = "claims of the subscription %s of queue %s cannot be given back: %s"
+                    log.error(text, printable(found.name), printable(found.queue), exc)
+                found.retry_ms = now_ms + _DAMAGED_RETRY_MS
         stale = stale_number(found, now_ms)
         if stale:
             self._carry(found, [ClaimsPurged(CLAIMS_PURGED, found.queue, found.name, stale)])

@@ -17,12 +17,15 @@ from __future__ import annotations
 
 import logging
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from quinque.engine.feed.feed import Feed
+from quinque.engine.queue import Queue
+from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import DiskFull
+from quinque.errors import DiskFull, JournalDamaged, NotDone
 from quinque.model.claim_events import (
     CHUNK_KEPT,
     CLAIM_RETURNED,
@@ -33,12 +36,13 @@ from quinque.model.claim_events import (
     Unsubscribed,
 )
 from quinque.model.events import ADDED, KEPT, NAMED, STORED, WORK_KEPT, Event, Named, WorklistKept
-from quinque.model.message import Message
+from quinque.model.message import FeedMessage, Message
 from quinque.model.own_events import REPLACED, Numbered
 from quinque.model.stage_events import STAGED, PublishedKept, Staged, StageKept
 from quinque.model.tube_events import TASK_KEPT, TASK_REPLACED, TASKS_PUT, TubeKept
 from quinque.stores.embedded.bodies import Bodies
-from quinque.stores.embedded.journal import NO_FILES, Journal, pack_home, where
+from quinque.stores.embedded.books import SetAside
+from quinque.stores.embedded.journal import NO_FILES, Journal, pack_home, segment_of, where
 from quinque.stores.embedded.kept import (
     chunk_kept,
     group_kept,
@@ -49,14 +53,17 @@ from quinque.stores.embedded.kept import (
     stage_kept,
     subscription_kept,
 )
+from quinque.stores.embedded.manifest import segment_path
 from quinque.stores.embedded.records import Damage, read_batches, read_records
 from quinque.stores.embedded.replay import Recovered
+from quinque.stores.embedded.staged import Batch, Place
 
 _WITH_BODY: Final = frozenset(
     {STORED, KEPT, ADDED, WORK_KEPT, REPLACED, CLAIM_RETURNED, TASKS_PUT, TASK_KEPT, TASK_REPLACED}
 )
 _WITH_ONE: Final = frozenset({KEPT, WORK_KEPT, REPLACED, TASK_KEPT, TASK_REPLACED})
 _WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED})
+_LOOKS: Final = 10_000  # messages that one step looks at, about a millisecond
 STEP_BYTES = 64 << 10  # not Final: compiled, a test could not make it small
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
 SEGMENTS_LEFT: Final = 2  # the one being written and the one before it are not worth the work
@@ -65,7 +72,11 @@ log = logging.getLogger("quinque.journal")
 
 
 class Compactor:
-    def __init__(self, journal: Journal, bodies: Bodies, done: Recovered) -> None:
+    def __init__(
+        self, journal: Journal, bodies: Bodies, done: Recovered, set_aside: SetAside
+    ) -> None:
+        self._set_aside = set_aside
+        self._kept_damaged = 0  # the segment that must stay because it cannot be written again
         self._journal = journal
         self._bodies = bodies
         self._queues = done.queues
@@ -96,10 +107,16 @@ class Compactor:
 
     def ask(self) -> bool:
         """All segments that are there are gone through. False if that is being done already."""
-        if self._is_asked:
+        if self._is_asked or self._kept_damaged in self._journal.sizes:
             return False
         self._asked = self._journal.segment
         return True
+
+    def heal(self, segment: int) -> None:
+        """The segment, which is damaged, is gone through, and with it all that are older: a broker
+        does not start on it."""
+        if self._kept_damaged not in self._journal.sizes:
+            self._asked = max(self._asked, segment)
 
     def step(self) -> None:
         """Go a little further, if there is enough to gain."""
@@ -118,7 +135,7 @@ class Compactor:
 
     def _is_worth_it(self) -> bool:
         journal = self._journal
-        if journal.failed:
+        if journal.failed or self._kept_damaged in journal.sizes:
             return False
         if self._is_asked:
             return not self.needs_segment
@@ -131,14 +148,20 @@ class Compactor:
         """Write again what lives in the segment, pausing often; then drop it."""
         size_bytes = self._journal.sizes[segment]
         passed = 0
+        is_damaged = False
         while (mapped := self._map(segment, size_bytes)) is None:
             yield
         with mapped as data:
             for batch in read_batches(data):
                 if isinstance(batch, Damage):
-                    log.error("segment %d cannot be compacted: %s", segment, batch.why)
-                    self._asked = -1
-                    return
+                    log.error(
+                        "%s at byte %d: %s. The segment is written again from memory",
+                        segment_path(self._journal.folder, segment),
+                        batch.at,
+                        batch.why,
+                    )
+                    is_damaged = True
+                    break
                 for start, end, record in read_records(batch):
                     if record[0] in _WITH_BODY:
                         home = pack_home(segment, start, end - start)
@@ -149,6 +172,10 @@ class Compactor:
                     if end - passed > STEP_BYTES:
                         passed = end
                         yield
+        if is_damaged:
+            yield from self._keep_from_memory(segment)
+            if segment == self._kept_damaged:
+                return
         for written, event in enumerate(self._positions(segment)):
             yield from self._append(event)
             if written % 500 == 499:
@@ -171,6 +198,105 @@ class Compactor:
             return None
         self.is_stuck = False
         return mapped
+
+    def _keep_from_memory(self, segment: int) -> Iterator[None]:
+        """Write again all that lives in the segment, of which not every record can be read."""
+        while self._journal.has_pending:  # until then, what was written again has its old place
+            yield
+        for queue in list(self._queues.values()):
+            feed = queue if isinstance(queue, Feed) else None
+            work = queue if isinstance(queue, Worklist) else None
+            messages: list[Message] = []
+            if feed is not None:
+                messages += feed.messages.values()
+            elif work is not None:
+                messages += work.all()
+            for number, message in enumerate(messages, 1):
+                while segment_of(message.home) == segment and self._queues.get(queue.name) is queue:
+                    known: Message | None = None
+                    if feed is not None:
+                        known = feed.messages.get(message.id)
+                    elif work is not None:
+                        known = work.find(message.id)
+                    if known is not message or self._has_kept(queue, message):
+                        break
+                    yield
+                if not number % _LOOKS:
+                    yield
+        for found in self._subscriptions.all():
+            for claim in list(found.claims.values()):
+                for chunk in claim.in_order():
+                    event: Callable[[bytes], Event] = partial(
+                        chunk_kept, found, claim.number, chunk
+                    )
+                    while (
+                        segment_of(chunk.home) == segment
+                        and claim.chunks.get(chunk.place) is chunk
+                        and not self._has_kept_chunk(segment, chunk, event)
+                    ):
+                        yield
+        for name, batch in list(self._stages.batches.items()):
+            for place, staged in list(batch.chunks.items()):
+                event = partial(_staged, batch, place)
+                while (
+                    segment_of(staged.home) == segment
+                    and self._stages.batches.get(name) is batch
+                    and batch.chunks.get(place) is staged
+                    and not self._has_kept_chunk(segment, staged, event)
+                ):
+                    yield
+
+    def _has_kept(self, queue: Queue, message: Message) -> bool:
+        """Whether the message was written again, or set aside because it cannot be."""
+        try:
+            body = self._bodies.of(message)
+        except JournalDamaged as exc:
+            self.is_stuck = False
+            try:
+                self._set_aside(queue, message, exc)
+            except DiskFull:
+                self.is_stuck = True
+            return not self.is_stuck
+        except NotDone:
+            self.is_stuck = True
+            return False
+        event: Event
+        if isinstance(queue, Feed):
+            assert isinstance(message, FeedMessage)
+            event = kept_in_feed(queue, message, body)
+        else:
+            assert isinstance(queue, Worklist)
+            assert isinstance(message, WorkMessage)
+            event = message_kept(queue, message, body)
+        if not self._has_appended(event):
+            return False
+        self._bodies.moved(message, self._journal.body_home(), body)
+        return True
+
+    def _has_kept_chunk(
+        self, segment: int, chunk: Message, event_of: Callable[[bytes], Event]
+    ) -> bool:
+        """Whether the chunk was written again, or its segment must stay because of it."""
+        try:
+            body = self._bodies.of(chunk)
+        except JournalDamaged as exc:
+            self._keep_damaged(segment, str(exc))
+            return True
+        except NotDone:
+            self.is_stuck = True
+            return False
+        if not self._has_appended(event_of(body)):
+            return False
+        self._bodies.moved(chunk, self._journal.body_home(), body)
+        return True
+
+    def _keep_damaged(self, segment: int, why: str) -> None:
+        """The segment stays, and no later one can go before it."""
+        if segment != self._kept_damaged:
+            path = segment_path(self._journal.folder, segment)
+            log.error("%s is damaged and cannot be compacted: %s", path, why)
+        self._kept_damaged = segment
+        self._asked = -1
 
     def _keep(self, home: int, record: tuple[Any, ...]) -> Iterator[None]:
         """Write the messages of this record again that live, and live here."""
@@ -315,6 +441,11 @@ class Compactor:
             self.is_stuck = False
             self._own_bytes += self._journal.last_bytes
         return not self.is_stuck
+
+
+def _staged(batch: Batch, place: Place, rows: bytes) -> Staged:
+    queue, sink, run, number = batch.name
+    return Staged(STAGED, queue, batch.family.code, sink, run, number, *place, batch.began_ms, rows)
 
 
 def _messages_of(record: tuple[Any, ...]) -> list[tuple[bytes, bytes]]:

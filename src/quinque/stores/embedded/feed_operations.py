@@ -28,7 +28,7 @@ from quinque.engine.feed.apply import (
 from quinque.engine.feed.due import settle
 from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
-from quinque.errors import DiskFull, Duplicate, JournalDamaged, WrongType
+from quinque.errors import DiskFull, Duplicate, NotDone, WrongType
 from quinque.model.events import ACKED, EXPIRED, NO_ACK, REMOVED, Expired, Leased, Removed
 from quinque.model.families import Family
 from quinque.model.limits import (
@@ -50,7 +50,7 @@ from quinque.model.ops import (
     Reserve,
 )
 from quinque.model.own_ops import ExtendLeases
-from quinque.stores.embedded.books import Books, removal_bytes
+from quinque.stores.embedded.books import ASIDE_MOST, Books, removal_bytes
 from quinque.stores.embedded.journal import SPARE_BYTES
 
 
@@ -109,6 +109,7 @@ class FeedOperations:
         if queue is None:
             return given
         room_bytes = RESERVE_MOST_BYTES
+        aside = 0
         while len(given) < op.count and room_bytes > 0:
             group = queue.groups.get(op.group)
             if (
@@ -126,7 +127,12 @@ class FeedOperations:
                 continue
             try:
                 messages = [queue.messages[id] for id in event.ids]
-                bodies = self._books.read(messages, room_bytes)
+                bodies = self._books.read_or_set_aside(queue, messages, room_bytes)
+                if not bodies:
+                    aside += 1
+                    if aside == ASIDE_MOST:
+                        break
+                    continue
                 messages = messages[: len(bodies)]
                 if len(messages) < len(event.ids):
                     last = messages[-1].place
@@ -137,7 +143,7 @@ class FeedOperations:
                         cursor=last if is_new else event.cursor,
                     )
                 counts = self._lease(queue, op, event, messages)
-            except (DiskFull, JournalDamaged):
+            except (DiskFull, NotDone):
                 if given:  # they are leased, so they must be delivered
                     break
                 raise

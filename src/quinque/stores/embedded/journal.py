@@ -244,7 +244,7 @@ class Journal:
 
     def read(self, home: int) -> bytes:
         """The body at `home`. Raises JournalDamaged when the disk gives back something else,
-        NotDone when the file cannot be opened now."""
+        NotDone when it gives back nothing: that may pass."""
         segment, offset = segment_of(home), home >> 48 & 0xFF_FFFF_FFFF
         try:
             if self._read_at != where(home) >> 16:
@@ -252,9 +252,7 @@ class Journal:
                 self._read_record = msgpack.unpackb(data, use_list=False)
                 self._read_at = where(home) >> 16
         except OSError as exc:
-            if exc.errno in NO_FILES:
-                raise NotDone(f"a body cannot be read now: {exc.strerror}") from exc
-            raise JournalDamaged(
+            raise NotDone(
                 f"a body in segment {segment} at byte {offset} cannot be read ({exc.strerror})"
             ) from exc
         except (ValueError, msgpack.UnpackException):
@@ -269,6 +267,23 @@ class Journal:
         raise JournalDamaged(
             f"a body in segment {segment} at byte {offset} does not match its checksum"
         )
+
+    def copy_aside(self, home: int) -> str:
+        """The record there, which is damaged, is in a file of its own; a sentence that names it."""
+        segment, offset = segment_of(home), home >> 48 & 0xFF_FFFF_FFFF
+        path = self.folder / f"damaged-{segment}-{offset}.bin"
+        try:
+            data = os.pread(self.file_of(segment), home >> 16 & 0xFFFF_FFFF, offset)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                write_all(file, data, 0)
+            finally:
+                os.close(file)
+        except FileExistsError:
+            pass  # another body of the same record was damaged too
+        except OSError as exc:
+            return f"Its bytes could not be copied to {path}: {exc.strerror}"
+        return f"Its bytes are in {path}"
 
     def file_of(self, segment: int) -> int:
         """A descriptor of the segment, to be used at once. Raises OSError."""

@@ -21,6 +21,7 @@ from quinque.model.families import Family
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
 from quinque.model.own_ops import Complete, Inspect, Inspected, Recover
 from quinque.model.work_ops import WorkDelivery
+from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.worklists import Worklists
 
 
@@ -61,11 +62,16 @@ class OwnOperations:
         queue = self._lists.settled(op.family, op.queue, now_ms)
         if queue is None:
             return None
-        messages = _recoverable(queue, min(op.count, RESERVE_MOST), op.elapsed_ms, now_ms)
+        for _ in range(ASIDE_MOST):
+            messages = _recoverable(queue, min(op.count, RESERVE_MOST), op.elapsed_ms, now_ms)
+            if not messages:
+                return []
+            bodies = self._books.read_or_set_aside(queue, messages, RESERVE_MOST_BYTES)
+            if bodies:
+                break
+        messages = messages[: len(bodies)]
         if not messages:
             return []
-        bodies = self._books.read(messages, RESERVE_MOST_BYTES)
-        messages = messages[: len(bodies)]
         self._lists.run_all([(queue, [decide.recover(queue, messages, now_ms)])])
         return [
             WorkDelivery(queue.name, message.id, body, message.nacks, message.requeues)

@@ -20,10 +20,14 @@ from typing import Any
 
 from quinque.drivers.registry import Drivers
 from quinque.engine.feed.feed import Feed
+from quinque.engine.queue import Queue
 from quinque.engine.work.worklist import Worklist
+from quinque.errors import JournalDamaged
 from quinque.model.limits import SETTLE_MOST
+from quinque.model.message import Message
 from quinque.model.ops import Op
 from quinque.stores.clock import Clock, SteadyClock
+from quinque.stores.embedded.aside import Aside
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.books import Books
 from quinque.stores.embedded.claim_filling import ClaimFilling
@@ -33,7 +37,7 @@ from quinque.stores.embedded.copy_mark import CopyMark
 from quinque.stores.embedded.driver_operations import DriverOperations
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.item_operations import ItemOperations
-from quinque.stores.embedded.journal import Fsync, Journal
+from quinque.stores.embedded.journal import Fsync, Journal, segment_of
 from quinque.stores.embedded.lock import FolderLock
 from quinque.stores.embedded.measures import Measures
 from quinque.stores.embedded.names import Names
@@ -114,7 +118,7 @@ class EmbeddedStore(Books):
         names = Names(self)
         self._staging = StageOperations(self._lists, self._feeds, names)
         self._runners = self._make_runners(names)
-        self._compactor = Compactor(journal, bodies, done)
+        self._compactor = Compactor(journal, bodies, done, self.set_aside)
         self._drivers.wake_all()
         if fsync == "everysec":
             journal.start_syncer()
@@ -138,6 +142,11 @@ class EmbeddedStore(Books):
             **self._record.runners,
             **Measures(self, self._record).runners,
         }
+
+    def set_aside(self, queue: Queue, message: Message, why: JournalDamaged) -> None:
+        segment = segment_of(message.home)
+        Aside(self._lists, self._feeds, self._tubes).put(queue, message, why)
+        self._compactor.heal(segment)
 
     def run(self, op: Op) -> Any:
         """As stores/base.py says."""

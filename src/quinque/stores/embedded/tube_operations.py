@@ -42,6 +42,7 @@ from quinque.model.tube_ops import (
     TruncateTube,
 )
 from quinque.model.tube_terms import refuse_unknown_terms
+from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.tubes import Tubes
 
@@ -151,9 +152,13 @@ class TubeOperations:
         if op.is_strict:
             refuse_unknown_terms(op, tube.kind.name)
         count = len(op.sessions) or op.count
-        tasks = self._tubes.to_take(tube, min(count, RESERVE_MOST), op.lane, now_ms)
-        if tasks:
-            bodies = self._books.read(tasks, RESERVE_MOST_BYTES)
+        for _ in range(ASIDE_MOST):
+            tasks = self._tubes.to_take(tube, min(count, RESERVE_MOST), op.lane, now_ms)
+            if not tasks:
+                break
+            bodies = self._books.read_or_set_aside(tube, tasks, RESERVE_MOST_BYTES)
+            if not bodies:
+                continue
             tasks = tasks[: len(bodies)]
             sessions = list(op.sessions[: len(tasks)]) or [op.session]
             event = decide.take(tube, sessions, tasks, now_ms)

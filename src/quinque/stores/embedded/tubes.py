@@ -25,7 +25,7 @@ from quinque.engine.tubes.due import come_back, is_due, is_over, settle
 from quinque.engine.tubes.task import Session, Task
 from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.message import WorkMessage
-from quinque.errors import DriverMissing, JournalDamaged, NoTube
+from quinque.errors import DriverMissing, JournalDamaged, NotDone, NoTube
 from quinque.model.events import EXPIRED, FLUSHED, FORGOTTEN, Expired, WorkEvent
 from quinque.model.families import TUBES
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING
@@ -315,7 +315,7 @@ class Tubes:
             return task.body
         try:
             return self.bodies.of(task)
-        except JournalDamaged:
+        except (JournalDamaged, NotDone):
             return b""
 
 

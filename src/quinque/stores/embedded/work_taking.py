@@ -15,9 +15,10 @@ from quinque.engine.work import decide
 from quinque.engine.work.apply import apply_taken
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import DiskFull, JournalDamaged, Leaving, WrongType
+from quinque.errors import DiskFull, Leaving, NotDone, WrongType
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES
 from quinque.model.work_ops import Take, WorkDelivery
+from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.names import Names
 from quinque.stores.embedded.worklists import Worklists
 
@@ -57,7 +58,7 @@ class WorkTaking:
                 return
             try:
                 some = self._take_from(op, name, most - len(given), now_ms, room_bytes)
-            except (DiskFull, JournalDamaged, WrongType):
+            except (DiskFull, NotDone, WrongType):
                 if given:  # they are leased, so they must be delivered
                     continue
                 raise
@@ -80,7 +81,7 @@ class WorkTaking:
                     break
                 try:
                     some = self._take_from(op, name, 1, now_ms, room_bytes)
-                except (DiskFull, JournalDamaged):
+                except (DiskFull, NotDone):
                     if given:  # they are leased, so they must be delivered
                         return
                     raise
@@ -105,11 +106,15 @@ class WorkTaking:
                 queue.set_soonest()
                 self._books.set_alarm(queue)
             return []
-        messages = self._lists.to_take(queue, most, now_ms)
         given: list[WorkDelivery] = []
-        if messages:
-            bodies = self._books.read(messages, room_bytes)
-            given = self._hand_out(queue, messages[: len(bodies)], bodies, now_ms, op.lease_ms)
+        for _ in range(ASIDE_MOST):
+            messages = self._lists.to_take(queue, most, now_ms)
+            if not messages:
+                break
+            bodies = self._books.read_or_set_aside(queue, messages, room_bytes)
+            if bodies:
+                given = self._hand_out(queue, messages[: len(bodies)], bodies, now_ms, op.lease_ms)
+                break
         self._books.set_alarm(queue)
         return given
 
