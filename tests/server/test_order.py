@@ -251,8 +251,9 @@ def test_requests_that_come_in_a_pause_wait_for_its_end(client: Client, other: C
     number = client.call("CLIENT", "ID")
     other.call("CLIENT", "PAUSE", 60_000)
     for at in range(3):
+        before_bytes = _in_line_bytes(other, number)
         client.send("ECHO", f"r{at}")
-        wait_until(partial(_has_in_line, other, number, 6 * (at + 1)))
+        wait_until(partial(_has_more_in_line, other, number, before_bytes))
 
     other.call("CLIENT", "UNPAUSE")
 
@@ -263,8 +264,17 @@ def _has_more(client: Client, received_bytes: int) -> bool:
     return client.receive_waiting() > received_bytes
 
 
-def _has_in_line(other: Client, number: int, size_bytes: int) -> bool:
-    return b" qbuf=%d " % size_bytes in other.call("CLIENT", "LIST", "ID", number)
+def _has_more_in_line(other: Client, number: int, size_bytes: int) -> bool:
+    return _in_line_bytes(other, number) > size_bytes
+
+
+def _in_line_bytes(other: Client, number: int) -> int:
+    [field] = [
+        word
+        for word in other.call("CLIENT", "LIST", "ID", number).split()
+        if word.startswith(b"qbuf=")
+    ]
+    return int(field.removeprefix(b"qbuf="))
 
 
 def _total(client: Client, queue: str) -> int:
