@@ -367,11 +367,12 @@ class Journal:
     def _append_owed(self) -> None:
         """All that is owed is part of this turn's batch. Raises as append()."""
         while self._owed:
-            record, (event, *changes) = next(iter(self._owed.items()))
-            self.append(event, is_upkeep=True)
+            record = next(iter(self._owed))
+            owed = self._owed[record]
+            self.append(owed[0], is_upkeep=True)
             del self._owed[record]
             if self.notes is not None:
-                self.notes += changes
+                self.notes += owed[1:]
 
     def _make_room(self, end: int) -> None:
         if self.failed:
