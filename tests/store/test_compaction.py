@@ -10,9 +10,10 @@ from random import Random
 import pytest
 
 from quinque.model.claim_ops import FillClaim, OpenClaims, SettleClaims
-from quinque.model.families import EVENTS
+from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Ack, Count, Flush, Put, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
+from quinque.model.work_ops import Configure
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
@@ -308,6 +309,38 @@ def test_under_steady_work_the_journal_does_not_grow(folder: Path, maxmemory: in
     on_disk = sum(path.stat().st_size for path in folder.glob("*.journal"))
     assert on_disk < 5 * segment_bytes + SPARE_BYTES + (4 << 20), "with the room reserved ahead"
     assert int(store.info()["compacted_segments"]) > 30
+    store.close()
+
+
+@pytest.mark.parametrize("is_message", [True, False])
+def test_compaction_ends_where_records_are_small_and_names_long(
+    folder: Path, is_message: bool
+) -> None:
+    """What lives are messages of one byte, or the settings of empty queues."""
+    store = EmbeddedStore(folder, clock=ManualClock(), segment_bytes=8_192, fsync="no")
+    names = [b"%d" % number + b"n" * 900 for number in range(400)]
+    for name in names:
+        if is_message:
+            store.run(Put(EVENTS, name, [b"1"]))
+        else:
+            store.run(Configure(JOBS, name, is_paused_in=True))
+        store.commit()
+    segments = len(store.journal.sizes)
+
+    for _ in range(20 * segments):
+        store.commit()
+    dropped = store.info()["compacted_segments"]
+    for _ in range(20 * segments):
+        store.commit()
+
+    assert store.info()["compacted_segments"] == dropped, "without work it does nothing"
+    for name in names if is_message else ():
+        store.run(Flush(EVENTS, name))
+        store.commit()
+    for _ in range(20 * segments):
+        store.commit()
+    if is_message:
+        assert len(store.journal.sizes) < 8, "what is gone gives its room back"
     store.close()
 
 

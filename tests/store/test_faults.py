@@ -24,7 +24,7 @@ from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Relea
 from quinque.model.own_ops import ExtendLeases
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import compact, journal
-from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.journal import ACK_BYTES, SPARE_BYTES
 from quinque.stores.embedded.records import Batch, read_batches
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.disk import Disk, check_refused, leave_room, reopened, until_refused
@@ -314,6 +314,33 @@ def test_compaction_waits_for_room_and_leaves_the_last_to_acks(
         store.commit()
     assert int(store.info()["compacted_segments"]) > 0
     assert messages_of(store) == messages_of(reopened(store)) == {b"q": [b"x" * 6_000] * 2}
+    store.close()
+
+
+def test_compaction_does_not_use_the_room_that_a_full_disk_keeps_for_acks(
+    folder: Path, disk: Disk
+) -> None:
+    clock = ManualClock()
+    store = EmbeddedStore(folder / "live", clock=clock, segment_bytes=100_000)
+    ids = [b"%d" % number + b"i" * 1_000 for number in range(50)]
+    for id in ids:
+        store.run(Put(EVENTS, b"q", [b"x" * 1_000], message_id=id, is_single=True))
+    for _ in range(8):
+        store.run(Put(EVENTS, b"dead", [b"x" * 100_000], ttl_ms=1))
+        clock.advance(1)
+        store.tick()
+        store.journal.commit(store.at_ms)
+        store.journal.rotate(store.stamp_us, store.at_ms)
+    leave_room(store, disk, ACK_BYTES)
+
+    for _ in range(20):
+        store.commit()
+    acked = [store.run(Ack(EVENTS, b"q", b"okq", [id], held_only=False)) for id in ids]
+    for _ in range(200):
+        store.commit()
+
+    assert acked == [[True]] * len(ids)
+    assert int(store.info()["compacted_segments"]) > 4
     store.close()
 
 

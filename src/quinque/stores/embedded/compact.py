@@ -42,7 +42,14 @@ from quinque.model.stage_events import STAGED, PublishedKept, Staged, StageKept
 from quinque.model.tube_events import TASK_KEPT, TASK_REPLACED, TASKS_PUT, TubeKept
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.books import SetAside
-from quinque.stores.embedded.journal import NO_FILES, Journal, pack_home, segment_of, where
+from quinque.stores.embedded.journal import (
+    ACK_BYTES,
+    NO_FILES,
+    Journal,
+    pack_home,
+    segment_of,
+    where,
+)
 from quinque.stores.embedded.kept import (
     chunk_kept,
     group_kept,
@@ -91,6 +98,11 @@ class Compactor:
         self.is_stuck = False  # there is no room to write the next message again
         self.dropped = 0
         self._own_bytes = 0  # of the batch that is pending, what was written again
+        # A round goes through all segments up to `_round_end`.
+        self._round_end = journal.segment
+        self._round_bytes = 0  # what was written again in this round
+        self._beside_bytes = 0  # what the last round wrote more than the messages were thought to
+        self._were = 1  # take, and how much there was then that has a name
 
     @property
     def is_working(self) -> bool:
@@ -141,8 +153,29 @@ class Compactor:
             return not self.needs_segment
         if len(journal.sizes) <= SEGMENTS_LEFT:
             return False
-        live_bytes = self._bodies.total_bytes + self._bodies.count * RECORD_BYTES
+        live_bytes = self._count_bytes() + self._beside_bytes * min(1.0, self._things / self._were)
         return journal.total_bytes > 2 * live_bytes + SEGMENTS_LEFT * journal.segment_bytes
+
+    def _count_bytes(self) -> int:
+        """About what the live messages take."""
+        return self._bodies.total_bytes + self._bodies.count * RECORD_BYTES
+
+    @property
+    def _things(self) -> int:
+        """Roughly, how much there is that has a name."""
+        return 1 + self._bodies.count + len(self._queues)
+
+    def _measure(self, segment: int) -> None:
+        """When every segment that there was has been gone through, it is known how many bytes the
+        names, groups and settings take that live: without them, compaction would never end where
+        names are long and bodies short."""
+        if segment < self._round_end:
+            return
+        if self._round_end:
+            self._beside_bytes = max(0, self._round_bytes - self._count_bytes())
+            self._were = self._things
+        self._round_end = self._journal.segment
+        self._round_bytes = 0
 
     def _compact(self, segment: int) -> Iterator[None]:
         """Write again what lives in the segment, pausing often; then drop it."""
@@ -186,6 +219,7 @@ class Compactor:
         self._journal.drop(segment)
         self._former_names.drop(segment + 1, self._queues)
         self.dropped += 1
+        self._measure(segment)
 
     def _map(self, segment: int, size_bytes: int) -> mmap.mmap | None:
         """The bytes of the segment; None while the process may not open another file."""
@@ -403,7 +437,8 @@ class Compactor:
 
     def _append(self, event: Event) -> Iterator[None]:
         """The event is in the journal; waits while there is no room for it."""
-        while not self._has_appended(event):
+        # A few, and then the segment goes: they may use half of what acks have.
+        while not self._has_appended(event, ACK_BYTES // 2):
             yield
             if isinstance(event, WorklistKept | TubeKept):
                 # What was counted meanwhile stands before it.
@@ -431,15 +466,16 @@ class Compactor:
             elif isinstance(event, Numbered):
                 event = self._numbers.kept()
 
-    def _has_appended(self, event: Event) -> bool:
-        """Whether there was room for the event."""
+    def _has_appended(self, event: Event, spare_bytes: int = ACK_BYTES) -> bool:
+        """Whether there was room for the event that leaves `spare_bytes`."""
         try:
-            self._journal.append(event, is_upkeep=True)
+            self._journal.append(event, spare_bytes, is_upkeep=True)
         except DiskFull:
             self.is_stuck = True
         else:
             self.is_stuck = False
             self._own_bytes += self._journal.last_bytes
+            self._round_bytes += self._journal.last_bytes
         return not self.is_stuck
 
 

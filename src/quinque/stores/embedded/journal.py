@@ -4,8 +4,8 @@ Called by   the operations (append), store.py (commit), compact.py (drop), recov
 Calls       records.py, the file system.
 
 Room is reserved ahead of the writes, so a full disk is found while an operation can still be
-refused and nothing has changed. What frees room (acks, removals) may use the last SPARE_BYTES;
-what takes room (new messages) may not.
+refused and nothing has changed. What frees room (acks, removals) may use the last ACK_BYTES.
+Compaction leaves those, and what takes room (new messages) leaves SPARE_BYTES.
 
 After a failed sync nobody knows what is on the disk, and asking again does not tell (the kernel
 drops the dirty pages). So the journal then refuses every further write until the process is
@@ -39,7 +39,8 @@ from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_body, b
 Fsync = Literal["always", "everysec", "no"]
 
 RESERVE_BYTES: Final = 4 << 20  # one step of room taken ahead; 4 MiB is 16 ms of a 250 MB/s disk
-SPARE_BYTES: Final = 64 << 10
+ACK_BYTES: Final = 64 << 10  # the last of the disk, which acks have
+SPARE_BYTES: Final = 2 * ACK_BYTES  # additions leave it: as much again is for compaction
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _WITH_MANY: Final = frozenset({STORED, ADDED, TASKS_PUT})  # bodies in a row
 FILES_MOST: Final = 12  # of the 32 that cli/serve.py keeps from the clients
