@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quinque.model.families import JOBS, RELIABLE
-from quinque.model.ops import Op
+from quinque.model.families import EVENTS, JOBS, RELIABLE
+from quinque.model.ops import Op, Put, Release, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
 from quinque.model.queue_ops import DeleteQueues, RenameQueue, SetExpiry
 from quinque.model.tube_ops import PutTasks, TakeTasks, TaskTerms
@@ -136,3 +136,39 @@ def test_a_large_queue_is_gone_at_once_and_its_messages_a_little_at_a_time(
     store = EmbeddedStore(folder / "q", clock=clock)
     assert messages_of(store) == left
     store.close()
+
+
+def test_a_get_behind_many_expired_events_that_came_back_is_cheap(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    many(store, lambda bodies: Put(EVENTS, b"q", bodies, SOON_MS))
+    store.run(Put(EVENTS, b"q", [b"alive"], DAY_MS))
+    given = store.run(Reserve(EVENTS, b"q", b"g", DAY_MS, MANY + 1))
+    store.run(Release(EVENTS, b"q", b"g", [it.message_id for it in given]))
+    clock.advance(2_000)
+
+    found: list[bytes] = []
+
+    lines = lines_run(
+        lambda: found.extend(it.body for it in store.run(Reserve(EVENTS, b"q", b"g", DAY_MS)))
+    )
+
+    assert found == [b"alive"]
+    assert lines < LINES_MOST
+    assert tick_all(store, clock) < LINES_MOST
+    assert store.info()["messages"] == 1
+
+
+def test_events_that_expire_in_a_queue_of_many_groups_cost_little_at_a_time(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    store.run(Put(EVENTS, b"q", [b"x"] * 500, SOON_MS))
+    for number in range(300):
+        store.run(Reserve(EVENTS, b"q", b"g%d" % number, 0, 500))
+    store.commit()
+    clock.advance(2_000)
+
+    lines = tick_all(store, clock)
+
+    assert lines < LINES_MOST
+    assert store.info()["messages"] == 0

@@ -38,7 +38,7 @@ from quinque.model.events import (
     Removed,
     Stored,
 )
-from quinque.model.limits import NEVER_MS
+from quinque.model.limits import NEVER_MS, SETTLE_MOST
 from quinque.model.message import FeedMessage
 from quinque.model.ops import Ack, Flush, GroupCount, Peek, Put, QueueCount, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
@@ -83,20 +83,29 @@ def put(queue: Feed, op: Put, now_ms: int, stamp_us: int) -> Stored:
     )
 
 
-def reserve(queue: Feed, op: Reserve, now_ms: int, most: int) -> Leased | Expired | None:
+def reserve(
+    queue: Feed, op: Reserve, now_ms: int, most: int, *, removes: bool = True
+) -> Leased | Expired | None:
     """Lease the next messages: what the group may have again before what it has not seen.
 
     At most `most` come. An Expired answer means: apply this and ask again. None means there is
-    nothing.
+    nothing. Without `removes` expired messages are stepped over, which takes a look at each.
     """
     deadline_ms = now_ms + op.lease_ms if op.lease_ms else 0
     group = queue.groups.get(op.group)
     if group is not None and group.again:
         back = group.some_again(most)
-        if 0 < back[0].expires_ms <= now_ms:
-            return Expired(EXPIRED, queue.name, [back[0].id])
+        is_over = 0 < back[0].expires_ms <= now_ms
+        if is_over and removes:
+            over = group.some_again(removals_most(queue, SETTLE_MOST))
+            gone = [message.id for message in over if 0 < message.expires_ms <= now_ms]
+            return Expired(EXPIRED, queue.name, gone)
+        if is_over:
+            living = group.first_again(now_ms)
+            back = [] if living is None else [living]
         ids = [message.id for message in back if not 0 < message.expires_ms <= now_ms]
-        return Leased(LEASED, queue.name, op.group, deadline_ms, group.cursor, ids)
+        if ids:
+            return Leased(LEASED, queue.name, op.group, deadline_ms, group.cursor, ids)
     message = queue.next_for(group, now_ms)
     if message is None:
         return None
@@ -108,6 +117,12 @@ def reserve(queue: Feed, op: Reserve, now_ms: int, most: int) -> Leased | Expire
         ids.append(message.id)
         cursor = message.place
     return Leased(LEASED, queue.name, op.group, deadline_ms, cursor, ids)
+
+
+def removals_most(queue: Feed, most: int) -> int:
+    """How many messages are removed at once where `most` are without groups: each group has to
+    forget a removed message, and twenty of them double the work. One at least."""
+    return max(1, most * 20 // (20 + len(queue.groups)))
 
 
 def ack(queue: Feed, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:

@@ -37,6 +37,8 @@ def settle(queue: Feed, now_ms: int, most: int) -> list[Event]:
     if gone:
         events.append(Expired(EXPIRED, queue.name, _once(gone)))
     for group in queue.groups.values():
+        if group.deadlines.next_ms > now_ms:
+            continue
         held = group.held
         late: list[bytes] = []
         for _ in range(_LOOKS_MOST):

@@ -34,6 +34,7 @@ from quinque.model.rows import CHUNK_ROWS_MOST
 from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.claim_changes import claimed_change
 from quinque.stores.embedded.claims import Claims
+from quinque.stores.embedded.feed_operations import LOOKS_MOST
 from quinque.stores.embedded.journal import SPARE_BYTES
 
 
@@ -95,17 +96,20 @@ class ClaimFilling:
         left = min(op.count, FILL_MOST)
         room_bytes = FILL_MOST_BYTES
         filled = aside = 0
+        looks = LOOKS_MOST
         wanted = Reserve(found.family, op.queue, found.group, 1)
         while queue is not None and left > 0 and room_bytes > 0:
             group = queue.groups.get(found.group)
             if group is not None and group.deadlines.next_ms <= now_ms and not group.again:
                 # More lapsed than was settled at once, and they go before what is new.
                 feeds.settle_some(queue, now_ms, SETTLE_MOST, must=True)
-            event = reserve(queue, wanted, now_ms, min(left, CHUNK_ROWS_MOST))
+            most = min(left, CHUNK_ROWS_MOST)
+            event = reserve(queue, wanted, now_ms, most, removes=looks > 0)
             if event is None:
                 break
             if isinstance(event, Expired):
                 feeds.remove(queue, event)
+                looks -= 1
                 continue
             ids = event.ids
             if op.until_place:
@@ -124,6 +128,8 @@ class ClaimFilling:
             room_bytes -= taken[1]
             left -= taken[0]
             filled += taken[0]
+            if not looks:  # as much as is found with one look at each expired message
+                break
         if queue is not None:
             self._books.set_alarm(queue)
 

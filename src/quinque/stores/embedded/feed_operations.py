@@ -13,7 +13,7 @@ Not here: opening, committing, ticking, closing (store.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from quinque.engine.feed import decide
 from quinque.engine.feed.apply import (
@@ -52,6 +52,9 @@ from quinque.model.ops import (
 from quinque.model.own_ops import ExtendLeases
 from quinque.stores.embedded.books import ASIDE_MOST, Books, removal_bytes
 from quinque.stores.embedded.journal import SPARE_BYTES
+
+# How often an operation removes messages that have expired and come before others.
+LOOKS_MOST: Final = 5
 
 
 class FeedOperations:
@@ -110,6 +113,7 @@ class FeedOperations:
             return given
         room_bytes = RESERVE_MOST_BYTES
         aside = 0
+        looks = LOOKS_MOST
         while len(given) < op.count and room_bytes > 0:
             group = queue.groups.get(op.group)
             if (
@@ -119,11 +123,13 @@ class FeedOperations:
             ):
                 # More lapsed than was settled at once, and they go before what is new.
                 self.settle_some(queue, self._books.at_ms, SETTLE_MOST, must=True)
-            event = decide.reserve(queue, op, self._books.at_ms, op.count - len(given))
+            left = op.count - len(given)
+            event = decide.reserve(queue, op, self._books.at_ms, left, removes=looks > 0)
             if event is None:
                 break
             if isinstance(event, Expired):
                 self.remove(queue, event)
+                looks -= 1
                 continue
             try:
                 messages = [queue.messages[id] for id in event.ids]
@@ -154,6 +160,8 @@ class FeedOperations:
                 Delivery(queue.name, message.id, body, count)
                 for message, body, count in zip(messages, bodies, counts, strict=True)
             ]
+            if not looks:  # one is enough where more has expired than one operation removes
+                break
         self._books.set_alarm(queue)
         return given
 
@@ -292,7 +300,7 @@ class FeedOperations:
 
     def settle(self, queue: Feed, now_ms: int, most: int) -> None:
         """Carry out what time made due, `most` of each kind."""
-        for event in settle(queue, now_ms, most):
+        for event in settle(queue, now_ms, decide.removals_most(queue, most)):
             if event.kind == EXPIRED:
                 self.remove(queue, cast(Expired, event))
             else:
