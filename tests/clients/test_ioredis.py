@@ -10,7 +10,7 @@ from tests.clients.programs import node
 from tests.server.broker import RunningBroker, start_broker
 
 
-@pytest.mark.parametrize("script", ["round_trip.js", "pipeline.js", "waiting.js"])
+@pytest.mark.parametrize("script", ["round_trip.js", "pipeline.js", "multi.js", "waiting.js"])
 def test_a_script_finds_everything_as_it_should_be(
     broker: RunningBroker, queue: str, script: str
 ) -> None:

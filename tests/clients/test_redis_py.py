@@ -70,6 +70,37 @@ def test_a_pipeline_gives_every_reply_in_order(connected: redis.Redis, queue: st
     assert replies[1::2] == [[id, b"%d" % n] for n, id in enumerate(replies[::2])]
 
 
+def test_a_pipeline_is_a_transaction_unless_it_is_told_otherwise(
+    connected: redis.Redis, queue: str
+) -> None:
+    pipeline = connected.pipeline()
+    for number in range(500):
+        pipeline.execute_command("QADD", queue, 60, number)
+        pipeline.execute_command("QGET", queue, "g", "EX", 0)
+
+    replies = pipeline.execute()
+
+    assert replies[1::2] == [[id, b"%d" % n] for n, id in enumerate(replies[::2])]
+
+
+def test_a_transaction_may_hold_an_error_and_is_not_run_with_a_wrong_command(
+    text: redis.Redis, queue: str
+) -> None:
+    with text.pipeline() as pipeline:
+        pipeline.execute_command("QADD", queue, "soon", "x")
+        pipeline.execute_command("RQ.PUSH", queue, "x")
+        error, ids = pipeline.execute(raise_on_error=False)
+    with text.pipeline() as broken:
+        broken.execute_command("RQ.PUSH", queue, "x")
+        broken.execute_command("NOSUCH")
+        with pytest.raises(redis.ResponseError, match="unknown command 'NOSUCH'"):
+            broken.execute()
+
+    assert "expireSeconds 'soon' is not a number" in str(error)
+    assert len(ids) == 1
+    assert text.execute_command("RQ.INFO", queue)[1] == 1
+
+
 def test_a_pipeline_may_hold_an_error(text: redis.Redis, queue: str) -> None:
     pipeline = text.pipeline(transaction=False)
     pipeline.execute_command("QADD", queue, "soon", "x")

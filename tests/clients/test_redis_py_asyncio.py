@@ -36,6 +36,27 @@ def test_a_pipeline_gives_every_reply_in_order(broker: RunningBroker, queue: str
     asyncio.run(send_many())
 
 
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_a_transaction_gives_every_reply_in_order(
+    broker: RunningBroker, queue: str, protocol: int
+) -> None:
+    async def send_many() -> None:
+        async with (
+            Redis(port=broker.port, protocol=protocol) as client,
+            client.pipeline(transaction=True) as pipeline,
+        ):
+            for number in range(500):
+                pipeline.execute_command("RQ.PUSH", queue, number)
+            pipeline.execute_command("RQ.POP", "COUNT", 500, "BLOCK", -1, queue)
+
+            *pushed, popped = await pipeline.execute()
+
+            ids = [id for [id] in pushed]
+            assert popped == [[queue.encode(), id, b"%d" % n] for n, id in enumerate(ids)]
+
+    asyncio.run(send_many())
+
+
 def test_many_readers_wait_and_are_woken(broker: RunningBroker, queue: str) -> None:
     names = [f"{queue}{number}" for number in range(20)]
 

@@ -70,6 +70,22 @@ def test_what_is_done_to_the_node_is_acknowledged_no_sooner_than_the_rest(
         assert client.read_to_end() == b"", "closed, as whoever does not know the effect must be"
 
 
+def test_a_transaction_is_acknowledged_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    transaction = ["MULTI", "PING", "ADDJOB q one 0", "ADDJOB q two 0", "DEBUG FLUSHALL", "EXEC"]
+    with (
+        broker_with(tmp_path, "fdatasync:error=EIO:when=8") as broker,
+        broker.connect() as client,
+    ):
+        for request in cycle(transaction):
+            reply = client.call(*request.split())
+            assert request != "EXEC" or isinstance(reply, Refusal) or len(reply) == 4
+            if isinstance(reply, Refusal):
+                break
+
+        assert (request, reply.text.split()[0]) == ("EXEC", "UNAVAILABLE")
+        assert client.read_to_end() == b"", "the connection is closed"
+
+
 def test_a_sync_that_fails_in_the_background_stops_acknowledging_too(tmp_path: Path) -> None:
     with (
         broker_with(tmp_path, "fdatasync:error=EIO:when=1", "--fsync", "everysec") as broker,

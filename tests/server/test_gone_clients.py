@@ -78,6 +78,31 @@ def test_a_job_it_waited_for(moment: int, tmp_path: Path, retry: str) -> None:
         assert (b"body" in got) != (b"body" in call(stage, "b", "GETJOB NOHANG FROM w"))
 
 
+def test_what_it_asked_for_in_a_transaction(moment: int, tmp_path: Path) -> None:
+    """The rest of the transaction is carried out, and what it takes is for others."""
+    with Stage(tmp_path, 2, {"session-ttr": "60"}, is_late=True) as stage:
+        call(stage, "b", "TUBE.CREATE t utube")
+        for add in (
+            "ADDJOB w job 0 RETRY 0",
+            "WQ.ADD i id item",
+            "QADD e 60 event",
+            "TUBE.PUT t task",
+        ):
+            call(stage, "b", add)
+        takes = ["GETJOB FROM w", "WQ.LEASE i 60000", "QGET e g", "TUBE.TAKE t 0"]
+        transaction = ["MULTI", *takes, "ADDJOB done x 0", "EXEC"]
+        stage.send("a", [words(text) for text in transaction])
+
+        got = lose(stage, "a", moment)
+        stage.settle()
+        stage.pass_time(1)
+        for body, take in zip((b"job", b"item", b"event", b"task"), takes, strict=True):
+            left = call(stage, "b", take if body != b"job" else "GETJOB NOHANG FROM w")
+            assert (body in got) != (body in left), body
+        # It began to run, or it did not.
+        assert call(stage, "b", "QLEN done") in (b":1\r\n", b":0\r\n")
+
+
 def test_jobs_that_several_asked_for_together(moment: int, tmp_path: Path) -> None:
     with Stage(tmp_path, 2, is_late=True) as stage:
         call(stage, "b", "ADDJOB w one 0")

@@ -28,7 +28,9 @@ LEFT_OUT = {
     "HELLO",
     "RESET",
     "CONFIG|SET",
+    "MULTI",
 }
+TRANSACTIONS = {"EXEC", "DISCARD", "WATCH"}  # which are not queued
 ROWS = [
     row
     for row in with_subcommands(all_commands())
@@ -77,5 +79,28 @@ def test_odd_arguments_get_one_reply_each(
         reply = client.ask(*words)
         assert b"internal error" not in reply, words
 
+    assert client.ask("PING") == b"+PONG\r\n"
+    assert not broker.has_said("a bug")
+
+
+def test_odd_arguments_get_one_reply_each_in_a_transaction(
+    broker: RunningBroker, client: Client
+) -> None:
+    chance = random.Random(37)
+    for row in ROWS:
+        if row.name in TRANSACTIONS:
+            continue
+        first = row.name.encode().split(b"|")
+        least = max(0, abs(row.arity) - len(first))
+        most = least if row.arity > 0 else least + 4
+        assert client.ask("MULTI") == b"+OK\r\n"
+        for _ in range(8):
+            words = [*first, *chance.choices(ODD, k=chance.randint(least, most))]
+            assert client.ask(*words) == b"+QUEUED\r\n", words
+
+        replies = client.call("EXEC")
+
+        assert len(replies) == 8, row.name
+        assert "internal error" not in str(replies), row.name
     assert client.ask("PING") == b"+PONG\r\n"
     assert not broker.has_said("a bug")

@@ -23,6 +23,7 @@ from quinque.model.stage_ops import FindStages
 from quinque.wire.resp import Value
 
 Right = Literal["", "read", "write", "admin"]
+InMulti = Literal["queued", "run", "refused"]
 
 
 @dataclass
@@ -158,6 +159,7 @@ class Command:
     none_is: type[QuinqueError] | None = None  # what an item is that is None, of what is gathered
     is_open: bool = False  # needs no authentication
     is_blocking: bool = False  # may wait
+    in_multi: InMulti = "queued"  # what becomes of it between MULTI and EXEC
     since: str = "0.1.0"  # the version that had it first
     subcommands: dict[bytes, Command] | None = None  # of a command that is only a first word
     otherwise: str = ""  # what is said of a second word that there is not, if it is not as Redis's

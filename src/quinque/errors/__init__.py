@@ -12,7 +12,8 @@ Calls       nothing.
     │   │   └── NoTerm        NOTERM       tubes of that kind have no such option
     │   ├── NotDefined        ERR          Tarantool's word for a function that there is not
     │   ├── WrongUsage        usage:       RedisRQ's word for the same; the usage follows
-    │   └── NoSuchProtocol    NOPROTO      HELLO asked for neither 2 nor 3
+    │   ├── NoSuchProtocol    NOPROTO      HELLO asked for neither 2 nor 3
+    │   └── TransactionBroken EXECABORT    a command of the transaction was refused when queued
     ├── ProtocolBroken        ERR          the bytes are not a request; the connection closes
     │   └── TooLarge          ERR          the request is over a limit, and was not read
     ├── WrongType             WRONGTYPE    the queue belongs to another family
@@ -110,6 +111,7 @@ from quinque.errors.requests import (
     ProtocolBroken,
     Refused,
     TooLarge,
+    TransactionBroken,
     Unblocked,
     UnknownCommand,
     WrongArity,
@@ -196,6 +198,7 @@ __all__ = [
     "TooLarge",
     "TooLate",
     "TouchRefused",
+    "TransactionBroken",
     "TubeBusy",
     "TubeExists",
     "TubeFull",

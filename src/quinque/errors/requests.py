@@ -68,6 +68,15 @@ class NoSuchProtocol(BadRequest):
         super().__init__("unsupported protocol version")
 
 
+class TransactionBroken(BadRequest):
+    """A command of the transaction was refused when it was queued, so that EXEC runs none."""
+
+    code = "EXECABORT"
+
+    def __init__(self) -> None:
+        super().__init__("Transaction discarded because of previous errors.")
+
+
 class ProtocolBroken(QuinqueError):
     """The bytes received are not a request, and nothing after them can be trusted."""
 

@@ -270,7 +270,9 @@ class Broker:
         if row is None or row.name.startswith("CLIENT"):
             return False
         if self.pause_mode == "WRITE" and row.right != "write":
-            return False
+            queued = client.transaction
+            if row.name != "EXEC" or queued is None or not queued.has_writes:
+                return False
         self._paused[client] = None
         return True
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -40,10 +41,43 @@ STRANGER_MOST_ARGS: Final = 10  # as in Redis
 # For so long a client that is sent away may go on sending: closed on bytes that are not read, it
 # would hear of a reset, and not what was wrong. Enough for 1 GB on a line of 1 Gbit/s.
 _LINGER_S: Final = 10.0
+# The memory that a request and each of its arguments take beside their bytes.
+_REQUEST_BYTES: Final = 64
+_ARG_BYTES: Final = 48
 
 
 # An operation, what it found, for which session, and how many replies there were with this one.
 _Handed = tuple[Any, Any, bytes, int]
+
+
+class Transaction:
+    """The requests between MULTI and EXEC, until they have been run."""
+
+    __slots__ = ("has_writes", "is_broken", "is_cut", "is_looping", "requests", "size_bytes")
+
+    def __init__(self) -> None:
+        self.requests: deque[list[bytes]] = deque()
+        self.size_bytes = 0
+        self.has_writes = False
+        self.is_broken = False  # one was refused, so that none will be run
+        self.is_looping = False  # a request is being started
+        self.is_cut = False  # the store failed, so that the rest is not run
+
+    def add(self, row: Command, argv: list[bytes]) -> None:
+        self.requests.append(argv)
+        self.size_bytes += size_of(argv)
+        self.has_writes |= row.right == "write"
+
+    def spoil(self) -> None:
+        """None of the requests will be run."""
+        self.is_broken = True
+        self.requests.clear()
+        self.size_bytes = 0
+
+
+def size_of(argv: list[bytes]) -> int:
+    """About how many bytes a request takes in memory."""
+    return _REQUEST_BYTES + _ARG_BYTES * len(argv) + sum(map(len, argv))
 
 
 class Client:
@@ -62,6 +96,8 @@ class Client:
         self.local_address = ""
         self.registered: Collection[bytes] = ()
         self.is_monitor = False
+        self.transaction: Transaction | None = None  # between MULTI and EXEC
+        self.executing: Transaction | None = None  # while EXEC runs
         self.created_s = self.active_s = monotonic()
         self.last_command: Command | None = None
         self.out: list[bytes] = []

@@ -248,6 +248,20 @@ class Config:
         "How large one argument of a request, such as a message body, may be.",
         is_live=True,
     )
+    transaction_max_commands: int = setting(
+        10_000,
+        Count(least=1),
+        "How many commands a client may queue between MULTI and EXEC. The broker refuses the next"
+        " one, and EXEC runs none of them.",
+        is_live=True,
+    )
+    transaction_max_size: int = setting(
+        64 * MB,
+        Size(least=1 * KB),
+        "How much memory the commands between MULTI and EXEC may take. The broker refuses the next"
+        " one, and EXEC runs none of them.",
+        is_live=True,
+    )
     query_buffer_limit: int = setting(
         128 * MB,
         Size(least=64 * KB),

@@ -13,7 +13,7 @@ Not here: what a request does (dispatch.py), what clients of every protocol have
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.server.client import (
@@ -22,6 +22,7 @@ from quinque.server.client import (
     STRANGER_MOST_ARGS,
     STRANGER_MOST_BYTES,
     Client,
+    size_of,
 )
 from quinque.server.waiters import Waiting
 from quinque.wire.requests import RequestLimits, RequestReader
@@ -29,10 +30,6 @@ from quinque.wire.resp import encode_error
 
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
-
-# The memory that a request and each of its arguments take beside their bytes.
-_REQUEST_BYTES: Final = 64
-_ARG_BYTES: Final = 48
 
 
 class Connection(Client):
@@ -78,6 +75,7 @@ class Connection(Client):
         self._transport = None
         self._stop_lingering()
         self._in_line.clear()
+        self.transaction = None
         self.give_back()
         self.broker.farewell(self)
         self.waiting = None
@@ -113,9 +111,7 @@ class Connection(Client):
             self._in_line[:0] = requests
         else:
             self._in_line += requests
-        self._in_line_bytes += sum(
-            _REQUEST_BYTES + _ARG_BYTES * len(argv) + sum(map(len, argv)) for argv in requests
-        )
+        self._in_line_bytes += sum(map(size_of, requests))
         if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
             self._transport.pause_reading()
 
@@ -191,7 +187,8 @@ class Connection(Client):
 
     @property
     def buffered_bytes(self) -> int:
-        return self._reader.buffered_bytes + self._in_line_bytes
+        queued_bytes = self.transaction.size_bytes if self.transaction is not None else 0
+        return self._reader.buffered_bytes + self._in_line_bytes + queued_bytes
 
     def send_error(self, error: QuinqueError) -> None:
         self.send(encode_error(error.code, str(error)))

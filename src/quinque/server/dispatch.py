@@ -25,7 +25,9 @@ from quinque.errors import (
     LimitReached,
     NoAuth,
     NoPermission,
+    NotDone,
     QuinqueError,
+    StoreUnavailable,
     UnknownCommand,
     WrongArity,
     printable,
@@ -34,7 +36,8 @@ from quinque.model.claim_ops import FindClaims
 from quinque.model.families import BY_NAME, Family
 from quinque.model.ops import Op
 from quinque.model.stage_ops import FindStages
-from quinque.model.work_ops import FindQueues
+from quinque.model.work_ops import FindQueues, Take
+from quinque.server.client import Transaction, size_of
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending, after
 from quinque.wire.resp import OK, Value, encode, encode_error
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from quinque.server.users import User
 
 log = logging.getLogger("quinque.server")
+
+QUEUED = b"+QUEUED\r\n"
 
 # bananaq's background pool takes its size in workers and ten times as much in waiting.
 _LATER_PER_WORKER = 11
@@ -74,22 +79,29 @@ class Dispatch:
             if count != arity and (arity >= 0 or count < -arity):
                 raise WrongArity(row.name)
             user = connection.user
-            if user is None:
-                if not row.is_open:
-                    raise NoAuth
-                self._perform(connection, row, argv)
-            elif user.is_unlimited:
+            if user is None and not row.is_open:
+                raise NoAuth
+            if connection.transaction is not None and row.in_multi != "run":
+                self._check_room(connection.transaction, row, argv)
+                self._check(connection, row, argv, user, self._queue)
+            elif user is None or user.is_unlimited:
                 self._perform(connection, row, argv)
             else:
-                self._check_and_perform(connection, row, argv, user)
+                self._check(connection, row, argv, user, self._perform)
         except QuinqueError as error:
             self.refuse(connection, row, error)
         except Exception:
             log.exception("a bug, in %s", printable(argv[0]))
             connection.send(encode_error("ERR", "internal error; the broker's log has the details"))
-        if connection.skip_replies > 0 and connection.waiting is None and not connection.is_asking:
+        if (
+            connection.skip_replies > 0
+            and connection.waiting is None
+            and not connection.is_asking
+            and connection.executing is None
+        ):
             connection.skip_replies -= 1
-        if row is not None:
+        # What is queued counts when it is run.
+        if row is not None and (connection.transaction is None or row.in_multi == "run"):
             spent_ns = perf_counter_ns() - started_ns
             row.calls += 1
             row.spent_ns += spent_ns
@@ -99,7 +111,7 @@ class Dispatch:
 
     def _perform(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
         """Run a request that its client may make."""
-        if self._broker.monitors:
+        if self._broker.monitors and row.name != "EXEC":  # which is shown after its requests
             self._broker.show_monitors(connection, argv)
         if row.parse is None:
             self._run_directly(connection, row, argv)
@@ -108,7 +120,11 @@ class Dispatch:
         else:
             request = row.parse(argv)
             if isinstance(request, Later):
-                self._run_later(connection, request)
+                if connection.executing is None:
+                    self._run_later(connection, request)
+                else:  # what is in a transaction is done with it
+                    done = after(self._run(request.op), lambda _: OK)
+                    self._reply_when_there(connection, row, done)
             else:
                 result = self._run(request)
                 if isinstance(result, Pending):
@@ -159,7 +175,13 @@ class Dispatch:
             end()
 
         def end() -> None:
-            if connection.waiting is None and not connection.is_asking:
+            if connection.executing is not None and not connection.is_asking:
+                self._execute_rest(connection, connection.executing)
+            if (
+                connection.waiting is None
+                and not connection.is_asking
+                and connection.executing is None
+            ):
                 connection.skip_replies -= connection.skip_replies > 0
             self._broker.turn.add(connection)
 
@@ -194,15 +216,83 @@ class Dispatch:
             raise BadRequest(row.otherwise or f"unknown subcommand '{word}'. Try {row.name} HELP.")
         return subcommand
 
-    def _check_and_perform(
-        self, connection: Connection, row: Command, argv: list[bytes], user: User
+    # -- transactions -------------------------------------------------------------------------
+
+    def _check_room(self, transaction: Transaction, row: Command, argv: list[bytes]) -> None:
+        """Raises BadRequest or LimitReached when the request cannot be part of the transaction."""
+        if row.in_multi == "refused":
+            raise BadRequest("Command not allowed inside a transaction")
+        config = self._broker.config
+        if len(transaction.requests) >= config.transaction_max_commands:
+            most = config.transaction_max_commands
+            raise LimitReached(f"a transaction has {most} commands (transaction-max-commands)")
+        if transaction.size_bytes + size_of(argv) > config.transaction_max_size:
+            most = config.transaction_max_size
+            raise LimitReached(f"a transaction is over {most} bytes (transaction-max-size)")
+
+    def _queue(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
+        """The request is run by EXEC, unless another one was refused."""
+        if connection.transaction is not None and not connection.transaction.is_broken:
+            connection.transaction.add(row, argv)
+        connection.send(QUEUED)
+
+    def execute_all(self, connection: Connection, transaction: Transaction) -> None:
+        """Run the requests of a transaction and send their replies, as one array.
+
+        Where the store answers at once, nothing else runs in between.
+        """
+        # Those who wait have what came in this turn, and get nothing while the requests run.
+        self._broker.serve_first(list(self._broker.store.ready))
+        # If the turn cannot be made durable, no part of the array goes out.
+        connection.mark_write()
+        connection.send(b"*%d\r\n" % len(transaction.requests))
+        connection.executing = transaction
+        self._execute_rest(connection, transaction)
+
+    def _execute_rest(self, connection: Connection, transaction: Transaction) -> None:
+        """Go on with a transaction until a request has to wait for the store, or to the end."""
+        if transaction.is_looping:  # an answer was there at once
+            return
+        transaction.is_looping = True
+        requests = transaction.requests
+        most = self._broker.config.output_buffer_limit
+        while requests and not connection.is_asking:
+            argv = requests.popleft()
+            if transaction.is_cut:
+                self.refuse(connection, None, NotDone("the store failed earlier in this EXEC"))
+            elif connection.out_bytes > most:
+                said = f"the replies of this EXEC are over {most} bytes (output-buffer-limit)"
+                self.refuse(connection, None, LimitReached(f"{said}: this command was not run"))
+            else:
+                self.execute(connection, argv)
+        transaction.is_looping = False
+        if not connection.is_asking:
+            connection.executing = None
+            if connection.is_gone:  # one of the requests may have begun a session since it left
+                self._broker.sessions.leave(connection)
+            if self._broker.monitors:
+                self._broker.show_monitors(connection, [b"EXEC"])
+
+    # -- rights -------------------------------------------------------------------------------
+
+    def _check(
+        self,
+        connection: Connection,
+        row: Command,
+        argv: list[bytes],
+        user: User | None,
+        perform: Callable[[Connection, Command, list[bytes]], None],
     ) -> None:
-        """Run a request if its user may do that to its queues, and to those of its messages."""
+        """Run or queue a request if its user may do that to its queues, and to those of its
+        messages."""
+        if user is None or user.is_unlimited:
+            perform(connection, row, argv)
+            return
 
         def go_on_of(families: Iterable[str]) -> None:
             for family in set(families) or {""}:
                 user.check(row.name, family, row.right, row.queues(argv))
-            self._perform(connection, row, argv)
+            perform(connection, row, argv)
 
         def go_on_with(found: list[bytes | None]) -> None:
             for id, queue in zip(ids, found, strict=True):
@@ -212,7 +302,7 @@ class Dispatch:
                         f"User {user.name} has no permissions to access the queue of"
                         f" '{printable(id[:128])}'"
                     )
-            self._perform(connection, row, argv)
+            perform(connection, row, argv)
 
         found: Any = []
         ids: Sequence[bytes] = ()
@@ -250,7 +340,9 @@ class Dispatch:
 
     def _run_directly(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
         assert row.run is not None
-        value: Any = row.run(connection, argv)
+        self._reply_when_there(connection, row, row.run(connection, argv))
+
+    def _reply_when_there(self, connection: Connection, row: Command, value: Any) -> None:
         if isinstance(value, Pending):
             self._ask(connection, row, value, partial(self._reply, connection, row))
         elif not isinstance(value, NoReply):
@@ -259,7 +351,12 @@ class Dispatch:
     def _follow(self, connection: Connection, row: Command, request: Op | Wait) -> None:
         """Run a request whose reply depends on the session, now or when there is something."""
         if isinstance(request, Wait):
-            self._broker.serve_first(request.queues)
+            if connection.executing is None:
+                self._broker.serve_first(request.queues)
+            else:
+                request.timeout_ms = 0  # nothing waits within a transaction
+                if isinstance(request.op, Take):
+                    request.op.is_waiting = False
         result = self._run(request.op if isinstance(request, Wait) else request)
         if not isinstance(result, Pending):
             self._reply_or_wait(connection, row, request, result)
@@ -338,6 +435,10 @@ class Dispatch:
     def refuse(self, connection: Connection, row: Command | None, error: QuinqueError) -> None:
         if row is not None:
             row.failed_calls += 1
+        if connection.transaction is not None and (row is None or row.in_multi != "run"):
+            connection.transaction.spoil()
+        if connection.executing is not None and isinstance(error, NotDone | StoreUnavailable):
+            connection.executing.is_cut = True
         self._broker.stats.errors[error.code] += 1
         connection.send_error(error)
         if error.closes:

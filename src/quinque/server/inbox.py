@@ -188,6 +188,7 @@ class Inbox:
         return (
             user is not None
             and user.is_unlimited
+            and connection.transaction is None
             and not connection.skip_replies
             and not broker.pause_mode
             and not broker.monitors

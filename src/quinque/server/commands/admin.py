@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from typing import Any, Final
 
 from quinque.dialects.command import NO_REPLY, Command, NoReply, no_queues
@@ -152,8 +153,8 @@ COMMANDS: Final = [
         _row("SLOWLOG|LEN", 2, run_slowlog_len),
         _row("SLOWLOG|RESET", 2, run_slowlog_reset),
     ),
-    _row("MONITOR", 1, run_monitor),
-    _row("SHUTDOWN", -1, run_shutdown),
+    replace(_row("MONITOR", 1, run_monitor), in_multi="refused"),
+    replace(_row("SHUTDOWN", -1, run_shutdown), in_multi="refused"),
     _row("BGREWRITEAOF", 1, run_bgrewriteaof),
     first_word(
         "DEBUG",

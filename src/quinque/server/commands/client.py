@@ -9,7 +9,7 @@ Not here: logging in and out (session.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
 
@@ -301,7 +301,7 @@ COMMANDS: Final = [
         _row("SETINFO", "", 4, run_setinfo),
         _row("NO-EVICT", "", 3, run_no_evict),
         _row("NO-TOUCH", "", 3, run_no_touch),
-        _row("REPLY", "", 3, run_reply),
+        replace(_row("REPLY", "", 3, run_reply), in_multi="refused"),
         _row("LIST", "admin", -2, run_list),
         _row("KILL", "admin", -3, run_kill),
         _row("PAUSE", "admin", -3, run_pause),

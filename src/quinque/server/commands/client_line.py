@@ -31,11 +31,11 @@ def client_line(client: Client, now_s: float) -> bytes:
         "sub": 0,
         "psub": 0,
         "ssub": 0,
-        "multi": -1,
+        "multi": -1 if client.transaction is None else len(client.transaction.requests),
         "qbuf": client.buffered_bytes,
         "qbuf-free": 0,
         "argv-mem": 0,
-        "multi-mem": 0,
+        "multi-mem": 0 if client.transaction is None else client.transaction.size_bytes,
         "rbs": 0,
         "rbp": 0,
         "obl": client.out_bytes,
@@ -59,6 +59,8 @@ def _flags(client: Client) -> str:
         flags += "O"
     if client.waits():
         flags += "b"
+    if client.transaction is not None:
+        flags += "x"
     # Only a unix socket has no port.
     if client.address.endswith(":0"):
         flags += "U"

@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quinque.dialects.command import NO_REPLY, Command, NoReply, no_queues
+from quinque.dialects.command import NO_REPLY, Command, InMulti, NoReply, no_queues
 from quinque.errors import BadArgument, NoAuth, NoSuchProtocol, WrongArity, printable
 from quinque.server.commands.args import read_label, read_number, syntax_error
 from quinque.server.commands.cluster import greeting
+from quinque.server.commands.subcommands import Run
 from quinque.server.connection import Connection
 from quinque.server.users import User
 from quinque.wire.resp import OK, Simple, Value, encode
@@ -123,6 +124,7 @@ def run_reset(connection: Connection, argv: list[bytes]) -> Value:
     The connection is as it was when it was new.
     """
     connection.protocol = 2
+    connection.transaction = None
     connection.name = b""
     connection.register(())
     connection.skip_replies = 0
@@ -162,12 +164,17 @@ def _user_of(connection: Connection, hello: _Hello) -> User:
     return connection.user
 
 
+def _open(name: str, arity: int, run: Run, in_multi: InMulti) -> Command:
+    """A command that a client may send before it has authenticated."""
+    return Command(name, "", "", arity, run=run, queues=no_queues, is_open=True, in_multi=in_multi)
+
+
 COMMANDS: Final = [
     Command("PING", "", "", -1, run=run_ping, queues=no_queues),
     Command("ECHO", "", "", 2, run=run_echo, queues=no_queues),
     Command("SELECT", "", "", 2, run=run_select, queues=no_queues),
-    Command("AUTH", "", "", -2, run=run_auth, queues=no_queues, is_open=True),
-    Command("HELLO", "", "", -1, run=run_hello, queues=no_queues, is_open=True),
-    Command("QUIT", "", "", -1, run=run_quit, queues=no_queues, is_open=True),
-    Command("RESET", "", "", 1, run=run_reset, queues=no_queues, is_open=True),
+    _open("AUTH", -2, run_auth, "refused"),
+    _open("HELLO", -1, run_hello, "refused"),
+    _open("QUIT", -1, run_quit, "run"),
+    _open("RESET", 1, run_reset, "run"),
 ]

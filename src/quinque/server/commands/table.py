@@ -38,6 +38,7 @@ from quinque.server.commands import (
     queues,
     session,
     settings,
+    transactions,
 )
 
 _TABLES = (
@@ -59,6 +60,7 @@ _TABLES = (
     messages.COMMANDS,
     lifecycle.COMMANDS,
     session.COMMANDS,
+    transactions.COMMANDS,
     client.COMMANDS,
     catalog.COMMANDS,
     info.COMMANDS,
