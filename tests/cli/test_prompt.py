@@ -13,6 +13,7 @@ from threading import Thread
 
 from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
+from tests.server.broker import wait_until
 from tests.server.resp import Client
 from tests.servers.patience import PATIENCE_S
 
@@ -122,7 +123,8 @@ def test_ctrl_c_ends_a_command_that_waits_and_not_the_prompt(
     words = ("cli", "--history", "", "--url", embedded_shell.url)
     with Terminal(*words, PYTHONIOENCODING="utf-8:strict") as terminal:
         at_prompt(terminal, f"GETJOB FROM {queue}\r")
-        terminal.wait_for(f"FROM {queue}")
+        with embedded_shell.client() as other:
+            wait_until(lambda: b"cmd=getjob" in other.call("CLIENT", "LIST"), "it waits")
         terminal.press("\x03")
         at_prompt(terminal, "ECHO again\r")
         terminal.wait_for('"again"')

@@ -131,8 +131,6 @@ class WorkReference:
             before = len(given)
             for name in queues:
                 if len(given) < count:
-                    if not self.is_leaving:
-                        self.made(name)
                     given += self.take_one(name)
         return given
 
