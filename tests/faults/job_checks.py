@@ -210,7 +210,7 @@ def _check_replies(history: list[JobOperation], adds: Adds, verdict: JobVerdict)
                 continue
             if 0 < add.answered_ns < newest_ns[queue]:
                 verdict.blame("out of order", f"{queue} {id} to {op.client}")
-            newest_ns[queue] = max(newest_ns[queue], add.sent_ns)
+            newest_ns[queue] = max(newest_ns[queue], adds.first_sent_ns(body, id))
 
 
 def _check_stored(
@@ -239,20 +239,21 @@ def _check_ctimes(
 ) -> None:
     """A job's ctime stays, and is later than that of every job that was there when it was sent."""
     ctimes: dict[str, int] = {}
-    known: dict[str, dict[str, JobOperation]] = defaultdict(dict)
+    known: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)  # when: sent, answered
     for snapshot in snapshots:
         for view in snapshot.jobs.values():
             if ctimes.setdefault(view.id, view.ctime) != view.ctime:
                 verdict.blame("out of order", f"{view.id} has another ctime")
             if (add := adds.find(view.body, view.id)) is not None:
-                known["" if brokers == 1 else view.queue][view.id] = add
+                sent_ns = adds.first_sent_ns(view.body, view.id)
+                known["" if brokers == 1 else view.queue][view.id] = (sent_ns, add.answered_ns)
     for some in known.values():
         answered = sorted(
-            ((add.answered_ns, ctimes[id]) for id, add in some.items() if add.answered_ns)
+            (answer_ns, ctimes[id]) for id, (_, answer_ns) in some.items() if answer_ns
         )
         newest, at = 0, 0
-        for id, add in sorted(some.items(), key=lambda pair: pair[1].sent_ns):
-            while at < len(answered) and answered[at][0] < add.sent_ns:
+        for id, (sent_ns, _) in sorted(some.items(), key=lambda pair: pair[1]):
+            while at < len(answered) and answered[at][0] < sent_ns:
                 newest = max(newest, answered[at][1])
                 at += 1
             if ctimes[id] <= newest:

@@ -95,6 +95,12 @@ class Adds:
         untold = (add for add in some if not add.answered_ns)
         return next(told, None) or next(untold, None)
 
+    def first_sent_ns(self, body: str, id: str) -> int:
+        """The earliest time at which the job can have been stored. An add that has a unique key and
+        was repeated, because it got no answer, is answered with the id that its first try made."""
+        some = self._of_body.get(body, [])
+        return min(add.sent_ns for add in some if add.id == id or not add.answered_ns)
+
     def too_many(self, body: str, ids: Iterable[str]) -> int:
         """So many of these ids are more than were answered or may not have been."""
         some = self._of_body.get(body, [])

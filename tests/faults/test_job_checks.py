@@ -335,6 +335,29 @@ def test_an_order_that_is_not_by_ctime_is_found(clients: Clients) -> None:
     assert "out of order" in clients.faults(snapshot)
 
 
+def test_a_reply_that_is_not_in_the_order_of_the_adds_is_found(clients: Clients) -> None:
+    clients.add("a")
+    clients.add("b")
+    clients.get("b")
+    clients.history[-1].rows.append(["q", "a", "a", 0, 0])
+
+    assert clients.faults() == ["out of order"]
+
+
+def test_a_repeated_add_with_a_key_has_its_place_from_the_first_try(clients: Clients) -> None:
+    clients.add("", "ID", "k", body="a")
+    clients.add("b")
+    clients.add("a", "ID", "k")  # answered with the id that the first try made
+    clients.get("a")
+    clients.history[-1].rows.append(["q", "b", "b", 0, 0])
+    first_ctime = clients.history[0].sent_ns
+
+    held = [clients.held("a", 1, ctime=first_ctime), clients.held("b", 1)]
+
+    assert clients.faults() == []
+    assert "out of order" not in clients.faults(clients.restart(*held))
+
+
 def test_a_queued_job_that_is_not_in_the_queue_is_found(clients: Clients) -> None:
     clients.add("a")
     snapshot = clients.restart(clients.job("a"))
