@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from itertools import product
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,18 @@ HEADERS = {
         "Protocol error: a request of more than 15 bytes",
     ),
 }
+
+
+def test_requests_that_are_not_alike_are_read_in_time_that_grows_with_them() -> None:
+    """A request of another width at the end, or between each two, costs no look at all others."""
+    one, other = array([b"PING"]), array([b"ECHO", b"x"])
+    streams = [one * 18_000 + other, (one + other) * 7_000, (one * 63 + other) * 270]
+
+    began_s = process_time()
+    counts = [len(RequestReader(RequestLimits()).feed(stream)) for stream in streams]
+
+    assert counts == [18_001, 14_000, 17_280]
+    assert process_time() - began_s < 1.0, "of the processor; seconds when every rest is looked at"
 
 
 def why_refused(args: list[bytes], limits: RequestLimits) -> str:

@@ -31,6 +31,10 @@ _INLINE_MOST_BYTES: Final = 64 << 10
 _LENGTHS: Final = {b"$%d" % length: length for length in range(2048)}
 _COUNTS: Final = {b"*%d" % count: count for count in range(1, 128)}
 _QUICK_MOST_BYTES: Final = 256 << 10
+# How many requests are compared together: at first this number, then twice as many when they are
+# alike and half as many when they are not. So each is compared a few times, whatever follows it.
+_ALIKE_FIRST: Final = 64
+_ALIKE_LEAST: Final = 4
 
 
 @dataclass(frozen=True)
@@ -197,16 +201,19 @@ def _read_quickly(data: bytes, requests: list[list[bytes]]) -> int:
     last = len(pieces) - 1
     at = 0
     length_of = _LENGTHS.get
+    together = _ALIKE_FIRST
     while at < last:
         count = _COUNTS.get(pieces[at])
         if count is None:
             break
         width = 1 + 2 * count
-        if at + 4 * width <= last:
-            alike = _read_alike(pieces, at, last, width, requests)
-            if alike:
+        alike = min(together, (last - at) // width)
+        if alike >= _ALIKE_LEAST:
+            if _read_alike(pieces, at, alike, width, requests):
                 at += alike * width
+                together *= 2
                 continue
+            together = max(_ALIKE_LEAST, together // 2)
         following = at + width
         if following > last:
             break
@@ -221,14 +228,13 @@ def _read_quickly(data: bytes, requests: list[list[bytes]]) -> int:
 
 
 def _read_alike(
-    pieces: list[bytes], at: int, last: int, width: int, requests: list[list[bytes]]
-) -> int:
-    """Take a pipeline of requests with as many arguments each, checked column by column; how many
-    they were, 0 when the rest is not such a pipeline."""
-    alike = (last - at) // width
+    pieces: list[bytes], at: int, alike: int, width: int, requests: list[list[bytes]]
+) -> bool:
+    """Take the next `alike` requests if they have as many arguments each, checked column by column.
+    Return whether they do."""
     end = at + alike * width
     if pieces[at:end:width] != [pieces[at]] * alike:
-        return 0
+        return False
     length_of = _LENGTHS.get
     for column in range(at + 1, at + width, 2):
         announced = pieces[column:end:width]
@@ -236,11 +242,11 @@ def _read_alike(
         # Mostly a column has one length, and comparing is cheaper than looking up.
         if announced == [announced[0]] * alike:
             if lengths != [length_of(announced[0])] * alike:
-                return 0
+                return False
         elif list(map(length_of, announced)) != lengths:
-            return 0
+            return False
     requests += [pieces[row + 2 : row + width : 2] for row in range(at, end, width)]
-    return alike
+    return True
 
 
 def _number(text: bytes) -> int | None:
