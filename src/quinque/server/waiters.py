@@ -158,9 +158,12 @@ class Waiters:
         at: int,
         empty: set[bytes],
         done: Callable[[], None] | None = None,
-    ) -> None:
-        """Serve the readers from number `at` on; nothing is left for the groups in `empty`. Then
-        `done` is called, if they are served again and not for the first time."""
+    ) -> bool:
+        """Serve the readers from number `at` on; nothing is left for the groups in `empty`.
+
+        Return whether all of them have been served. If the store has to be waited for, `done` is
+        called when they have; it is None where they are served for the first time.
+        """
         while at < len(readers):
             waiting = readers[at]
             at += 1
@@ -184,14 +187,24 @@ class Waiters:
                     continue
                 if isinstance(found, Pending):
                     waiting.is_asking = True
-                    go_on = partial(self._serve, readers, at, empty, done)
+                    go_on = partial(self._go_on, readers, at, empty, done)
                     found.then(
                         partial(self._came, waiting, empty, go_on),
                         partial(self._failed, waiting, go_on),
                     )
-                    return
+                    return False
                 self._give(waiting, found, empty)
-        if done is not None:
+        return True
+
+    def _go_on(
+        self,
+        readers: Sequence[Waiting],
+        at: int,
+        empty: set[bytes],
+        done: Callable[[], None] | None,
+    ) -> None:
+        """Serve the other readers, now that the store has answered for one."""
+        if self._serve(readers, at, empty, done) and done is not None:
             done()
 
     def _came(
@@ -223,12 +236,16 @@ class Waiters:
             wait = waiting.wait
             lines = [self.lines.get(name, {}) for name in wait.queues]
             lines += [self._lines_by_pattern.get(name, {}) for name in wait.patterns]
-            self._serve_lines([list(line) for line in lines])
+            self._serve_lines([list(line) for line in lines], 0)
 
-    def _serve_lines(self, lines: Sequence[Sequence[Waiting]]) -> None:
-        """One line after the other: who stands in two of them is not asked for both at once."""
-        if lines:
-            self._serve(lines[0], 0, set(), partial(self._serve_lines, lines[1:]))
+    def _serve_lines(self, lines: Sequence[Sequence[Waiting]], number: int) -> None:
+        """Serve one line after the other, from that number on: the store is not asked for two lines
+        at once, because a reader may stand in both."""
+        while number < len(lines):
+            line = lines[number]
+            number += 1
+            if not self._serve(line, 0, set(), partial(self._serve_lines, lines, number)):
+                return
 
     def _give(self, waiting: Waiting, found: Any, empty: set[bytes]) -> None:
         """The reader has what was found; or goes on waiting, if it was nothing."""
