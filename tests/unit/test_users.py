@@ -11,7 +11,7 @@ import pytest
 from quinque.errors import BadRequest, BadSetting, LimitReached, NoPermission, WrongPass
 from quinque.server.config import Config
 from quinque.server.config_commands import set_live
-from quinque.server.users import GUESSES_MOST, User, Users
+from quinque.server.users import GUESSERS_MOST, GUESSES_MOST, Guesses, User, Users
 
 DIGEST = ": chap-sha1 needs the password, and the user has a password-sha256"
 SALT = bytes(range(32))
@@ -196,6 +196,30 @@ def test_passwords_cannot_be_guessed_quickly(caplog: pytest.LogCaptureFixture) -
     assert users.login(b"bob", b"b", "10.0.0.1:7").name == "bob"
     assert len(caplog.messages) == 15
     assert caplog.messages[10].endswith("from 10.0.0.1:7 (90 more were not logged)")
+
+
+def test_invented_users_do_not_hide_the_one_that_is_under_attack() -> None:
+    users = Users(Config(), [User("bob", hashlib.sha256(b"b").digest())], lambda: 0.0)
+
+    def guess(name: bytes) -> type[Exception]:
+        with pytest.raises((WrongPass, LimitReached)) as caught:
+            users.login(name, b"no", "10.0.0.1:7")
+        return caught.type
+
+    assert [guess(b"bob") for _ in range(GUESSES_MOST)] == [WrongPass] * GUESSES_MOST
+    for number in range(25_000):
+        guess(b"nobody-%d" % number)
+
+    assert guess(b"bob") == LimitReached
+
+
+def test_the_users_and_hosts_of_wrong_passwords_are_bounded() -> None:
+    guesses = Guesses(lambda: 0.0)
+
+    for number in range(25_000):
+        guesses.wrong("10.0.0.1", b"nobody-%d" % number, "10.0.0.1:7")
+
+    assert len(guesses) <= GUESSERS_MOST
 
 
 def test_a_user_may_read_and_write_and_not_administer() -> None:

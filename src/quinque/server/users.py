@@ -72,7 +72,7 @@ NO_PASSWORD = "Client sent AUTH, but no password is set"  # as Disque says it
 
 GUESSES_MOST: Final = 100
 GUESSES_A_SECOND: Final = 10
-_GUESSERS_MOST: Final = 10_000  # users and hosts that are remembered
+GUESSERS_MOST: Final = 10_000  # users and hosts that are remembered
 _LINES_A_SECOND: Final = 10
 _NAME_MOST_BYTES: Final = 64  # of a user, in the log
 _DIGEST: Final = ": chap-sha1 needs the password, and the user has a password-sha256"
@@ -142,16 +142,20 @@ class User:
         return f"User {self.name} has no permissions to run the '{command.lower()}' command"
 
 
-class _Guesses:
+class Guesses:
     """Wrong passwords: how many more are checked, for each host and user."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
-        # How many were left, and when; the last to change is the last.
+        # How many were left, and when.
         self._left: dict[tuple[str, bytes], tuple[float, float]] = {}
         self._lines = float(_LINES_A_SECOND)
         self._line_s = now_s()
         self._unlogged = 0
+
+    def __len__(self) -> int:
+        """How many users and hosts are remembered."""
+        return len(self._left)
 
     def check(self, host: str, name: bytes) -> None:
         """Raises LimitReached when no password is checked now."""
@@ -164,9 +168,8 @@ class _Guesses:
     def wrong(self, host: str, name: bytes, address: str, why: str = "") -> None:
         """One more was wrong."""
         left = self._left_now(host, name) - 1
-        self._left.pop((host, name), None)
-        if len(self._left) >= _GUESSERS_MOST:
-            del self._left[next(iter(self._left))]
+        if len(self._left) >= GUESSERS_MOST:
+            self._forget_half()
         self._left[host, name] = left, self._now_s()
         self._log(f"wrong password for user '{printable(name)}' from {address}{why}")
 
@@ -174,6 +177,12 @@ class _Guesses:
         now_s = self._now_s()
         left, at_s = self._left.get((host, name), (float(GUESSES_MOST), now_s))
         return min(left + (now_s - at_s) * GUESSES_A_SECOND, GUESSES_MOST)
+
+    def _forget_half(self) -> None:
+        """Keep the half of the users and hosts for which the fewest passwords are left. One wrong
+        password for each of many invented users so removes no user that is under attack."""
+        kept = sorted(self._left, key=lambda key: self._left_now(*key))[: GUESSERS_MOST // 2]
+        self._left = {key: self._left[key] for key in kept}
 
     def _log(self, line: str) -> None:
         now_s = self._now_s()
@@ -195,7 +204,7 @@ class Users:
         self, config: Config, named: Iterable[User], now_s: Callable[[], float] = monotonic
     ) -> None:
         self._config = config
-        self._guesses = _Guesses(now_s)
+        self._guesses = Guesses(now_s)
         self._named = {user.name: user for user in named}
         self._default = self._named.get(DEFAULT, User(DEFAULT, rights=RIGHTS))
 
