@@ -17,6 +17,7 @@ FLOOD_BYTES = 64 << 20
 # The sockets of both sides hold some megabytes; a held client's requests may take a few more.
 TAKEN_MOST_BYTES = 24 << 20
 GROWS_MOST_BYTES = 100 << 20
+NOT_DEFINED, NO_AUTH = 33, 42
 
 
 @pytest.fixture
@@ -180,6 +181,31 @@ def test_values_that_should_be_short_are_not_unpacked(
         assert max(len(reply.text) for reply in (select, function, taken)) < 200
         assert psutil.Process(broker.pid).cpu_times().user - before < 2.0
         assert peer.told("queue.state") == ["RUNNING"]
+
+
+def test_names_of_functions_that_a_stranger_calls_are_not_kept(broker: RunningBroker) -> None:
+    before = memory(broker)
+    with IprotoClient(broker) as stranger:
+        for number in range(2_000):
+            name = "x" * 60_000 + f"{number}.statistics"
+            refused = stranger.ask(packet(CALL, 1, {0x22: name, 0x21: []}))
+            assert refused.error == NO_AUTH
+
+    assert memory(broker) - before < GROWS_MOST_BYTES
+
+
+def test_long_names_of_functions_are_not_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("names")
+    with start_broker(folder, *LISTEN, "--fsync", "no") as broker, IprotoClient(broker) as peer:
+        peer.told("queue.create_tube", "t" * 1024, "fifo")
+        before = memory(broker)
+
+        for number in range(2_000):
+            refused = peer.told("x" * 60_000 + f"{number}.statistics")
+            assert (refused.error, len(refused.text) < 2_000) == (NOT_DEFINED, True)
+
+        assert memory(broker) - before < GROWS_MOST_BYTES
+        assert peer.told("box.queue.tube." + "t" * 1024 + ":put", "x") == [[0, "r", "x"]]
 
 
 def test_a_name_that_is_shown_in_an_error_is_cut(broker: RunningBroker, boss: Client) -> None:

@@ -3,8 +3,8 @@
 Called by   tarantool_requests.py, for each call, or for several that are one operation.
 Calls       dialects/tarantool.py (parse, reply), the store (run), waiters.py, users.py.
 
-The order of checks is that of RESP: is there such a function, is the client someone, may that user
-do this to that tube.
+The order of checks: is the client someone, is there such a function, may that user do this to that
+tube.
 
 Not here: requests that are no calls, and which calls are alike (tarantool_requests.py).
 """
@@ -32,6 +32,7 @@ from quinque.errors import (
     QuinqueError,
     printable,
 )
+from quinque.model.limits import NAME_MOST_BYTES
 from quinque.server.together import FOR_ALL
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending
@@ -44,8 +45,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quinque.server")
 
-# Names of functions are kept by their bytes; those that are none are not kept.
+# Names of functions are kept by their bytes; those that are none are not kept. The name of a tube is
+# part of one, after words such as box.queue.
 _CALLS_MOST: Final = 4096
+_FUNCTION_MOST_BYTES: Final = NAME_MOST_BYTES + 256
 # One connection may have this part of all requests that may wait, and at least so many.
 _WAITS_SHARE: Final = 10
 _WAITS_LEAST: Final = 16
@@ -80,6 +83,8 @@ class TarantoolCalls:
         name = unpacked(packed_name) if packed_name else b""
         if not isinstance(name, bytes):
             raise BadTuple(LUA, "the name of a function is a string")
+        if len(name) > _FUNCTION_MOST_BYTES:
+            raise NotDefined(name)
         call = find_call(name)
         word, _, subword = call.verb.command.partition("|")
         row: Command | None = self._broker.dispatch.commands.get(word)
@@ -305,6 +310,7 @@ class TarantoolCalls:
         sync: int,
         error: QuinqueError,
         asked: Asked | None = None,
+        function: bytes = b"",
     ) -> None:
         if asked is not None:
             if asked.is_forgiving and isinstance(error, NoTube):
@@ -312,7 +318,16 @@ class TarantoolCalls:
                 return
             asked.row.failed_calls += 1
         self._broker.stats.errors[error.code] += 1
-        function = asked.call.function if asked is not None else b""
+        function = asked.call.function if asked is not None else function
         client.send(iproto.error_reply(sync, *described(error, function)))
         if error.closes:
             client.close()
+
+
+def named(packed_name: bytes) -> bytes:
+    """The name of a function as it was sent, to be shown; empty if it is none."""
+    try:
+        name = unpacked(packed_name) if packed_name else b""
+    except BadTuple:
+        return b""
+    return name if isinstance(name, bytes) else b""

@@ -21,7 +21,7 @@ from quinque.dialects.tarantool_errors import BAD_PACKET, NO_SPACE, UNKNOWN_REQU
 from quinque.errors import BadRequest, BadTuple, NoAuth, NoPermission, QuinqueError
 from quinque.model.families import TUBES
 from quinque.model.limits import TOGETHER_MOST, TOGETHER_MOST_BYTES
-from quinque.server.tarantool_calls import Asked, TarantoolCalls
+from quinque.server.tarantool_calls import Asked, TarantoolCalls, named
 from quinque.wire import iproto
 from quinque.wire.iproto import Packet
 
@@ -62,8 +62,12 @@ class TarantoolRequests:
         packet = packets[at]
         kind = packet.kind
         if kind == iproto.CALL or kind == iproto.CALL_16:
+            packed_name = packet.body.get(iproto.FUNCTION, b"")
+            if client.user is None:
+                self._calls.refuse(client, packet.sync, NoAuth(), function=named(packed_name))
+                return at + 1
             try:
-                call, row = self._calls.find(packet.body.get(iproto.FUNCTION, b""))
+                call, row = self._calls.find(packed_name)
             except QuinqueError as error:
                 self._calls.refuse(client, packet.sync, error)
                 return at + 1
