@@ -229,6 +229,16 @@ EXPRESSIONS = {
     "if queue.tube.a == nil then queue.create_tube('a', 'fifo') end": LuaCall(
         b"queue.create_tube", packed("a", "fifo", {"if_not_exists": True})
     ),
+    "if not queue.tube.a then queue.create_tube('a','fifo',{}) end": LuaCall(
+        b"queue.create_tube", packed("a", "fifo", {"if_not_exists": True})
+    ),
+    "if not queue.tube['a'] then queue.create_tube('a', 'fifo', nil) end": LuaCall(
+        b"queue.create_tube", packed("a", "fifo", {"if_not_exists": True})
+    ),
+    "if queue.tube.a == nil then queue.create_tube('a', 'fifo', {}) end": LuaCall(
+        b"queue.create_tube", packed("a", "fifo", {"if_not_exists": True})
+    ),
+    "if not queue.tube.a then queue.create_tube('a', 'fifo', {1}) end": None,
     "if queue.tube.a ~= nil then queue.tube.a:drop(); end": LuaCall(
         b"queue.tube.a:drop", [], is_forgiving=True
     ),

@@ -32,6 +32,7 @@ from quinque.wire.iproto import PacketLimits
 _MOST_BYTES: Final = 64 << 10
 _NESTED_MOST: Final = 32
 _NIL: Final = b"\xc0"
+_NO_VALUES: Final = b"\x90"
 # Every repetition is possessive (*+), so that a bad text is refused after one look at it.
 _TOKEN: Final = re.compile(
     rb"""(?P<blank>\s++|--(?!\[=*+\[)[^\r\n]*+)
@@ -398,7 +399,10 @@ def _text(packed: bytes) -> bytes:
 
 
 def _idempotent(options: bytes) -> bytes:
-    """The packed options of a tube that may be there."""
+    """The packed options of a tube that may be there. Of none, `{}` and nil, the first is packed as
+    an array."""
+    if options in (_NO_VALUES, _NIL):
+        options = b"\x80"
     unpacker = msgpack.Unpacker(max_buffer_size=0)
     unpacker.feed(options)
     count = unpacker.read_map_header()
