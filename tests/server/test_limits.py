@@ -11,6 +11,7 @@ import pytest
 from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.iproto import LISTEN, IprotoClient
 from tests.server.resp import Client, Refusal, request
+from tests.transcripts.stage import Stage
 
 
 def test_one_client_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
@@ -287,3 +288,31 @@ def test_counts_of_consumers_are_those_of_the_queues_that_were_asked_for(tmp_pat
 
 def _fields(flat: Any) -> dict[bytes, Any]:
     return flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def test_a_client_is_not_silent_when_its_wait_has_just_ended(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"idle-timeout": "1"}) as stage:
+        stage.send("a", [[b"GETJOB", b"TIMEOUT", b"5000", b"FROM", b"q"]])
+        stage.settle()
+        [reader] = stage.broker.clients.values()
+        reader.active_s -= 5
+
+        stage.pass_time(5_000)
+        stage.broker.close_idle()
+
+        assert stage.replies() == {"a": b"*-1\r\n"}
+        assert not reader.is_gone
+
+
+def test_a_client_that_the_store_has_not_answered_is_not_silent(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"idle-timeout": "1"}, is_late=True) as stage:
+        stage.send("a", [[b"ADDJOB", b"q", b"body", b"0"]])
+        stage.go_on(1)
+        [producer] = stage.broker.clients.values()
+        producer.active_s -= 5
+
+        stage.broker.close_idle()
+
+        assert not producer.is_closing
+        stage.settle()
+        assert stage.replies()["a"].startswith((b"$", b"+D-"))

@@ -391,3 +391,18 @@ def test_a_name_that_begins_with_the_mark_of_data_is_listed_as_it_is(peer: Iprot
         assert name in listed
         assert counted[name]["tasks"]["total"] == 0
         assert peer.told(b"queue.tube." + name + b":drop") == [True]
+
+
+def test_takes_of_a_client_whose_bytes_are_broken_get_nothing(
+    peer: IprotoClient, tube: str, broker: RunningBroker, client: Client
+) -> None:
+    """It may stay connected for a while, to read what is wrong."""
+    with IprotoClient(broker) as broken:
+        broken.send(call(1, f"{tube}:take", 60), call(2, f"{tube}:take", 60))
+        wait_until(lambda: b"blocked_clients:2\r\n" in client.call("INFO", "clients"))
+        broken.send(b"\xc1")
+        assert (broken.read().sync, broken.sock.recv(1)) == (0, b"")
+
+        assert peer.told(f"{tube}:put", "task") == [[0, "r", "task"]]
+
+        assert peer.told(f"{tube}:take", 0) == [[0, "t", "task"]]

@@ -237,13 +237,14 @@ class Broker:
         return counts
 
     def close_idle(self) -> None:
-        """Close clients that said nothing for `idle-timeout`, and that neither wait nor are of a
-        session, whose tasks would go to another while the client works on them."""
+        """Close clients that sent nothing and got no reply for `idle-timeout`. Leave those that wait
+        for a reply, and those of a session, whose tasks would go to another while they work."""
         limit_s = self.config.idle_timeout
         if limit_s > 0:
             oldest_s = monotonic() - limit_s
             for client in list(self.clients.values()):
-                is_busy = bool(client.waits()) or client.is_monitor or bool(client.session)
+                is_waiting = bool(client.waits()) or client.is_owed
+                is_busy = is_waiting or client.is_monitor or bool(client.session)
                 if client.active_s < oldest_s and not is_busy:
                     client.abort()
 

@@ -205,7 +205,7 @@ class Client:
         self._first_write = -1
         last: list[_Handed] = []
         if self._handed:
-            if self.is_gone:
+            if self.is_gone or self._lingering is not None:
                 self.give_back()
             elif self._handed[-1][3] == len(out):
                 last = self._handed[-1:]
@@ -214,6 +214,7 @@ class Client:
             data = out[0] if len(out) == 1 else b"".join(out)
             self.broker.stats.output_bytes += len(data)
             transport.write(data)
+            self.active_s = monotonic()  # a client that waited for long has just been answered
             unsent_bytes = transport.get_write_buffer_size()
             if unsent_bytes > self.broker.config.output_buffer_limit:
                 log.warning("client %d reads too slowly: %d bytes wait", self.id, unsent_bytes)

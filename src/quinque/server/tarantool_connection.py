@@ -184,6 +184,13 @@ class TarantoolConnection(Client):
     def end_waiting(self, number: int) -> None:
         self._waitings.pop(number, None)
 
+    def _stop_waiting(self) -> None:
+        """End all waits without an answer: the client is told what is wrong and then nothing more.
+        What comes for it meanwhile goes back."""
+        for waiting in self._waitings.values():
+            self.broker.waiters.remove(waiting)
+        self._waitings.clear()
+
     def move_waits(self) -> None:
         """What the client waits for is for the session that it is of now."""
         for waiting in self._waitings.values():
@@ -225,6 +232,7 @@ class TarantoolConnection(Client):
             if self._reader.broken is not None:
                 self.send_error(self._reader.broken)
                 self._is_misunderstood = True
+                self._stop_waiting()
             self._is_closing = True
         self.write_out()
         if self._in_line and not self._is_closing:
