@@ -61,6 +61,14 @@ def test_lines_are_read_where_nobody_types(shell: Shell, queue: str) -> None:
     assert "QLEN" in groups["jobs"]
 
 
+def test_help_is_there_after_the_protocol_was_changed(shell: Shell) -> None:
+    result = shell.run("cli", input=b"HELLO 3\nhelp QLEN\nQLEN\nhelp\n")
+
+    lines = result.stdout.splitlines()
+    assert lines.count("QLEN queue") == 2
+    assert any(line.startswith("jobs: ") and "QLEN" in line for line in lines)
+
+
 def test_lines_have_whatever_bytes_and_end_with_quit(shell: Shell, queue: str) -> None:
     typed = f"ADDJOB {queue} \udcff\udcfe 0\nQLEN {queue}\n quit \nQLEN {queue}\n"
 

@@ -9,7 +9,7 @@ Not here: what the broker says of its commands (server/commands/catalog.py), the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,10 @@ class Hint:
 
 
 class Hints:
-    def __init__(self, docs: Sequence[Any], queues: Callable[[], Iterable[str]]) -> None:
-        """`docs` is the reply to COMMAND DOCS in RESP2; `queues` gives the names of queues."""
+    def __init__(
+        self, docs: Sequence[Any] | Mapping[Any, Any], queues: Callable[[], Iterable[str]]
+    ) -> None:
+        """`docs` is the reply to COMMAND DOCS; `queues` gives the names of queues."""
         self._queues = queues
         self.by_name = {hint.name: hint for hint in _hints(docs)}
 
@@ -64,9 +66,9 @@ class Hints:
         return groups
 
 
-def _hints(docs: Sequence[Any]) -> Iterator[Hint]:
-    for name, told in _pairs(docs):
-        facts = dict(_pairs(told))
+def _hints(docs: Sequence[Any] | Mapping[Any, Any]) -> Iterator[Hint]:
+    for name, told in pairs(docs):
+        facts = dict(pairs(told))
         if "subcommands" in facts:
             yield from _hints(facts["subcommands"])
             continue
@@ -83,7 +85,7 @@ def _hints(docs: Sequence[Any]) -> Iterator[Hint]:
 
 
 def _usage(argument: Sequence[Any]) -> str:
-    facts = dict(_pairs(argument))
+    facts = dict(pairs(argument))
     flags = [_text(flag) for flag in facts.get("flags", [])]
     parts = [_usage(each) for each in facts.get("arguments", [])]
     token = facts["token"].decode() if "token" in facts else ""
@@ -106,7 +108,7 @@ def _usage(argument: Sequence[Any]) -> str:
 
 
 def _words(argument: Sequence[Any]) -> Iterator[str]:
-    facts = dict(_pairs(argument))
+    facts = dict(pairs(argument))
     if "token" in facts:
         yield facts["token"].decode()
     for each in facts.get("arguments", []):
@@ -114,11 +116,14 @@ def _words(argument: Sequence[Any]) -> Iterator[str]:
 
 
 def _is_queue(argument: Sequence[Any]) -> bool:
-    facts = dict(_pairs(argument))
+    facts = dict(pairs(argument))
     return facts["type"] == b"key" or any(_is_queue(each) for each in facts.get("arguments", []))
 
 
-def _pairs(reply: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+def pairs(reply: Sequence[Any] | Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of a map, which RESP2 has as a list."""
+    if isinstance(reply, Mapping):
+        return ((_text(name), value) for name, value in reply.items())
     names = (_text(name) for name in reply[::2])
     return zip(names, reply[1::2], strict=True)
 

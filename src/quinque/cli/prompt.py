@@ -24,7 +24,7 @@ import click
 from quinque.cli.asking import as_bytes, run
 from quinque.cli.broker_options import URL, broker_options
 from quinque.cli.exit_codes import DONE, NOTHING, REFUSED
-from quinque.cli.hints import Hint, Hints
+from quinque.cli.hints import Hint, Hints, pairs
 from quinque.cli.line import Line, Refusal
 from quinque.cli.replies import reply_as_json, shown_reply
 from quinque.cli.shown import Output, is_terminal, text_of
@@ -89,7 +89,7 @@ class _Talk:
         """What the broker says of its commands, asked for once."""
         if self._hints is None:
             docs = self.line.ask("COMMAND", "DOCS")
-            self._hints = Hints(docs if isinstance(docs, list) else [], self._queues)
+            self._hints = Hints([] if isinstance(docs, Refusal) else docs, self._queues)
         return self._hints
 
     def type(self, text: bytes) -> int:
@@ -147,7 +147,7 @@ class _Talk:
         reply = self.line.ask("QUEUES")
         if isinstance(reply, Refusal):
             return []
-        names = [told[told.index(b"name") + 1] for told in reply[1]]
+        names = [dict(pairs(told))["name"] for told in reply[1]]
         # Others would have to be quoted, and some would do something to the terminal.
         return [name.decode() for name in names if _PLAIN.fullmatch(name)]
 
