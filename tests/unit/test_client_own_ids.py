@@ -20,7 +20,7 @@ from quinque.model.own_ops import (
 )
 from quinque.model.queue_ops import DeleteQueues, FindFamilies
 from quinque.model.tube_ops import FindTubes
-from quinque.model.work_ops import Add, LookAt, ScanQueues, Take, Terms
+from quinque.model.work_ops import Add, Configure, LookAt, ScanQueues, Take, Terms
 from tests.server.broker import RunningBroker
 
 
@@ -156,6 +156,8 @@ def test_items_are_added_leased_extended_and_completed(asked: Broker, name: byte
         Recover(ITEMS, b"q", 1, 0),
         Inspect(EVENTS, b"q", is_leased=True, start=0, count=1),
         ScanQueues(RELIABLE, 0, 10, least=1),
+        Configure(JOBS, b"q", is_paused_in=True),
+        Configure(JOBS, b"q", is_paused_out=True),
     ],
     ids=lambda op: f"{type(op).__name__}-{op.family.name}",
 )

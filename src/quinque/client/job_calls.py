@@ -68,7 +68,7 @@ def _extended(seconds: int) -> int:
 
 def _configure(op: Configure) -> list[Request]:
     _is_of_jobs(op, op.family)
-    if op.is_paused_in is None != op.is_paused_out is None:
+    if (op.is_paused_in is None) != (op.is_paused_out is None):
         raise BadArgument("PAUSE sets both, what comes in and what goes out")
     requests: list[Request] = []
     if op.is_paused_in is not None:
