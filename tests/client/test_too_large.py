@@ -102,3 +102,14 @@ def test_answers_as_large_as_what_is_asked_are_heard_while_it_is_sent(
 
     # Of either more than the system holds for a connection.
     assert len(tube.put_many([b"x" * (1 << 20)] * 64, pri=1)) == 64
+
+
+@pytest.mark.parametrize("way", ["tcp", "tls"])
+def test_a_large_body_is_sent_with_the_longest_time_limit(
+    opener: Opener, narrow: dict[str, str], queue: str, way: str
+) -> None:
+    settings = {"ca": CERTIFICATE} if way == "tls" else {}
+    jobs = opener.connect(narrow[way], timeout_s=1_000_000_000, **settings).jobs(queue + way)
+
+    assert jobs.add(HUGE[: 1 << 20])
+    assert jobs.take(timeout=1).body == HUGE[: 1 << 20]

@@ -15,12 +15,17 @@ from quinque.model.limits import NAME_MOST_BYTES
 from quinque.model.work_ids import is_id
 
 # What every store keeps exactly: Lua has integers in doubles.
-_EXACT_MOST: Final = (1 << 53) - 1
+EXACT_MOST: Final = (1 << 53) - 1
 
 
 def as_name(what: str, name: str | bytes, *, may_be_empty: bool = False) -> bytes:
     """A queue, a group, a key, an id: any text, but not too long. Raises BadArgument."""
-    text = _encoded(what, name) if isinstance(name, str) else name
+    if isinstance(name, str):
+        text = _encoded(what, name)
+    elif isinstance(name, bytes | bytearray | memoryview):
+        text = bytes(name)
+    else:
+        raise BadArgument(f"{what} is bytes or str, and not {type(name).__name__}")
     if not text and not may_be_empty:
         raise BadArgument(f"{what} is empty")
     if len(text) > NAME_MOST_BYTES:
@@ -36,10 +41,15 @@ def as_work_id(id: str) -> bytes:
     return text
 
 
-def as_whole(what: str, number: int, least: int = 0, most: int = _EXACT_MOST) -> int:
-    """A whole number within bounds. Raises BadArgument."""
-    if type(number) is not int and not isinstance(number, int):
-        raise BadArgument(f"{what} {number!r} is not a whole number")
+def as_whole(what: str, number: int, least: int = 0, most: int = EXACT_MOST) -> int:
+    """A whole number within bounds, as a plain int: an IntEnum, or a bool, cannot be sent.
+
+    Raises BadArgument.
+    """
+    if type(number) is not int:
+        if not isinstance(number, int):
+            raise BadArgument(f"{what} {number!r} is not a whole number")
+        number = int(number)
     if not least <= number <= most:
         raise BadArgument(f"{what} {number} is not within {least} and {most}")
     return number

@@ -83,6 +83,25 @@ def _encoded(text: str) -> bytes:
         raise BadArgument(f"a body is no text: {error.reason}") from error
 
 
+def body_of(codec: Codec, value: Any) -> bytes:
+    """Return the body that the codec makes of a value. Raises BadArgument, which names the codec,
+    when that is neither bytes nor text."""
+    body: object = codec.encode(value)  # a codec of the program may return anything
+    if type(body) is bytes:
+        return body
+    name = getattr(codec, "__name__", type(codec).__name__)
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    if not isinstance(body, str):
+        raise BadArgument(f"the codec {name} returned {type(body).__name__} instead of bytes")
+    try:
+        return body.encode()
+    except UnicodeEncodeError as error:
+        raise BadArgument(
+            f"the codec {name} returned a str that UTF-8 cannot encode: {error.reason}"
+        ) from error
+
+
 NAMED: Final[dict[str, Codec]] = {"bytes": Bytes(), "json": Json(), "msgpack": MessagePack()}
 
 

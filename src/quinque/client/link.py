@@ -14,7 +14,7 @@ from weakref import WeakMethod
 
 import hiredis
 
-from quinque.errors import ProtocolBroken
+from quinque.errors import BadArgument, ProtocolBroken
 
 Word = bytes | str | int
 
@@ -34,14 +34,17 @@ class NotSent(ConnectionError):
 
 
 def packed(requests: Sequence[Sequence[Word]]) -> bytes:
-    """The requests as they are sent."""
+    """The requests as they are sent. Raises BadArgument for words of another type."""
     if len(requests) == 1:
         return _packed(requests[0])
     return b"".join([_packed(words) for words in requests])
 
 
 def _packed(words: Sequence[Word]) -> bytes:
-    data: bytes = hiredis.pack_command(tuple(words))  # type: ignore[arg-type, unused-ignore]  # of any length
+    try:
+        data: bytes = hiredis.pack_command(tuple(words))  # type: ignore[arg-type, unused-ignore]  # of any length
+    except (TypeError, UnicodeEncodeError) as error:
+        raise BadArgument(f"a request cannot be sent: {error}") from error
     return data
 
 

@@ -21,7 +21,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from quinque.client.codecs import Codec, codec_of
+from quinque.client.codecs import Codec, body_of, codec_of
 
 _MARK: Final = b"\0trace "
 
@@ -34,7 +34,7 @@ class Traced:
         self._propagate: Any = import_module("opentelemetry.propagate") if is_there else None
 
     def encode(self, value: Any) -> bytes:
-        body = self._codec.encode(value)
+        body = body_of(self._codec, value)
         headers: dict[str, str] = {}
         if self._propagate is not None:
             self._propagate.inject(headers)

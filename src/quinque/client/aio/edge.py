@@ -54,7 +54,7 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._replies = Replies(self._hear_last)
         self._refusal: Reply | None = None  # the broker's last word
-        self._unsent: list[_Asked] = []
+        self._unsent: list[tuple[_Asked, bytes]] = []  # with the requests, packed
         self._sent: deque[_Asked] = deque()
         self._timeout_s = 0.0
         self._heard_s = 0.0  # when something came, on the loop's clock
@@ -64,9 +64,11 @@ class Link(asyncio.Protocol):
 
     async def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
         """The reply to each request. Raises NotSent, and another OSError when nothing of them comes
-        for so long. Whoever is interrupted calls `late_replies` or `abandon`."""
+        for so long; BadArgument when they cannot be packed. Whoever is interrupted calls
+        `late_replies` or `abandon`."""
         if self.is_over or self._transport is None:
             raise NotSent(CLOSED)
+        data = packed(requests)  # first: an answer to what cannot be sent would be awaited
         asked = _Asked(requests, [], self.loop.create_future(), self.loop.time())
         self._timeout_s = timeout_s
         if self._late is None:  # one timer for all, since each costs as much as a request
@@ -74,10 +76,10 @@ class Link(asyncio.Protocol):
         if self._sent or self._unsent:
             if not self._unsent:
                 self.loop.call_soon(self._send)
-            self._unsent.append(asked)
+            self._unsent.append((asked, data))
         else:
             self._sent.append(asked)
-            self._transport.write(packed(requests))
+            self._transport.write(data)
         try:
             return await asked.all_came
         except asyncio.CancelledError:
@@ -139,19 +141,21 @@ class Link(asyncio.Protocol):
 
     def _send(self) -> None:
         """What was asked in this turn is sent, if somebody still waits for it."""
-        asked = [it for it in self._unsent if not it.all_came.done()]
+        wanted = [each for each in self._unsent if not each[0].all_came.done()]
         self._unsent = []
-        if asked and self._transport is not None:
-            self._sent.extend(asked)
-            self._transport.write(packed([words for it in asked for words in it.requests]))
+        if wanted and self._transport is not None:
+            self._sent.extend(asked for asked, _ in wanted)
+            self._transport.write(b"".join([data for _, data in wanted]))
 
     def _look_for_late(self) -> None:
         left_s = self._timeout_s - min(self.waits_s(), self.loop.time() - self._heard_s)
         if left_s <= 0:
             self._end(TimeoutError(LATE))
             self.close()
+        elif self._sent or self._unsent:
+            self._late = self.loop.call_later(left_s, self._look_for_late)
         else:
-            self._late = self.loop.call_later(left_s, self._look_for_late) if self._sent else None
+            self._late = None
 
     def _say_no_more(self) -> None:
         """Nobody else may ask here. Over TLS, which has no half of a connection, it is closed."""
@@ -176,7 +180,10 @@ class Link(asyncio.Protocol):
                 missing = len(asked.requests) - len(asked.replies)
                 if not asked.all_came.done():
                     asked.all_came.set_result([*asked.replies, *[self._refusal] * missing])
-        for kind, some in ((type(error), self._sent), (NotSent, self._unsent)):
+        for kind, some in (
+            (type(error), self._sent),
+            (NotSent, [asked for asked, _ in self._unsent]),
+        ):
             for asked in some:
                 if not asked.all_came.done():
                     asked.all_came.set_exception(kind(*error.args))

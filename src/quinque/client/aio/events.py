@@ -23,7 +23,7 @@ from typing import Any, overload
 from quinque.client.aio.one_by_one import one_by_one
 from quinque.client.aio.runner import Runner
 from quinque.client.checks import as_name, as_whole
-from quinque.client.codecs import Codec, codec_of
+from quinque.client.codecs import Codec, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_some_ms, as_wait_ms
 from quinque.errors import printable
@@ -114,7 +114,7 @@ class Events:
 
     async def add_many(self, bodies: Iterable[Any], *, ttl: float | None = None) -> list[str]:
         """Add events in one round trip; their ids, in order."""
-        encoded = [self.codec.encode(body) for body in bodies]
+        encoded = [body_of(self.codec, body) for body in bodies]
         if not encoded:
             return []
         ttl_ms = as_some_ms("ttl", self._ttl if ttl is None else ttl)
@@ -160,7 +160,7 @@ class Group:
     async def take_many(self, count: int, timeout: float | None = 0) -> list[Event]:
         """Up to `count` events in one round trip; none when there is none within `timeout`."""
         queue, wait_ms = self._events.name, as_wait_ms(timeout)
-        as_whole("count", count, least=1)
+        count = as_whole("count", count, least=1)
         until_s = monotonic() + wait_ms / 1000
         while True:
             found = await self._run(Reserve(EVENTS, queue, self.name, self._lease_ms, count))

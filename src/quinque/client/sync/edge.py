@@ -29,6 +29,7 @@ from quinque.client.link import CLOSED, LATE, READ_BYTES, Replies, Reply, Word, 
 _IDLE_MOST: Final = 8  # connections to a broker that are kept for later
 _FRESH_S: Final = 0.001
 _MUCH_BYTES: Final = 1 << 17  # less than what a broker reads before it is rid of its replies
+_WAIT_MOST_S: Final = (2**31 - 1) // 1000  # the system takes it in ms, as a C int
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -66,13 +67,14 @@ class Link:
         self._limit(timeout_s)
 
     def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
-        """The reply to each request. Raises OSError when nothing of them comes for so long. Whoever
-        is interrupted calls `late_replies` or `abandon`."""
+        """The reply to each request. Raises OSError when nothing of them comes for so long, and
+        BadArgument when they cannot be packed. Whoever is interrupted calls
+        `late_replies` or `abandon`."""
         replies: list[Any] = []
+        data = packed(requests)  # first: if that fails, nothing is wrong with the connection
         try:
             if timeout_s != self._timeout_s:
                 self._limit(timeout_s)
-            data = packed(requests)
             if len(data) > _MUCH_BYTES:
                 self._send_much(data, replies, len(requests))
             else:
@@ -146,7 +148,7 @@ class Link:
         does, each of the two costs one more system call."""
         self._timeout_s = timeout_s
         if not self._is_plain:
-            self._sock.settimeout(timeout_s)
+            self._sock.settimeout(min(timeout_s, _WAIT_MOST_S))
             return
         self._sock.settimeout(None)
         span = struct.pack("ll", int(timeout_s), max(int(timeout_s % 1 * 1e6), 1))
@@ -166,7 +168,7 @@ class Link:
         self._sock.settimeout(0)
         try:
             while unsent and self._refusal is None:
-                if not ways.poll(self._timeout_s * 1000):
+                if not ways.poll(min(self._timeout_s, _WAIT_MOST_S) * 1000):
                     raise TimeoutError(LATE)
                 with suppress(*_NOT_NOW):
                     self._replies.feed(self._receive())

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, overload
 
 from quinque.client.checks import as_name, as_whole
-from quinque.client.codecs import Codec, codec_of
+from quinque.client.codecs import Codec, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_some_ms, as_wait_ms
 from quinque.client.sync.runner import Runner
@@ -92,7 +92,7 @@ class Items:
     def add_many(self, bodies: Mapping[str, Any]) -> int:
         """Add items by id, in one round trip; how many are new."""
         ids = [as_name("id", id) for id in bodies]
-        encoded = [self._codec.encode(body) for body in bodies.values()]
+        encoded = [body_of(self._codec, body) for body in bodies.values()]
         return sum(self._run(AddItems(ITEMS, self.name, ids, encoded))) if ids else 0
 
     @overload
@@ -107,7 +107,7 @@ class Items:
 
     def lease_many(self, count: int, lease: float, timeout: float | None = 0) -> list[Item]:
         """Up to `count` items in one round trip; none when there is none within `timeout`."""
-        as_whole("count", count, least=1)
+        count = as_whole("count", count, least=1)
         take = Take(ITEMS, [self.name], count, lease_ms=as_some_ms("lease", lease))
         found = self._run(take, as_wait_ms(timeout))
         return [Item(self, delivery, self._codec) for delivery in found]

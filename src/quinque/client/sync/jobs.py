@@ -19,8 +19,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, overload
 
-from quinque.client.checks import as_name, as_reason, as_whole, as_work_id
-from quinque.client.codecs import Codec, codec_of
+from quinque.client.checks import EXACT_MOST, as_name, as_reason, as_whole, as_work_id
+from quinque.client.codecs import Codec, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_ms, as_wait_ms, as_whole_ms
 from quinque.client.sync.one_by_one import one_by_one
@@ -144,8 +144,8 @@ class Jobs:
         if delay or ttl is not None or retry is not None or max_deliveries:
             terms = self._terms(delay, ttl, retry, max_deliveries)
         known_by = None if key is None else as_name("key", key)
-        as_whole("max_length", max_length)
-        op = Add(JOBS, self.name, [self._codec.encode(body)], terms, known_by, max_length)
+        max_length = as_whole("max_length", max_length)
+        op = Add(JOBS, self.name, [body_of(self._codec, body)], terms, known_by, max_length)
         [id] = self._run(op)
         return str(id, "ascii")
 
@@ -159,7 +159,7 @@ class Jobs:
         max_deliveries: int = 0,
     ) -> list[str]:
         """Add jobs in one round trip; their ids, in order."""
-        encoded = [self._codec.encode(body) for body in bodies]
+        encoded = [body_of(self._codec, body) for body in bodies]
         if not encoded:
             return []
         terms = self._usual
@@ -234,7 +234,7 @@ class Jobs:
         """The first jobs that are ready, delayed or dead; the last ones, if `count` is negative."""
         if state not in (State.READY, State.DELAYED, State.DEAD):
             raise BadArgument(f"state {state.name} is not among those that have an order")
-        as_whole("count", abs(count))
+        count = as_whole("count", count, least=-EXACT_MOST)
         found: list[WorkView] = self._run(Browse(JOBS, self.name, state, count))
         return found
 

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, overload
 
-from quinque.client.checks import as_name, as_whole
-from quinque.client.codecs import Codec, codec_of
+from quinque.client.checks import EXACT_MOST, as_name, as_whole
+from quinque.client.codecs import Codec, body_of, codec_of
 from quinque.client.kept_body import KeptBody
 from quinque.client.spans import as_ms, as_wait_ms
 from quinque.client.sync.runner import Runner
@@ -77,7 +77,7 @@ class Reliable:
 
     def push_many(self, bodies: Iterable[Any]) -> list[str]:
         """Add elements in one round trip; their ids, in order."""
-        encoded = [self._codec.encode(body) for body in bodies]
+        encoded = [body_of(self._codec, body) for body in bodies]
         if not encoded:
             return []
         ids = self._run(Add(RELIABLE, self.name, encoded, RELIABLE_TERMS))
@@ -108,7 +108,7 @@ class Reliable:
     def recover(self, count: int, *, elapsed: float) -> list[Element]:
         """Up to `count` elements whose last delivery was `elapsed` seconds ago are delivered
         once more, those first that have waited longest."""
-        as_whole("count", count, least=1)
+        count = as_whole("count", count, least=1)
         found = self._run(Recover(RELIABLE, self.name, count, as_ms(elapsed)))
         return [Element(self, delivery, self._codec) for delivery in found or ()]
 
@@ -117,8 +117,8 @@ class Reliable:
     ) -> list[Inspected]:
         """Elements from number `start` on, from the end if it is negative: the undelivered ones, or
         the delivered ones in the order of their last delivery. Nothing changes."""
-        as_whole("start", abs(start))
-        as_whole("count", count, least=1)
+        start = as_whole("start", start, least=-EXACT_MOST)
+        count = as_whole("count", count, least=1)
         found = self._run(Inspect(RELIABLE, self.name, delivered, start, count))
         return found or []
 

@@ -25,7 +25,7 @@ from typing import Any, Final, overload
 import msgpack
 
 from quinque.client.checks import as_name, as_whole
-from quinque.client.codecs import Codec, codec_of
+from quinque.client.codecs import Codec, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_ms, as_wait_ms
 from quinque.client.sync.one_by_one import one_by_one
@@ -157,9 +157,9 @@ class Tube:
             if said.get(term, term) is not None:
                 raise NoTerm(named, term)
         packed = _packed(said, options)
-        as_whole("pri", pri, most=PRIORITY_MOST)
-        as_whole("capacity", capacity)
-        as_whole("width", width, least=1)
+        pri = as_whole("pri", pri, most=PRIORITY_MOST)
+        capacity = as_whole("capacity", capacity)
+        width = as_whole("width", width, least=1)
         settings = TubeSettings(ttl_ms, ttr_ms, pri, capacity, width, temporary, packed)
         op = MakeTube(self.name, named, settings, exist_ok)
         is_new: bool = self._run(op)
@@ -242,7 +242,7 @@ class Tube:
     ) -> list[Task]:
         """Up to `count` tasks in one round trip; none when there is none within `timeout`."""
         only = None if lane is None else as_name("lane", lane, may_be_empty=True)
-        as_whole("count", count, least=1)
+        count = as_whole("count", count, least=1)
         op = TakeTasks(self.name, _OWN, count, only, is_strict=only is not None)
         return [Task(self, view, self._codec) for view in self._run(op, as_wait_ms(timeout))]
 
@@ -321,7 +321,7 @@ class Tube:
         return f"Tube({printable(self.name)!r})"
 
     def _kept(self, body: Any) -> bytes:
-        return from_plain(self._codec.encode(body))
+        return from_plain(body_of(self._codec, body))
 
 
 def _terms(
