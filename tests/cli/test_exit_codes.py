@@ -62,7 +62,7 @@ def test_a_redis_that_is_no_broker_is_said_to_be_so(
     result = CliRunner().invoke(main, [*words, "--url", redis_server.url])
 
     assert result.exit_code == 4
-    assert "such as a Redis, and no broker" in result.stderr
+    assert "is not a Quinque broker" in result.stderr
 
 
 def test_what_cannot_be_printed_has_a_code_and_no_traceback(

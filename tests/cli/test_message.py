@@ -88,15 +88,15 @@ def test_a_verb_that_a_family_does_not_have_is_refused_with_what_there_is_instea
     client.call("RQ.PUSH", f"{queue}.reliable", "one")
 
     for words, why in (
-        (("message", "take", queue), "has no message take without --ack or --session"),
-        (("message", "ack", queue, "0"), "has no message ack without --session"),
-        (("message", "add", queue, "x", "--unique", "k"), "has no --unique here: it has --delay"),
-        (("message", "take", f"{queue}.events"), "has no message take and ack without --group"),
-        (("message", "peek", f"{queue}.events", "--state", "dead"), "queue info tells how many"),
-        (("message", "add", f"{queue}.events", "x", "--delay", "5s"), "it has --ttl"),
+        (("message", "take", queue), "does not support message take without --ack or --session"),
+        (("message", "ack", queue, "0"), "does not support message ack without --session"),
+        (("message", "add", queue, "x", "--unique", "k"), "--unique: the supported options are --delay"),
+        (("message", "take", f"{queue}.events"), "does not support message take and ack without --group"),
+        (("message", "peek", f"{queue}.events", "--state", "dead"), "queue info shows their number"),
+        (("message", "add", f"{queue}.events", "x", "--delay", "5s"), "the supported options are --ttl"),
         (("message", "add", f"{queue}.events", "x", "--family", "jobs"), "events, not jobs"),
-        (("message", "delete", f"{queue}.reliable", "1-1", "--yes"), "has no message delete"),
-        (("message", "take", f"{queue}.reliable", "--lease", "5s"), "leave it out"),
+        (("message", "delete", f"{queue}.reliable", "1-1", "--yes"), "does not support message delete"),
+        (("message", "take", f"{queue}.reliable", "--lease", "5s"), "remove the option"),
     ):
         result = shell.run(*words)
         assert (result.exit_code, why in result.stderr) == (2, True), (words, result.stderr)
@@ -186,7 +186,7 @@ def test_of_a_tube_that_gets_full_it_is_told_what_went_in(
     assert json.loads(some.stdout) == [{"id": "1"}, {"id": "2"}]
     result = shell.run("message", "add", queue, "four", "five", "six", "seven")
     assert (result.exit_code, result.stdout.splitlines()) == (3, ["3", "4"])
-    assert result.stderr.splitlines() == ["quinque: 2 messages added before that:", full]
+    assert result.stderr.splitlines() == ["quinque: 2 messages added before the error:", full]
     client.call("TUBE.DELETE", queue, 3)
     told = shell.json("message", "add", queue, "four", "five", "--pri", "1", code=3)
     assert (told["error"], told["added"]) == (f"tube '{queue}' is full", ["5"])
@@ -209,6 +209,6 @@ def test_a_job_is_found_in_its_own_queue_only(shell: Shell, queue: str) -> None:
 def test_errors_are_told_in_json_too(shell: Shell) -> None:
     result = shell.run("message", "take", "nowhere", "--json")
 
-    told = {"error": "there is no queue nowhere", "exit_code": 1}
+    told = {"error": "no queue nowhere", "exit_code": 1}
     assert (result.exit_code, json.loads(result.stdout)) == (1, told)
-    assert result.stderr == "quinque: there is no queue nowhere\n"
+    assert result.stderr == "quinque: no queue nowhere\n"

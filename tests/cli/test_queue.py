@@ -63,7 +63,7 @@ def test_small_queues_are_found_among_very_many(embedded_shell: Shell, queue: st
             client.call("DEL", *full)
 
     assert len(everything.stdout.splitlines()) == 1_001
-    assert "queues with less in them are left out" in everything.stderr
+    assert "queues with fewer messages are not shown" in everything.stderr
     assert (small["name"], small["dead"]) == (f"{queue}.small", 1)
     assert small["name"] in tubes & dead
     assert {row.get("name") for row in named} == {*full, small["name"]}

@@ -89,7 +89,7 @@ def test_a_broker_has_a_name_in_a_file_and_what_is_said_wins(
 
     assert "AUTH" in asked("--url", "ours").stderr.upper()
     assert asked("--password", "", QUINQUE_URL="ours").output == "PONG\n"
-    assert "odd has u, which means nothing" in asked("--url", "odd").stderr
+    assert "broker odd has unknown keys: u" in asked("--url", "odd").stderr
     assert str(file) in asked("--url", "none").stderr
     assert asked("--url", embedded_shell.url).exit_code == 0
 

@@ -80,7 +80,7 @@ def test_at_a_terminal_it_is_drawn_again_and_again_until_q(embedded_shell: Shell
         shell.lines("message", "add", "drawn.later", "--lines", input=many)
         terminal.wait_for("drawn.later")
         terminal.press("s")
-        terminal.wait_for("q ends, s sorts")
+        terminal.wait_for("q: quit, s: sort")
         terminal.press("q")
         assert terminal.end() == 0
 
@@ -100,7 +100,7 @@ def test_keys_are_heard_while_a_broker_does_not_answer() -> None:
 
 def test_a_terminal_is_as_it_was_when_a_signal_ends_it(embedded_shell: Shell) -> None:
     with Terminal("top", "--every", "20ms", QUINQUE_URL=embedded_shell.url) as terminal:
-        terminal.wait_for("q ends, s sorts")
+        terminal.wait_for("q: quit, s: sort")
         terminal.process.terminate()
         assert terminal.end() == 143
         assert terminal.is_echoing

@@ -22,7 +22,7 @@ from tests.server.broker import RunningBroker
 
 HTTP = ("--http-listen", "127.0.0.1:0")
 _TIMEOUT_S = 60
-_AT = re.compile(r"metrics and probes are at ([^,\"\s]+)")
+_AT = re.compile(r"serving metrics and probes on ([^,\"\s]+)")
 
 
 def url_of(broker: RunningBroker) -> str:

@@ -72,10 +72,10 @@ def test_a_folder_goes_to_redis_and_into_a_folder(
     first, *_, last_but_one, last = there.stdout.splitlines()
     assert first == "copied 500 of 5,000 messages" or first == "copied 1,000 of 5,000 messages"
     assert last_but_one == (
-        f"2 queues with 5,000 messages are in {redis_url} "
+        f"copied 2 queues with 5,000 messages to {redis_url} "
         "(2,500 event, 1 group, 100 leased, 2,400 ready, 1 worklist)"
     )
-    assert last.startswith("both hold the same: ")
+    assert last.startswith("the source and the target are identical: checksum ")
     told: dict[str, Any] = json.loads(back.stdout)
     assert (back.returncode, back.stderr) == (0, "")
     assert told == {
@@ -84,7 +84,7 @@ def test_a_folder_goes_to_redis_and_into_a_folder(
         "queues": 2,
         "messages": MESSAGES,
         "counts": {"event": 2_500, "group": 1, "leased": 100, "ready": 2_400, "worklist": 1},
-        "checksum": last.removeprefix("both hold the same: "),
+        "checksum": last.removeprefix("the source and the target are identical: checksum "),
         "resumed": False,
     }
 
@@ -173,17 +173,17 @@ def test_a_store_that_brokers_use_is_refused_unless_it_is_live(
 def test_what_cannot_be_copied_is_refused_in_one_line(source: FolderPlace, tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
 
-    assert refused(nothing, tmp_path / "b") == f"{nothing}: there is no journal in it"
+    assert refused(nothing, tmp_path / "b") == f"{nothing} contains no journal"
     assert not nothing.exists()
     assert refused(source.folder, f"embedded:{source.folder}") == (
-        "the source and the target are the same"
+        f"the source and the target are the same store: {source.folder}"
     )
     assert refused(source.folder, "http://localhost").startswith("store: this is not the URL")
     assert refused(source.folder, "redis:/localhost") == (
-        "redis:/localhost is neither a folder nor the URL of a store"
+        "redis:/localhost is neither a directory nor the URL of a store"
     )
     assert run("--json", nothing, tmp_path / "b").stdout == (
-        json.dumps({"error": f"{nothing}: there is no journal in it", "exit_code": 2}) + "\n"
+        json.dumps({"error": f"{nothing} contains no journal", "exit_code": 2}) + "\n"
     )
 
 
@@ -227,7 +227,7 @@ def test_at_a_terminal_there_is_a_bar(source: FolderPlace, tmp_path: Path) -> No
     assert process.returncode == 0, said
     assert b"5000/5000" in said
     assert "━".encode() in said
-    assert b"both hold the same" in said
+    assert b"the source and the target are identical" in said
 
 
 def _read(file: int) -> bytes:

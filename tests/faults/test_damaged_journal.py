@@ -47,7 +47,7 @@ def test_a_torn_tail_is_cut_and_reported(
     killed.restart()
 
     with killed, killed.connect() as client:
-        assert killed.has_said("WARNING cut a torn tail of")
+        assert killed.has_said("WARNING removed an incomplete last write of")
         assert killed.has_said(f"{path} at byte {batches[-1].start}")
         assert _numbers(client.call("QGET", "q", "g") for _ in range(COMMITS - 1)) == [
             *range(COMMITS - 1)

@@ -22,7 +22,7 @@ from tests.server.resp import TIMEOUT_S
 LISTEN = ("--tarantool-listen", "127.0.0.1:0")
 SELECT, CALL_16, AUTH, EVAL, CALL, PING, ID, WATCH = 1, 6, 7, 8, 10, 0x40, 0x49, 0x4A
 
-_CONNECT_TO = re.compile(r"clients of Tarantool's queue connect to ([^\s,]+)")
+_CONNECT_TO = re.compile(r"listening on ([^\s,]+)[^\n]* for Tarantool clients")
 
 
 @dataclass(frozen=True)

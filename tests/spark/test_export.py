@@ -262,7 +262,7 @@ def test_killed_with_its_broker_or_alone_it_leaves_every_row_once(
         rows += 50 * ONE_OF_EACH
         if ending == "exporter":
             os.kill(pid, signal.SIGKILL)
-            broker.hear("the exporter ended with -9")
+            broker.hear("the lifecycle exporter ended with exit code -9")
         if ending != "stop":
             broker.kill()
             broker.restart()

@@ -132,7 +132,7 @@ def test_a_torn_end_is_reported_and_harmless(folder: Path) -> None:
         assert code == 0
         assert f"{path} at byte {last.start}: the file ends inside a batch" in said
         assert f"{last.end - 5 - last.start} bytes there that were never acknowledged" in said
-        assert "Harmless" in said
+        assert "This is harmless" in said
         assert contents(folder) == before
     assert bodies_in(folder) == without(BODIES[-1])
 
@@ -167,9 +167,9 @@ def test_damage_is_said_with_its_place_and_what_it_means_and_nothing_is_changed(
     assert code == 1
     assert f"{path} at byte {damaged.start}: a batch does not match its checksum" in said
     left = len(batches(segments(folder)[2])) - 3
-    assert f"What {damaged.end - damaged.start} bytes said is lost." in said
-    assert f"Intact after it: {left} batches, with {left} records." in said
-    assert "33 messages, 0 leases, as far as it can be read" in said
+    assert f"{damaged.end - damaged.start} bytes of data are lost." in said
+    assert f"Intact after this position: {left} batches with {left} records." in said
+    assert "33 messages, 0 leases, as far as the journal is readable" in said
     assert f"quinque check --repair {folder}" in said
     assert contents(folder) == before
     with pytest.raises(JournalDamaged):
@@ -224,7 +224,7 @@ def test_what_is_no_data_folder_is_unusable_and_left_alone(
     code, said = check(path, "--repair")
 
     assert code == 2
-    assert "is not a folder" in said or "there is no journal in it" in said
+    assert "is not a directory" in said or "contains no journal" in said
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -261,7 +261,7 @@ def test_every_message_outside_the_damaged_batch_is_there_after_a_repair(
         f"copy {len(bad)} bytes of {path.name}, from byte {damaged.start} on, to {aside.name}"
     )
     assert announced in said
-    assert said.index("To repair it, this will") < said.index(announced) < said.index("Done.")
+    assert said.index("The repair will") < said.index(announced) < said.index("Repaired.")
     assert code == 0
     assert aside.read_bytes() == bad
     assert aside.stat().st_mode & 0o777 == 0o600
@@ -377,7 +377,7 @@ def test_a_damaged_folder_with_a_torn_end_is_mended_and_the_end_left_to_the_star
     code, said = check(folder, "--repair")
 
     assert code == 0
-    assert "Harmless" in said
+    assert "This is harmless" in said
     assert bodies_in(folder) == without(body_of(second), body_of(last))
 
 

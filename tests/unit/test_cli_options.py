@@ -47,7 +47,7 @@ def test_the_version_is_printed() -> None:
 def test_good_settings_pass_the_check() -> None:
     result = quinque("serve", "--check-config", "--maxmemory", "1gb", "--log-json")
 
-    assert (result.exit_code, result.stdout) == (0, "the settings are good\n")
+    assert (result.exit_code, result.stdout) == (0, "the settings are valid\n")
 
 
 def test_who_asks_brokers_from_the_same_shell_can_start_one() -> None:

@@ -53,7 +53,7 @@ def test_once_cleans_every_queue_and_says_what_it_did(
     done = run(prefix, "--file", str(file), "--redis", redis_server.url, "--once")
 
     assert done.exit_code == 0, done.output
-    told = "deep, looked at 4, returned 2, 1 without data, 0 twice"
+    told = "deep clean, checked 4 items, returned 2, 1 without data, 0 duplicates"
     assert done.stdout == f"{prefix}: {told}\n{other}: {told}\n"
     for name in (prefix, other):
         assert sorted(Picture(place.raw, name).waiting) == ["a", "b", "c", "d"]
@@ -92,7 +92,7 @@ def test_a_dry_run_changes_nothing_and_says_by_its_code_whether_there_is_somethi
     found = run(*words)
 
     assert found.exit_code == 3
-    assert "deep, looked at 4, would return 2, 1 without data, 0 twice" in found.stdout
+    assert "deep clean, checked 4 items, would return 2, 1 without data, 0 duplicates" in found.stdout
     assert vars(Picture(place.raw, prefix)) == before
     worker.deep_clean()
     assert run(*words).exit_code == 0
@@ -104,7 +104,7 @@ def test_a_dry_run_changes_nothing_and_says_by_its_code_whether_there_is_somethi
         ((), "no queue to clean"),
         (("--file", "/nowhere"), "/nowhere: No such file"),
         (("p", "--redis", "http://x"), "not the URL of a Redis"),
-        (("p", "--light-every", "0"), "needs some time in between"),
+        (("p", "--light-every", "0"), "must be greater than 0"),
         (("p", "--deep-every", "often"), "'often' is not a time"),
     ],
 )
@@ -132,7 +132,7 @@ def test_a_queue_whose_keys_are_something_else_does_not_stop_the_others(
 
     assert done.exit_code == 1
     assert f"{prefix}: WRONGTYPE" in done.stderr
-    assert f"{prefix}2: deep, looked at 4, returned 2" in done.stdout
+    assert f"{prefix}2: deep clean, checked 4 items, returned 2" in done.stdout
     place.raw.delete(f"{prefix}:queue")
 
 

@@ -77,7 +77,7 @@ def run(out: Output, work: Callable[[], int]) -> int:
             return work()
     except QuinqueError as error:
         code = code_of(error)
-        how = " Say --password, or QUINQUE_PASSWORD." if isinstance(error, NoAuth) else ""
+        how = " Pass --password or set QUINQUE_PASSWORD." if isinstance(error, NoAuth) else ""
         out.failed(f"{error}{how}", code)
         return code
     except NothingFound as nothing:
@@ -141,7 +141,9 @@ def _refuse_other_servers(broker: Broker, url: str) -> None:
         return
     if known is None:
         shown = parse_broker_url(url).shown
-        raise NotDone(f"{shown} is another server, such as a Redis, and no broker") from None
+        raise NotDone(
+            f"{shown} is not a Quinque broker: it is another server, for example Redis; check --url"
+        ) from None
 
 
 def open_broker(url: str, *, retries: int = _RETRIES, **who: Any) -> Broker:
@@ -157,12 +159,16 @@ def confirm(question: str, is_sure: bool) -> None:
     if is_sure:
         return
     if not is_terminal(sys.stdin):
-        raise BadSetting("nobody can be asked whether that is meant: say --yes")
+        raise BadSetting(
+            "refusing to remove messages without confirmation: stdin is not a terminal; pass --yes"
+        )
     if not click.confirm(text_of(question), err=True):
         click.get_current_context().exit(ASKED_WRONGLY)
 
 
-yes_option: Final = click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+yes_option: Final = click.option(
+    "--yes", "is_sure", is_flag=True, help="Do not ask for confirmation."
+)
 
 
 def complete_queue(

@@ -45,18 +45,18 @@ _NAME: Final = "quinque-bench-"
 
 @click.command()
 @click.option("--count", type=click.IntRange(min=10), default=10_000, show_default=True,
-              help="Messages.")  # fmt: skip
+              help="Number of messages.")  # fmt: skip
 @click.option("--size", "size_bytes", type=click.IntRange(min=0), default=100, show_default=True,
-              help="Bytes of each.")  # fmt: skip
+              help="Size of each message in bytes.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(min=1), default=100, show_default=True,
-              help="Messages in one round trip.")  # fmt: skip
+              help="Messages sent in one round trip.")  # fmt: skip
 @click.option("--family", type=click.Choice(tuple(BY_NAME)), default="jobs", show_default=True,
-              help="Of the queue.")  # fmt: skip
+              help="Family of the queue.")  # fmt: skip
 @asks
 def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, family: str) -> int:
-    """See how fast a broker is: add messages, take and ack them, one client alone.
+    """Measure the speed of a broker: one client adds, takes and acks messages.
 
-    It uses a queue of its own, in which nothing is left at the end.
+    The command uses a new queue and empties it at the end.
     """
     from quinque.cli.verbs_of import VERBS
 

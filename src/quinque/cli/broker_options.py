@@ -40,15 +40,15 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
     def with_options(command: Command) -> Command:
         for option in (
             click.option("--key", default=None, metavar="FILE",
-                         help="The key of that certificate (PEM)."),
+                         help="Key file of the client certificate (PEM)."),
             click.option("--certificate", default=None, metavar="FILE",
-                         help="Who we are (PEM), if the broker asks."),
+                         help="Client certificate file (PEM), if the broker requires one."),
             click.option("--ca", default=None, metavar="FILE",
-                         help="Who vouches for the broker (PEM), with rediss://."),
+                         help="CA certificate file (PEM) to verify the broker. For rediss://."),
             click.option("--password", default=None, envvar="QUINQUE_PASSWORD",
-                         help="If not in the URL. Better: QUINQUE_PASSWORD."),
+                         help="Password, if not in the URL. Prefer QUINQUE_PASSWORD."),
             click.option("--username", default=None, envvar="QUINQUE_USERNAME",
-                         help="If not in the URL; or QUINQUE_USERNAME."),
+                         help="User name, if not in the URL. Or set QUINQUE_USERNAME."),
             click.option(
                 "--url",
                 default=default,
@@ -58,8 +58,9 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
                 is_eager=True,
                 callback=_known_url,
                 shell_complete=_complete_name,
-                help="The broker, or several: redis://h1:4777,h2:4777; or its name in brokers.toml."
-                + ("" if default is None else " Or QUINQUE_URL."),
+                help="URL of the broker, or of several (redis://h1:4777,h2:4777), or a name in "
+                     "brokers.toml."
+                + ("" if default is None else " Or set QUINQUE_URL."),
             ),
         ):  # fmt: skip
             command = option(command)
@@ -81,12 +82,12 @@ def _known_url(ctx: click.Context, option: click.Parameter, url: str | None) -> 
     known = _brokers().get(url)
     if not isinstance(known, dict) or not isinstance(known.get("url"), str):
         raise click.BadParameter(
-            f"{url} is no URL, which begins with redis://, rediss:// or unix://; and no broker in"
-            f" {brokers_file()}"
+            f"{url} is not a URL (redis://, rediss:// or unix://) and not the name of a broker "
+            f"in {brokers_file()}"
         )
     unknown = ", ".join(sorted(known.keys() - set(SAID)))
     if unknown:
-        raise click.BadParameter(f"{brokers_file()}: {url} has {unknown}, which means nothing")
+        raise click.BadParameter(f"{brokers_file()}: broker {url} has unknown keys: {unknown}")
     ctx.default_map = {**(ctx.default_map or {}), **known}
     return str(known["url"])
 

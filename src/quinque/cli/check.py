@@ -36,9 +36,9 @@ def run(folder: str, repair: bool, as_json: bool = False) -> int:
     """The exit code: 0 sound, 1 damaged, 2 unusable. Raises FolderLocked."""
     path = Path(folder)
     if not path.is_dir():
-        return _unusable(f"{folder} is not a folder", as_json)
+        return _unusable(f"{folder} is not a directory", as_json)
     if not segment_numbers(path) and find_manifest(path) is None:
-        return _unusable(f"{folder}: there is no journal in it", as_json)
+        return _unusable(f"{folder} contains no journal", as_json)
     try:
         lock = FolderLock(path, reads_only=not repair)
         try:
@@ -66,7 +66,7 @@ def _check_for_programs(folder: Path, repair: bool) -> int:
         try:
             steps = plan(found)
         except JournalDamaged as exc:
-            told["error"] = f"it cannot be repaired: {exc}"
+            told["error"] = f"cannot repair {folder}: {exc}"
         else:
             told["repairs"] = [str(step) for step in steps]
             for step in steps:
@@ -102,8 +102,8 @@ def _check(folder: Path, repair: bool) -> int:
         return SOUND
     if not repair:
         click.echo(
-            "\nA broker does not start on it. What is intact can be saved with:"
-            f"\n    quinque check --repair {folder}"
+            "\nA broker cannot start on this directory. To save the intact data, run:\n    "
+            f"quinque check --repair {folder}"
         )
         return DAMAGED
     return _repair(found)
@@ -113,14 +113,14 @@ def _repair(found: Survey) -> int:
     try:
         steps = plan(found)
     except JournalDamaged as exc:
-        click.echo(f"\nIt cannot be repaired: {exc}", err=True)
+        click.echo(f"\nCannot repair {found.folder}: {exc}", err=True)
         return DAMAGED
-    click.echo("\nTo repair it, this will")
+    click.echo("\nThe repair will")
     for step in steps:
         click.echo(f"    {step}")
     for step in steps:
         carry_out(step)
-    click.echo("\nDone. Now it is:\n")
+    click.echo("\nRepaired. The new state:\n")
     found = survey(found.folder)
     _show(found)
     return DAMAGED if found.damaged or found.unusable else SOUND
@@ -145,7 +145,8 @@ def _show(found: Survey) -> None:
     holds = found.holds
     click.echo(
         f"\n{_many(len(holds.queues), 'queue')}, {_many(holds.messages, 'message')}, "
-        f"{_many(found.leases, 'lease')}" + (", as far as it can be read" if found.damaged else "")
+        f"{_many(found.leases, 'lease')}"
+        + (", as far as the journal is readable" if found.damaged else "")
     )
     for problem in found.problems:
         click.echo("\n" + _meaning(found, problem))
@@ -157,15 +158,16 @@ def _meaning(found: Survey, problem: Problem) -> str:
     if problem.is_torn:
         return (
             f"{where}\n    A crash left {_many(problem.end - problem.at, 'byte')} there that were"
-            " never acknowledged. Harmless: they are cut at the next start."
+            " never acknowledged. This is harmless: the next start removes them."
         )
-    lost = "All that it said is lost."
+    lost = "All data in this segment is lost."
     if problem.end > problem.at:
-        lost = f"What {_many(problem.end - problem.at, 'byte')} said is lost."
-    kept = "Nothing is left after it in this segment."
+        lost = f"{_many(problem.end - problem.at, 'byte')} of data are lost."
+    kept = "The rest of this segment contains no intact data."
     if problem.batches_after:
         batches = _many(problem.batches_after, "batch", "es")
-        kept = f"Intact after it: {batches}, with {_many(problem.records_after, 'record')}."
+        records = _many(problem.records_after, "record")
+        kept = f"Intact after this position: {batches} with {records}."
     return f"{where}\n    {lost} {kept}"
 
 

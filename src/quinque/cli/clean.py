@@ -72,14 +72,14 @@ def read_prefixes(given: tuple[str, ...], file: str | None) -> tuple[str, ...]:
         lines = [line.strip() for line in text.splitlines()]
     found = [*given, *(line for line in lines if line and not line.startswith("#"))]
     if not found:
-        raise BadSetting("no queue to clean: name one, or a file of them with --file")
+        raise BadSetting("no queue to clean: pass a PREFIX, or a file of prefixes with --file")
     return tuple(dict.fromkeys(found))
 
 
 def run(asked: Asked) -> int:
     """The exit code. Raises BadSetting."""
     if asked.light_every_s == 0:
-        raise BadSetting("--light-every 0: cleaning needs some time in between")
+        raise BadSetting("--light-every is 0 but must be greater than 0")
     try:
         db = open_client(asked.url)
     except RedisError as exc:
@@ -171,8 +171,9 @@ class _Cleaning:
         else:
             would = "would return" if self._asked.is_dry else "returned"
             click.echo(
-                f"{prefix}: {kind}, looked at {counts.looked:,}, {would} {counts.returned:,},"
-                f" {counts.ghosts:,} without data, {counts.duplicates:,} twice"
+                f"{prefix}: {kind} clean, checked {counts.looked:,} items,"
+                f" {would} {counts.returned:,}, {counts.ghosts:,} without data,"
+                f" {counts.duplicates:,} duplicates"
                 + ("" if cleaning.is_done else ", not finished")
             )
         return counts.repaired

@@ -21,7 +21,7 @@ _VARIABLE: Final = "_QUINQUE_COMPLETE"
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete this command.
+    """Print the completion script for SHELL.
 
     \b
     eval "$(quinque completion bash)"                                   in ~/.bashrc

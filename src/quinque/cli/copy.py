@@ -57,7 +57,7 @@ def run(source: str, target: str, *, is_live: bool, as_json: bool) -> int:
 
 def _copy(source: str, target: str, is_live: bool, as_json: bool) -> dict[str, Any]:
     if _place_of(source) == _place_of(target):
-        raise BadSetting("the source and the target are the same")
+        raise BadSetting(f"the source and the target are the same store: {source}")
     with ExitStack() as opened:
         reader = opened.enter_context(closing(_open_source(source, is_live)))
         writer = opened.enter_context(closing(_open_target(target, is_live)))
@@ -86,7 +86,7 @@ def _folder_of(url: str) -> Path | None:
     if "://" in url:
         return None
     if _SCHEME.match(url):
-        raise BadSetting(f"{url} is neither a folder nor the URL of a store")
+        raise BadSetting(f"{url} is neither a directory nor the URL of a store")
     return Path(url)
 
 
@@ -111,7 +111,7 @@ def _open_target(url: str, is_live: bool) -> Writer:
 def _failure(exc: BaseException) -> tuple[str, int]:
     """Why it ended, and with which code."""
     if isinstance(exc, KeyboardInterrupt):
-        return "interrupted; the same command goes on", FAILED
+        return "interrupted; run the same command again to continue", FAILED
     if isinstance(exc, OSError):
         return f"{exc.filename or 'a file'}: {exc.strerror or exc}", FAILED
     if isinstance(exc, BadSetting | CopyRefused):
@@ -179,7 +179,7 @@ def _summary(
 def _in_words(done: dict[str, Any]) -> str:
     counts = ", ".join(f"{number:,} {kind}" for kind, number in done["counts"].items())
     return (
-        f"{done['queues']:,} queues with {done['messages']:,} messages are in {done['to']}"
+        f"copied {done['queues']:,} queues with {done['messages']:,} messages to {done['to']}"
         + (f" ({counts})" if counts else "")
-        + f"\nboth hold the same: {done['checksum']}"
+        + f"\nthe source and the target are identical: checksum {done['checksum']}"
     )

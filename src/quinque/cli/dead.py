@@ -43,7 +43,7 @@ _MESSAGES: Final = {
 
 @click.group()
 def dead() -> None:
-    """Dead messages: which there are and why, ready again, or gone."""
+    """List, show, redrive and drop dead messages."""
 
 
 @dead.command("ls")
@@ -51,10 +51,10 @@ def dead() -> None:
     "name", metavar="[QUEUE]", required=False, default=None, shell_complete=complete_queue
 )
 @click.option("--count", type=click.IntRange(min=1), default=10, show_default=True,
-              help="At most so many messages.")  # fmt: skip
+              help="Maximum number of messages to list.")  # fmt: skip
 @asks
 def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
-    """List queues with dead messages; or the dead messages of QUEUE."""
+    """List the queues that have dead messages, or the dead messages of QUEUE."""
     if name is None:
         rows = [
             {"name": found.name, "family": found.family.name, "dead": found.dead}
@@ -67,7 +67,7 @@ def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
     if rows or out.as_json:
         out.rows(rows, _QUEUES if name is None else _MESSAGES)
     else:
-        out.nothing("there are no dead messages" + (f" in {name}" if name is not None else ""))
+        out.nothing("no dead messages" + (f" in {name}" if name is not None else ""))
     return DONE if rows else NOTHING
 
 
@@ -79,7 +79,7 @@ def show(broker: Broker, out: Output, name: str, id: str) -> int:
     """Show a dead message of QUEUE, and why it is dead."""
     found = _verbs(broker, name).show(id)
     if found is None or found.facts.get("state") != "dead":
-        raise NothingFound(f"there is no dead message {id} in {name}")
+        raise NothingFound(f"no dead message {id} in {name}")
     out.one(found.fields())
     return DONE
 
@@ -87,15 +87,20 @@ def show(broker: Broker, out: Output, name: str, id: str) -> int:
 @dead.command()
 @queue_argument()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="Only the first ones.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Maximum number of messages to redrive.",
+)
 @asks
 def redrive(broker: Broker, out: Output, name: str, ids: tuple[str, ...], count: int | None) -> int:
-    """Make dead messages of QUEUE ready again: all, or these.
+    """Make dead messages of QUEUE ready again: all of them, or those with an ID.
 
-    They are as if they were new: they may be delivered as often as at first.
+    A redriven message can be delivered as often as a new one.
     """
     if ids and count is not None:
-        raise BadSetting("either ids or --count: they do not go together")
+        raise BadSetting("pass either ids or --count, not both")
     redriven = _verbs(broker, name).redrive(ids, count or 0)
     out.done(f"redrove {many(redriven, 'message')} of {name}", {"redriven": redriven})
     return DONE if redriven else NOTHING
@@ -108,7 +113,7 @@ def redrive(broker: Broker, out: Output, name: str, ids: tuple[str, ...], count:
 @asks
 def drop(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
          is_sure: bool) -> int:  # fmt: skip
-    """Remove dead messages of QUEUE: all, or these."""
+    """Remove dead messages of QUEUE: all of them, or those with an ID."""
     verbs = _verbs(broker, name)
     which = many(len(ids), "dead message") if ids else "all dead messages"
     confirm(f"Remove {which} of {name}?", is_sure)

@@ -46,7 +46,7 @@ class EventVerbs(Verbs):
         if state is not State.READY:
             self.refuse(
                 f"message peek --state {state.name.lower()}",
-                "each group has its own leases, and queue info tells how many",
+                "each group has its own leases; queue info shows their number",
             )
         return super().peek(state, count)
 
@@ -59,5 +59,8 @@ class EventVerbs(Verbs):
 
     def _group(self, how: dict[str, Any]) -> Group:
         if "group" not in how:
-            self.refuse("message take and ack without --group", "each group has its own leases")
+            self.refuse(
+                "message take and ack without --group",
+                "each group has its own leases; pass --group",
+            )
         return self._events.group(how["group"], lease=how.get("lease", _LEASE_S))

@@ -30,16 +30,16 @@ HUNG_UP, INTERRUPTED, NOT_READ, TERMINATED = (
 )
 
 MEANINGS: Final = {
-    DONE: "done, or found",
-    NOTHING: "there is nothing such: no queue, no message",
-    ASKED_WRONGLY: "asked wrongly: no such option, or the queue's family has no such thing",
-    REFUSED: "the broker refused, and said why",
-    NOT_REACHED: "no broker was reached, or none answered in time",
-    NOT_HERE: "this machine did not let it: stdout is full, or stdin cannot be read",
+    DONE: "success",
+    NOTHING: "not found: the queue or the message does not exist",
+    ASKED_WRONGLY: "wrong usage: unknown option, or not supported by the family of the queue",
+    REFUSED: "the broker refused the request and returned the reason",
+    NOT_REACHED: "no broker could be reached, or none answered in time",
+    NOT_HERE: "a local failure: stdout is full, or stdin cannot be read",
     HUNG_UP: "the terminal was closed",
     INTERRUPTED: "interrupted by Ctrl-C",
-    NOT_READ: "whoever read stdout had enough, as `head` does",
-    TERMINATED: "ended by SIGTERM",
+    NOT_READ: "the reader of stdout closed it, for example `head`",
+    TERMINATED: "terminated by SIGTERM",
 }
 
 

@@ -37,8 +37,8 @@ class Exporting:
         for package in ("pyarrow", "numpy", "redis"):
             if find_spec(package) is None:
                 raise BadSetting(
-                    f"lifecycle-export: the package {package} is missing:"
-                    " pip install 'quinque[spark]'"
+                    f"lifecycle-export is set but the package {package} is missing; run: pip "
+                    "install 'quinque[spark]'"
                 )
         self._words = (
             *(sys.executable, "-m", "quinque.spark.export", "--beside", str(os.getpid())),
@@ -80,7 +80,11 @@ class Exporting:
             code = await self._process.wait()
             if self._is_stopping:
                 return
-            log.error("the exporter ended with %d; it is started again in %g s", code, _AGAIN_S)
+            log.error(
+                "the lifecycle exporter ended with exit code %d; restarting it in %g s",
+                code,
+                _AGAIN_S,
+            )
             await asyncio.sleep(_AGAIN_S)
 
     async def _read(self, stdout: asyncio.StreamReader) -> None:
@@ -94,7 +98,7 @@ class Exporting:
 async def _relay(stderr: asyncio.StreamReader) -> None:
     """What it says is in the broker's log, whatever shape that has, until it ends."""
     async for line in stderr:
-        log.warning("the exporter says: %s", line.decode(errors="replace").rstrip())
+        log.warning("lifecycle exporter: %s", line.decode(errors="replace").rstrip())
 
 
 def broker_url(address: str) -> str:

@@ -55,7 +55,8 @@ class HttpPort:
         for package in _PACKAGES:
             if find_spec(package) is None:
                 raise BadSetting(
-                    f"http-listen: the package {package} is missing: pip install 'quinque[http]'"
+                    f"http-listen is set but the package {package} is missing; run: pip install "
+                    "'quinque[http]'"
                 )
         # Not at the top: a broker without this port runs without these packages.
         from quinque.console.app import make_app
@@ -92,7 +93,7 @@ def bind(addresses: Sequence[str]) -> list[socket.socket]:
         except OSError as exc:
             for sock in sockets:
                 sock.close()
-            raise BadSetting(f"http-listen {text}: {exc.strerror or exc}") from exc
+            raise BadSetting(f"cannot listen on http-listen {text}: {exc.strerror or exc}") from exc
     return sockets
 
 

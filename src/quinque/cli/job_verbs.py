@@ -32,7 +32,7 @@ class JobVerbs(Verbs):
         if "key" not in how:
             return self._jobs.add_many(bodies, **how)
         if len(bodies) != 1:
-            self.refuse("--unique for several messages", "add one at a time")
+            self.refuse("--unique with several messages", "add one message at a time")
         return [self._jobs.add(bodies[0], **how)]
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:

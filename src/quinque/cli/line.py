@@ -61,7 +61,7 @@ class Line:
         self._username = told.username if username is None else username
         self._password = told.password if password is None else password
         if told.scheme != "rediss" and (ca or certificate or key):
-            raise BadSetting("ca, certificate and key are for rediss://")
+            raise BadSetting("ca, certificate and key require a rediss:// URL")
         self._tls = tls_context(ca, certificate, key) if told.scheme == "rediss" else None
         self._sock: socket.socket | None = None
         self._replies: BinaryIO | None = None
@@ -75,7 +75,9 @@ class Line:
             return self._hear()
         except OSError as error:
             self.close()
-            raise OutcomeUnknown(f"the connection to {self.at} was lost ({error})") from error
+            raise OutcomeUnknown(
+                f"lost the connection to {self.at} ({error}); the request may have been carried out"
+            ) from error
         except BaseException:  # interrupted: its reply would be taken for another's
             self.close()
             raise
@@ -87,7 +89,7 @@ class Line:
             while True:
                 yield self._hear()
         except OSError as error:
-            raise NotDone(f"the connection to {self.at} was lost ({error})") from error
+            raise NotDone(f"lost the connection to {self.at} ({error})") from error
         finally:
             self.close()
 
@@ -108,7 +110,7 @@ class Line:
                 sock = _connect(address, self._tls)
             except ssl.SSLCertVerificationError as error:
                 raise BadSetting(
-                    f"{address} is not who it should be: {error.verify_message}"
+                    f"cannot verify the TLS certificate of {address}: {error.verify_message}"
                 ) from error
             except OSError as error:
                 failure = error
@@ -138,7 +140,7 @@ class Line:
         try:
             return _read(self._replies)
         except ValueError as error:  # no number where one should be
-            raise ConnectionAbortedError("this is not a broker") from error
+            raise ConnectionAbortedError("the server is not a Quinque broker") from error
 
 
 class _Incoming(io.RawIOBase):
@@ -212,7 +214,7 @@ def _read(replies: BinaryIO) -> Any:
             return None if rest == b"-1" else [_read(replies) for _ in range(int(rest))]
         case b"%":
             return dict(_read_pair(replies) for _ in range(int(rest)))
-    raise ConnectionAbortedError("this is not a broker")
+    raise ConnectionAbortedError("the server is not a Quinque broker")
 
 
 def _read_bytes(replies: BinaryIO, size_bytes: int, is_verbatim: bool) -> bytes:

@@ -67,4 +67,4 @@ def _log_uncaught(
     if issubclass(kind, KeyboardInterrupt):
         return
     exc_info = (kind, error or kind(), trace)
-    logging.getLogger("quinque").critical("an error that nobody expected", exc_info=exc_info)
+    logging.getLogger("quinque").critical("an unhandled exception", exc_info=exc_info)

@@ -31,24 +31,24 @@ from quinque.version import __version__
 # What the help shows, in its order.
 _SECTIONS: Final = {
     "A broker and its data": {
-        "serve": "Run a broker, until SIGTERM or SIGINT.",
-        "check": "Verify a data folder, and repair it.",
-        "copy": "Copy a store into another, and compare them.",
+        "serve": "Run a broker until SIGTERM or SIGINT.",
+        "check": "Verify a data directory and repair it.",
+        "copy": "Copy a store and compare the copies.",
     },
-    "Queues of a broker that runs": {
-        "queue": "List queues, look at one, pause it, flush it.",
-        "message": "Add, take, ack, show, delete messages.",
-        "dead": "List dead messages, redrive them, drop them.",
+    "Queues of a running broker": {
+        "queue": "List, show, pause and flush queues.",
+        "message": "Add, take, ack, show and delete messages.",
+        "dead": "List, redrive and drop dead messages.",
         "top": "Watch all queues.",
-        "bench": "See how fast it is.",
-        "cli": "Send any command, or type them at a prompt.",
+        "bench": "Measure the speed of a broker.",
+        "cli": "Send commands to a broker, or type them at a prompt.",
     },
     "Programs": {
-        "work": "Call the handlers of an app with messages.",
-        "pipeline": "Queues into files and back, on Spark.",
-        "spark": "Run pyspark or spark-submit as they need it.",
+        "work": "Run the message handlers of an app.",
+        "pipeline": "Move queues to files and back with Spark.",
+        "spark": "Run pyspark or spark-submit with the right environment.",
         "clean": "Clean queues of Redis Work Queue.",
-        "completion": "Complete all this in bash, zsh or fish.",
+        "completion": "Print shell completion for bash, zsh or fish.",
     },
 }
 _WIDTH: Final = 10  # so that the sections are aligned
@@ -101,14 +101,14 @@ class Commands(click.Group):
 @click.version_option(__version__, prog_name="quinque")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """One broker, five reliable-queue systems, spoken over the Redis protocol.
+    """A message broker: five reliable-queue systems over the Redis protocol.
 
     \b
-    quinque serve                          a broker, its data in ./quinque-data
-    quinque message add emails hello       in another terminal
-    quinque queue ls
+    quinque serve                          run a broker with its data in ./quinque-data
+    quinque message add emails hello       add a message, in another terminal
+    quinque queue ls                       list the queues
 
-    QUINQUE_URL, or --url, says which broker; without them it is redis://127.0.0.1:4777.
+    Set QUINQUE_URL or --url to choose the broker. Default: redis://127.0.0.1:4777.
     """
     for stream in (sys.stdout, sys.stderr):
         # Names and bodies may have characters that the locale has not.
@@ -121,11 +121,11 @@ def main(ctx: click.Context) -> None:
 
 @main.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--repair", is_flag=True, help="Do what can safely be done, after saying what.")
+@click.option("--repair", is_flag=True, help="Print the repairs that are safe, and carry them out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def check(ctx: click.Context, folder: str, repair: bool, as_json: bool) -> None:
-    """Verify the data folder DIR, and say what is wrong and where."""
+    """Verify the data directory DIR and print each problem with its location."""
 
     def run_check() -> int:
         from quinque.cli.check import run
@@ -138,15 +138,15 @@ def check(ctx: click.Context, folder: str, repair: bool, as_json: bool) -> None:
 @main.command()
 @click.argument("source", metavar="FROM-URL")
 @click.argument("target", metavar="TO-URL")
-@click.option("--live", is_flag=True, help="Go on though brokers use one of them.")
+@click.option("--live", is_flag=True, help="Copy even if a broker is using one of the stores.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool) -> None:
-    """Copy everything from the store FROM-URL into the store TO-URL, and compare them.
+    """Copy everything from the store FROM-URL to the store TO-URL and compare them.
 
-    A store is a data folder (PATH or embedded:PATH) or a Redis (redis://, rediss://, unix://,
-    redis+sentinel://, redis+cluster://). A copy that was interrupted goes on when it is
-    asked for again.
+    A store is a data directory (PATH or embedded:PATH) or a Redis (redis://, rediss://, unix://,
+    redis+sentinel://, redis+cluster://). To continue an interrupted copy, run the same command
+    again.
     """
 
     def run_copy() -> int:
@@ -159,14 +159,19 @@ def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool
 
 @main.command()
 @click.argument("prefixes", nargs=-1, metavar="[PREFIX]...")
-@click.option("--file", default=None, metavar="FILE", help="Prefixes, a line each; - is stdin.")
+@click.option(
+    "--file",
+    default=None,
+    metavar="FILE",
+    help="File of prefixes, one on each line. - means stdin.",
+)
 @click.option("--redis", "url", default="redis://127.0.0.1:6379", show_default=True, metavar="URL")
 @click.option(
     "--light-every",
     "light_every_s",
     callback=span_s,
     metavar="TIME",
-    help="How often to clean lightly.  [default: as often as the shortest lease lasts]",
+    help="Time between light cleanings.  [default: the shortest lease seen]",
 )
 @click.option(
     "--deep-every",
@@ -175,21 +180,22 @@ def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool
     default="1h",
     show_default=True,
     metavar="TIME",
-    help="How often to clean deeply; 0 is never.",
+    help="Time between deep cleanings. 0 means never.",
 )
-@click.option("--once", "is_once", is_flag=True, help="Clean every queue once and end.")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Count, and change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each cleaning.")
+@click.option("--once", "is_once", is_flag=True, help="Clean every queue once and exit.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Count the repairs without making them.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each cleaning.")
 @click.pass_context
 def clean(ctx: click.Context, /, prefixes: tuple[str, ...], file: str | None, **asked: Any) -> None:
     """Clean the queues of Redis Work Queue whose keys begin with PREFIX, until SIGTERM or SIGINT.
 
-    What workers abandoned waits again; what died in the middle of something is put right. The
-    Redis is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://; in a cluster
-    a prefix has a hash tag. Times are seconds, or a number with ms, s, m, h or d.
+    Requeue items that workers abandoned, and repair items that a crash left half processed. The
+    URL of the Redis is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://. In a
+    cluster, a prefix needs a hash tag. Times are seconds, or a number with ms, s, m, h or d.
 
     \b
-    0  ended as asked     1  Redis could not be asked     3  a dry run found something
+    Exit codes:
+    0  stopped as requested     1  Redis did not answer     3  a dry run found repairs
     """
 
     def run_clean() -> int:
@@ -197,7 +203,7 @@ def clean(ctx: click.Context, /, prefixes: tuple[str, ...], file: str | None, **
             from quinque.cli.clean import Asked, read_prefixes, run
         except ModuleNotFoundError as exc:
             raise BadSetting(
-                f"the package {exc.name} is missing: pip install 'quinque[redis]'"
+                f"the package {exc.name} is missing; run: pip install 'quinque[redis]'"
             ) from exc
         return run(Asked(read_prefixes(prefixes, file), **asked))
 
@@ -208,12 +214,12 @@ def clean(ctx: click.Context, /, prefixes: tuple[str, ...], file: str | None, **
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PROGRAM [WORD]...]")
 @click.pass_context
 def spark(ctx: click.Context, words: tuple[str, ...]) -> None:
-    """Run pyspark or spark-submit with the Python and the Java they need, or print how.
+    """Run pyspark or spark-submit with the Python and Java they need, or print the environment.
 
     \b
-    quinque spark pyspark                     a shell that knows format("quinque")
-    quinque spark spark-submit job.py         a job of your own
-    eval "$(quinque spark)"                   the environment, for this shell
+    quinque spark pyspark                     start a shell with format("quinque")
+    quinque spark spark-submit job.py         run your own job
+    eval "$(quinque spark)"                   set the environment of this shell
     """
 
     def run_spark() -> int:

@@ -52,21 +52,21 @@ def _span(name: str, help: str) -> Callable[[Any], Any]:
 
 _ADDING: Final = (
     click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None,
-                 help="Of a queue that is not there yet.  [default: jobs]"),
-    _span("delay", "Ready only after that (jobs, tubes)."),
-    _span("ttl", "How long it lives (jobs, events, tubes)."),
-    _span("retry", "How long a lease runs (jobs)."),
+                 help="Family of the queue, if it does not exist yet.  [default: jobs]"),
+    _span("delay", "Time until the message is ready (jobs, tubes)."),
+    _span("ttl", "Time to live of the message (jobs, events, tubes)."),
+    _span("retry", "Duration of a lease (jobs)."),
     click.option("--max-deliveries", type=click.IntRange(min=1), default=None,
-                 help="Dead after so many (jobs)."),
+                 help="Maximum number of deliveries before the job is dead (jobs)."),
     click.option("--unique", "message_key", metavar="KEY", default=None,
-                 help="One such at a time (jobs)."),
-    click.option("--id", "message_id", default=None, help="Its id (items)."),
-    click.option("--pri", type=int, default=None, help="Its priority (tubes)."),
-    click.option("--lane", default=None, help="Its lane (tubes)."),
+                 help="Unique key: add nothing if an unfinished job has it (jobs)."),
+    click.option("--id", "message_id", default=None, help="Id of the message (items)."),
+    click.option("--pri", type=int, default=None, help="Priority of the message (tubes)."),
+    click.option("--lane", default=None, help="Lane of the message (tubes)."),
 )  # fmt: skip
 _TAKER: Final = (
-    click.option("--group", default=None, help="The consumer group (events)."),
-    click.option("--session", default=None, help="The session that takes and acks (tubes)."),
+    click.option("--group", default=None, help="Consumer group (events)."),
+    click.option("--session", default=None, help="Session that takes and acks the task (tubes)."),
 )
 
 
@@ -76,18 +76,18 @@ def _with(options: tuple[Callable[[Any], Any], ...]) -> Callable[[Any], Any]:
 
 @click.group()
 def message() -> None:
-    """Messages: add, take, ack, look at and delete them, whatever the family of their queue."""
+    """Add, take, ack, show and delete messages in queues of any family."""
 
 
 @message.command()
 @queue_argument()
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
-@click.option("--lines", "has_lines", is_flag=True, help="A message for each line of stdin.")
+@click.option("--lines", "has_lines", is_flag=True, help="Add one message for each line of stdin.")
 @_with(_ADDING)
 @asks
 def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_lines: bool,
         family: str | None, **options: Any) -> int:  # fmt: skip
-    """Add messages to QUEUE: a message of each BODY, or from stdin.
+    """Add messages to QUEUE: one for each BODY, or from stdin.
 
     \b
     quinque message add emails hello
@@ -114,7 +114,7 @@ def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_
     except QuinqueError:
         if count:
             _show_ids(out, ids)
-            click.echo(f"quinque: {many(count, 'message')} added before that:", err=True)
+            click.echo(f"quinque: {many(count, 'message')} added before the error:", err=True)
         raise
     if out.as_json:
         out.rows([{"id": id} for id in ids], {})
@@ -123,22 +123,22 @@ def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_
     else:
         _show_ids(out, ids)
     if not count and not has_lines:
-        out.nothing(f"{name} has a message of that id, and takes no other")
+        out.nothing(f"{name} already has a message with this id; nothing was added")
     return DONE if ids or has_lines else NOTHING
 
 
 @message.command()
 @queue_argument()
 @click.option("--count", type=click.IntRange(min=1), default=1, show_default=True,
-              help="At most so many.")  # fmt: skip
-@_span("wait", "How long to wait for the first.")
-@_span("lease", "How long it is leased (events, items).  [default: 30s]")
-@click.option("--ack", "is_acked", is_flag=True, help="They are done as soon as they are taken.")
+              help="Maximum number of messages to take.")  # fmt: skip
+@_span("wait", "Time to wait for the first message.")
+@_span("lease", "Duration of the lease (events, items).  [default: 30s]")
+@click.option("--ack", "is_acked", is_flag=True, help="Ack the messages as soon as they are taken.")
 @_with(_TAKER)
 @asks
 def take(broker: Broker, out: Output, /, name: str, count: int, wait: float | None,
          is_acked: bool, **options: Any) -> int:  # fmt: skip
-    """Take messages from QUEUE. Each is leased until it is acked, as its family says.
+    """Take and lease messages from QUEUE. How a lease ends depends on the family.
 
     \b
     quinque message take emails --ack
@@ -153,7 +153,7 @@ def take(broker: Broker, out: Output, /, name: str, count: int, wait: float | No
     if taken or out.as_json:
         out.rows([each.fields() for each in taken], _COLUMNS)
     else:
-        out.nothing(f"there is nothing to take from {name}")
+        out.nothing(f"no messages to take from {name}")
     return DONE if taken else NOTHING
 
 
@@ -163,7 +163,7 @@ def take(broker: Broker, out: Output, /, name: str, count: int, wait: float | No
 @_with(_TAKER)
 @asks
 def ack(broker: Broker, out: Output, /, name: str, ids: tuple[str, ...], **options: Any) -> int:
-    """Messages of QUEUE that were taken are done."""
+    """Ack messages that were taken from QUEUE."""
     from quinque.cli.verbs_of import given, verbs_of
 
     verbs = verbs_of(broker, as_bytes(name))
@@ -179,7 +179,7 @@ def ack(broker: Broker, out: Output, /, name: str, ids: tuple[str, ...], **optio
 @asks
 def delete(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
            is_sure: bool) -> int:  # fmt: skip
-    """Remove messages from QUEUE, undone, whatever their state."""
+    """Remove messages from QUEUE in any state, without processing them."""
     from quinque.cli.verbs_of import verbs_of
 
     verbs = verbs_of(broker, as_bytes(name))
@@ -194,12 +194,12 @@ def delete(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
 @click.argument("id", metavar="ID")
 @asks
 def show(broker: Broker, out: Output, name: str, id: str) -> int:
-    """Show one message of QUEUE, and all that is known of it. Nothing changes."""
+    """Show one message of QUEUE with all its fields. Nothing changes."""
     from quinque.cli.verbs_of import verbs_of
 
     found = verbs_of(broker, as_bytes(name)).show(id)
     if found is None:
-        raise NothingFound(f"there is no message {id} in {name}")
+        raise NothingFound(f"no message {id} in {name}")
     out.one(found.fields())
     return DONE
 
@@ -207,9 +207,9 @@ def show(broker: Broker, out: Output, name: str, id: str) -> int:
 @message.command()
 @queue_argument()
 @click.option("--count", type=click.IntRange(min=1), default=10, show_default=True,
-              help="At most so many.")  # fmt: skip
+              help="Maximum number of messages to show.")  # fmt: skip
 @click.option("--state", type=click.Choice(("ready", "delayed", "leased", "dead")),
-              default="ready", show_default=True, help="Only those.")  # fmt: skip
+              default="ready", show_default=True, help="State of the messages.")  # fmt: skip
 @asks
 def peek(broker: Broker, out: Output, name: str, count: int, state: str) -> int:
     """Show the first messages of QUEUE. Nothing changes."""
@@ -220,7 +220,7 @@ def peek(broker: Broker, out: Output, name: str, count: int, state: str) -> int:
     if found or out.as_json:
         out.rows([each.fields() for each in found], _PEEKED)
     else:
-        out.nothing(f"{name} has no messages that are {state}")
+        out.nothing(f"{name} has no {state} messages")
     return DONE if found else NOTHING
 
 
@@ -234,14 +234,14 @@ def _show_ids(out: Output, ids: list[str]) -> None:
 def _batches(bodies: tuple[str, ...], has_lines: bool) -> Iterator[list[bytes]]:
     """The bodies that were typed; or what is on stdin, as a whole or line by line."""
     if bodies and has_lines:
-        raise BadSetting("--lines are those of stdin: say them, or a BODY")
+        raise BadSetting("--lines reads bodies from stdin: pass either --lines or a BODY")
     if bodies:
         yield [as_bytes(body) for body in bodies]
         return
     if sys.stdin is None:
-        raise BadSetting("there is neither a body nor a stdin")
+        raise BadSetting("no body: pass a BODY or open stdin")
     if is_terminal(sys.stdin):
-        what = "A message on each line" if has_lines else "The message"
+        what = "Type one message on each line" if has_lines else "Type the message"
         click.echo(f"{what}, then Ctrl-D:", err=True)
     if not has_lines:
         yield [sys.stdin.buffer.read()]

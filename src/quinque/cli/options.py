@@ -65,7 +65,7 @@ def _bananaq_option(
     name: str, stands_for: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     variable = BANANAQ_PREFIX + name.replace("-", "_").upper()
-    told = f"Set {stands_for}, under bananaq's name.  [env: {variable}]"
+    told = f"Name in bananaq of the setting {stands_for}.  [env: {variable}]"
     if name == "redis-cluster":
         return click.option(f"--{name}", is_flag=True, default=None, help=told)
     return click.option(f"--{name}", metavar="ADDRESS", default=None, help=told)

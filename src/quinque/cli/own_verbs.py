@@ -68,7 +68,7 @@ class ItemVerbs(Verbs):
             self._items.add_many(items)
             return list(items)
         if len(bodies) != 1:
-            self.refuse("--id for several messages", "add one at a time")
+            self.refuse("--id with several messages", "add one message at a time")
         return [how["id"]] if self._items.add(how["id"], bodies[0]) else []
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:

@@ -43,29 +43,29 @@ def pairs(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -
 
 @click.group()
 def pipeline() -> None:
-    """Queues into files and back, and the life of every message as tables, with Spark."""
+    """Move queues to files and back, and store the lifecycle of messages as tables, with Spark."""
 
 
 def spark_options(command: Command) -> Command:
     """With the options that all jobs have."""
     for option in (
-        click.option(
-            "--json", "as_json", is_flag=True, help="Print one JSON object, nothing else."
-        ),
+        click.option("--json", "as_json", is_flag=True, help="Print only one JSON object."),
         click.option(
             "--conf",
             "settings",
             multiple=True,
             metavar="NAME=VALUE",
             callback=pairs,
-            help="A setting of Spark's.",
+            help="Spark setting. May be repeated.",
         ),
-        click.option("--memory", default="2g", show_default=True, help="Of the Spark driver."),
+        click.option(
+            "--memory", default="2g", show_default=True, help="Memory of the Spark driver."
+        ),
         click.option(
             "--master",
             default="local[*]",
             show_default=True,
-            help="Where Spark runs; 'none' under spark-submit, which says it.",
+            help="Spark master. Use 'none' under spark-submit, which sets it.",
         ),
     ):
         command = option(command)
@@ -76,26 +76,31 @@ def spark_options(command: Command) -> Command:
 @click.argument("source", metavar="FILES")
 @click.argument("queue")
 @click.option("--format", "format_", default="parquet", show_default=True,
-              help="parquet, json, csv, text or orc.")  # fmt: skip
-@click.option("--body-column", default=None, help="The body; without it the row, as JSON.")
-@click.option("--id-column", default=None, help="The id that it is to have (events, items).")
-@click.option("--key-column", default=None, help="Its key: one such at a time (jobs).")
-@click.option("--queue-column", default=None, help="The queue it is for, instead of QUEUE.")
-@click.option("--delay-column", default=None, help="After how many ms it is ready.")
-@click.option("--ttl-column", default=None, help="How many ms it lives.")
-@click.option("--retry-column", default=None, help="How many ms a lease runs.")
+              help="Format of the files: parquet, json, csv, text or orc.")  # fmt: skip
+@click.option(
+    "--body-column",
+    default=None,
+    help="Column of the body. Without it, the body is the row as JSON.",
+)
+@click.option("--id-column", default=None, help="Column of the message id (events, items).")
+@click.option("--key-column", default=None, help="Column of the unique key (jobs).")
+@click.option("--queue-column", default=None, help="Column of the queue name. It replaces QUEUE.")
+@click.option("--delay-column", default=None, help="Column of the delay in milliseconds.")
+@click.option("--ttl-column", default=None, help="Column of the time to live in milliseconds.")
+@click.option("--retry-column", default=None, help="Column of the lease duration in milliseconds.")
 @click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", callback=pairs,
-              help="Of the files' format: header=true, multiLine=true, …")  # fmt: skip
+              help="Option of the file format, for example header=true.")  # fmt: skip
 @click.option("--family", type=click.Choice(tuple(BY_NAME)), default="jobs", show_default=True)
 @click.option("--rate", type=click.IntRange(min=0), default=0, show_default=True,
-              help="So many messages a second; 0 is as fast as it goes.")  # fmt: skip
+              help="Maximum messages added per second. 0 means no limit.")  # fmt: skip
 @click.option("--checkpoint", default=None, metavar="DIR",
-              help="Remember which files are in: run again, only new ones come.")  # fmt: skip
+              help="Directory that remembers the files already added. The next run adds only new "
+                   "files.")  # fmt: skip
 @broker_options(URL)
 @spark_options
 @click.pass_context
 def ingest(ctx: click.Context, /, source: str, queue: str, format_: str, **options: Any) -> None:
-    """Put the rows of FILES (a path or a glob) into QUEUE, each once.
+    """Add the rows of FILES (a path or a glob) to QUEUE, each row once.
 
     Example: quinque pipeline ingest 'orders/*.json' orders --format json --body-column payload
     """
@@ -135,25 +140,27 @@ def ingest(ctx: click.Context, /, source: str, queue: str, format_: str, **optio
 @click.argument("queue")
 @click.argument("target", metavar="DIR")
 @click.option("--format", "format_", default="parquet", show_default=True,
-              help="parquet, json, csv or delta.")  # fmt: skip
+              help="Format of the files: parquet, json, csv or delta.")  # fmt: skip
 @click.option("--body", "body_as", type=click.Choice(["binary", "text", "base64"]),
               default="binary", show_default=True)  # fmt: skip
 @click.option("--subscription", default="drain", show_default=True,
-              help="The name under which the broker keeps what was read.")  # fmt: skip
+              help="Name under which the broker stores the read position.")  # fmt: skip
 @click.option("--checkpoint", default=None, metavar="DIR",
-              help="Where Spark keeps it; without it DIR/_checkpoint.")  # fmt: skip
+              help="Checkpoint directory of Spark.  [default: DIR/_checkpoint]")  # fmt: skip
 @click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None,
-              help="Of the queue; without it jobs, and with --group events.")  # fmt: skip
-@click.option("--group", default=None, help="The consumer group (events).")
-@click.option("--follow", is_flag=True, help="Go on until SIGINT or SIGTERM.")
-@click.option("--every", default="10 seconds", show_default=True, help="With --follow.")
+              help="Family of the queue.  [default: events with --group, else jobs]")  # fmt: skip
+@click.option("--group", default=None, help="Consumer group (events).")
+@click.option("--follow", is_flag=True, help="Keep running until SIGINT or SIGTERM.")
+@click.option(
+    "--every", default="10 seconds", show_default=True, help="Time between batches, with --follow."
+)
 @click.option("--batch", "batch_rows", type=click.IntRange(min=1), default=100_000,
-              show_default=True, help="Messages in a batch, at most.")  # fmt: skip
+              show_default=True, help="Maximum number of messages in a batch.")  # fmt: skip
 @broker_options(URL)
 @spark_options
 @click.pass_context
 def drain(ctx: click.Context, /, queue: str, target: str, format_: str, **options: Any) -> None:
-    """Write the messages of QUEUE into DIR, each once, and ack them when they are there.
+    """Write the messages of QUEUE to DIR, each once, and ack them after they are written.
 
     Example: quinque pipeline drain clicks lake/clicks --format delta --follow
     """
@@ -187,9 +194,9 @@ def drain(ctx: click.Context, /, queue: str, target: str, format_: str, **option
 @spark_options
 @click.pass_context
 def archive(ctx: click.Context, /, lake: str, **options: Any) -> None:
-    """Bring the lifecycle record into the folder LAKE, and its tables up to date.
+    """Copy the lifecycle log to the directory LAKE and update its tables.
 
-    Without --url, what the broker's own exporter has put there is taken.
+    Without --url, the command reads the files that the broker's exporter wrote to LAKE.
 
     Example: quinque pipeline archive lake --url redis://127.0.0.1:4777
     """
@@ -212,9 +219,9 @@ def archive(ctx: click.Context, /, lake: str, **options: Any) -> None:
 @spark_options
 @click.pass_context
 def report(ctx: click.Context, /, lake: str, target: str, title: str, **options: Any) -> None:
-    """Draw what is in LAKE: one page with plots, and the plots as pictures.
+    """Draw the data in LAKE: one page with plots, and each plot as a picture.
 
-    With --url the record is brought in first, and the broker's own count compared.
+    With --url, the lifecycle log is copied first, and the totals are compared to the broker's.
 
     Example: quinque pipeline report lake --to report
     """
@@ -236,15 +243,16 @@ def report(ctx: click.Context, /, lake: str, target: str, title: str, **options:
 @pipeline.command()
 @click.argument("lake", metavar="LAKE")
 @click.option("--allow-unknown", is_flag=True,
-              help="Messages that never came are fine: recording was off for a time.")  # fmt: skip
+              help="Accept messages without an ADDED row, for example because recording"
+                   " was off.")  # fmt: skip
 @broker_options(None)
 @spark_options
 @click.pass_context
 def audit(ctx: click.Context, /, lake: str, allow_unknown: bool, **options: Any) -> None:
-    """Prove from the record that nothing accepted was lost, and nothing done twice.
+    """Check in the lifecycle log that no accepted message was lost and none was done twice.
 
-    With --url the record is brought in first, and what is open must be what the broker holds.
-    The exit code is 0 if all is well, 1 if not.
+    With --url, the lifecycle log is copied first, and the unfinished messages are compared to
+    those of the broker. The exit code is 0 if the audit passes and 1 if it fails.
 
     Example: quinque pipeline audit lake --url redis://127.0.0.1:4777
     """
@@ -267,16 +275,23 @@ def audit(ctx: click.Context, /, lake: str, allow_unknown: bool, **options: Any)
 
 @pipeline.command()
 @click.argument("queue")
-@click.option("--where", default=None, metavar="SQL", help="Which: an expression of Spark's SQL.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="At most so many; 0 = all.")
-@click.option("--dry-run", is_flag=True, help="Only say which it would be.")
+@click.option(
+    "--where", default=None, metavar="SQL", help="Condition on the dead messages, in Spark SQL."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Maximum number of messages to redrive. 0 means all.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the messages without redriving them.")
 @broker_options(URL)
 @spark_options
 @click.pass_context
 def redrive(
     ctx: click.Context, /, queue: str, where: str | None, limit: int, dry_run: bool, **options: Any
 ) -> None:
-    """Make dead messages of QUEUE ready again, those for which a condition holds.
+    """Make the dead messages of QUEUE that match a condition ready again.
 
     Example: quinque pipeline redrive orders --where "reason = 'timeout' and attempt < 9"
     """

@@ -128,7 +128,7 @@ def _run(asked: Asked, work: Work) -> dict[str, Any]:
         except NoJava as exc:
             raise BadSetting(str(exc)) from exc
         except Exception as exc:
-            raise JobFailed(f"Spark did not start: {_last_words(exc)}", log) from exc
+            raise JobFailed(f"cannot start Spark: {_last_words(exc)}", log) from exc
         try:
             with interrupted_by_signals(), _telling(asked) as tell:
                 return work(spark, tell)
@@ -149,7 +149,7 @@ class JobFailed(QuinqueError):
     """Spark could not do it."""
 
     def __init__(self, why: str, log: Path) -> None:
-        super().__init__(f"{why}\nwhat Spark said is in {log}")
+        super().__init__(f"{why}\nthe log of Spark is in {log}")
 
 
 def show_summary(summary: dict[str, Any]) -> None:
@@ -208,7 +208,7 @@ def _check_packages() -> None:
             __import__(package)
         except ModuleNotFoundError as exc:
             raise BadSetting(
-                f"the package {exc.name} is missing: pip install 'quinque[spark]'"
+                f"the package {exc.name} is missing; run: pip install 'quinque[spark]'"
             ) from exc
 
 

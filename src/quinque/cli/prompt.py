@@ -43,16 +43,17 @@ _ARITY: Final = "wrong number of arguments"
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[WORD]...")
 @broker_options(URL)
 @click.option("--history", default=None, metavar="FILE",
-              help="Where what was typed is kept; '' is nowhere.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print replies as JSON, a line each.")
+              help="History file. Use '' to keep no history.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print each reply as one line of JSON.")
 @click.pass_context
 def cli(
     ctx: click.Context, /, words: tuple[str, ...], history: str | None, as_json: bool, **who: Any
 ) -> None:
-    """Send any command to a broker: the WORDs, or what is typed at a prompt.
+    """Send the command WORDs to a broker, or type commands at a prompt.
 
-    At the prompt, Tab completes commands, their words and names of queues, and shows how a
-    command is used; `help COMMAND` says what it does. What is not a terminal is read line by line.
+    At the prompt, Tab completes commands, options and queue names, and shows the usage of a
+    command. `help COMMAND` describes a command. If stdin is not a terminal, each line of it is a
+    command.
 
     \b
     quinque cli QSTAT emails
@@ -96,7 +97,7 @@ class _Talk:
         """One line; the exit code if it were the only one."""
         words = split_inline(text)
         if words is None:
-            self._out.failed("the quotes do not balance", REFUSED)
+            self._out.failed("unbalanced quotes", REFUSED)
             return REFUSED
         return self.say(words) if words else DONE
 
@@ -105,7 +106,9 @@ class _Talk:
         if words[0].lower() == b"help":
             return self._help([_text(word) for word in words[1:]])
         if b" ".join(words).upper() in _MUTE:
-            self._out.failed("CLIENT REPLY: what has no reply cannot be shown here", REFUSED)
+            self._out.failed(
+                "CLIENT REPLY is not supported here: the prompt shows every reply", REFUSED
+            )
             return REFUSED
         show: Callable[[Any], str] = reply_as_json if self._out.as_json else shown_reply
         try:
@@ -129,7 +132,7 @@ class _Talk:
         hint = self.hints.find(words)
         if words and hint is None:
             if not is_short:
-                self._out.failed(f"there is no command {words[0]}", NOTHING)
+                self._out.failed(f"unknown command {words[0]}", NOTHING)
             return NOTHING
         if self._out.as_json:
             told = {"usage": hint.usage, "summary": hint.summary} if hint else groups

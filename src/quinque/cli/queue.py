@@ -44,20 +44,25 @@ SORTS: Final = ("name", "ready", "leased", "delayed", "dead", "oldest")
 
 @click.group()
 def queue() -> None:
-    """Queues: which there are, how much is in them, and what holds for each."""
+    """List, show, pause and flush queues."""
 
 
 @queue.command("ls")
 @click.argument("pattern", default="*")
-@click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None, help="Only of this one.")
+@click.option(
+    "--family",
+    type=click.Choice(tuple(BY_NAME)),
+    default=None,
+    help="List only queues of this family.",
+)
 @click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True,
-              help="By name, or the largest first.")  # fmt: skip
+              help="Sort by name, or by the largest number.")  # fmt: skip
 @asks
 def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, sort: str) -> int:
-    """List the queues that match PATTERN, and how much is in each.
+    """List the queues that match PATTERN, with the number of messages in each.
 
-    Without a PATTERN, it is all of them. In a PATTERN, * is any text, ? one character, [ab] one of
-    these.
+    Without PATTERN, list all queues. In PATTERN, * matches any text, ? one character and [ab] one
+    of the characters.
 
     \b
     quinque queue ls
@@ -70,9 +75,11 @@ def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, s
     if rows or out.as_json:
         out.rows(rows, COLUMNS)
     else:
-        out.nothing("there are no queues yet" if is_all else "there is no such queue")
+        out.nothing("no queues yet" if is_all else "no queue matches")
     if counts.left_out:
-        click.echo(f"quinque: {counts.left_out:,} queues with less in them are left out", err=True)
+        click.echo(
+            f"quinque: {counts.left_out:,} queues with fewer messages are not shown", err=True
+        )
     return DONE if rows else NOTHING
 
 
@@ -80,12 +87,12 @@ def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, s
 @queue_argument()
 @asks
 def info(broker: Broker, out: Output, name: str) -> int:
-    """Show all that is known of QUEUE."""
+    """Show the state and the settings of QUEUE."""
     from quinque.cli.verbs_of import verbs_of
 
     found = read_counts(broker, as_bytes(name)).queues
     if not found:
-        raise NothingFound(f"there is no queue {name}")
+        raise NothingFound(f"no queue {name}")
     details = verbs_of(broker, found[0].name, found[0].family).details()
     out.one(fields_of(found[0]) | details)
     return DONE
@@ -93,13 +100,13 @@ def info(broker: Broker, out: Output, name: str) -> int:
 
 @queue.command()
 @queue_argument()
-@click.option("--in", "is_in", is_flag=True, help="Take no messages.")
-@click.option("--out", "is_out", is_flag=True, help="Hand out no messages.")
+@click.option("--in", "is_in", is_flag=True, help="Refuse new messages.")
+@click.option("--out", "is_out", is_flag=True, help="Stop deliveries.")
 @asks
 def pause(broker: Broker, out: Output, name: str, is_in: bool, is_out: bool) -> int:
-    """Pause QUEUE (jobs): it takes no messages, or hands out none.
+    """Pause QUEUE: refuse new messages, or stop deliveries (jobs).
 
-    Without --in and --out it is both.
+    Without --in and --out, the command does both.
     """
     from quinque.cli.verbs_of import verbs_of
 
@@ -115,7 +122,7 @@ def pause(broker: Broker, out: Output, name: str, is_in: bool, is_out: bool) -> 
 @queue_argument()
 @asks
 def resume(broker: Broker, out: Output, name: str) -> int:
-    """Resume QUEUE (jobs), which was paused."""
+    """Resume a paused QUEUE (jobs)."""
     from quinque.cli.verbs_of import verbs_of
 
     verbs_of(broker, as_bytes(name)).pause(is_in=False, is_out=False)
@@ -128,7 +135,7 @@ def resume(broker: Broker, out: Output, name: str) -> int:
 @yes_option
 @asks
 def flush(broker: Broker, out: Output, name: str, is_sure: bool) -> int:
-    """Remove every message of QUEUE, whatever its state."""
+    """Remove all messages of QUEUE, in any state."""
     from quinque.cli.verbs_of import verbs_of
 
     verbs = verbs_of(broker, as_bytes(name))
@@ -139,7 +146,7 @@ def flush(broker: Broker, out: Output, name: str, is_sure: bool) -> int:
     left = sum(found.kept for found in read_counts(broker, verbs.queue).queues)
     out.done(
         f"removed {many(removed, 'message')} of {name}"
-        + (f", {many(left, 'message')} left that others have or have added" if left else ""),
+        + (f", {many(left, 'message')} left that other clients hold or have added" if left else ""),
         {"name": name, "removed": removed, "left": left},
     )
     return DONE

@@ -116,12 +116,16 @@ def _open_embedded(config: Config) -> EmbeddedStore:
             drivers=_drivers(config),
         )
     except OSError as exc:
-        raise BadSetting(f"dir {config.dir}: {exc.strerror or exc}") from exc
+        raise BadSetting(
+            f"cannot open the data directory {config.dir}: {exc.strerror or exc}"
+        ) from exc
     found = store.recovered
-    log.info("%s holds %d messages in %d queues", config.dir, found.messages, len(found.queues))
+    log.info(
+        "opened %s with %d messages in %d queues", config.dir, found.messages, len(found.queues)
+    )
     if found.cut_bytes:
         log.warning(
-            "cut a torn tail of %d bytes, which nobody was told of: %s",
+            "removed an incomplete last write of %d bytes that was never acknowledged: %s",
             found.cut_bytes,
             found.cut_where,
         )
@@ -183,9 +187,9 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     gc.disable()
     seconds = loop.create_task(_each_second(broker))
     if others:
-        log.info("clients of Tarantool's queue connect to %s", ", ".join(addresses(others)))
+        log.info("listening on %s for Tarantool clients", ", ".join(addresses(others)))
     if http.urls:
-        log.info("metrics and probes are at %s", ", ".join(http.urls))
+        log.info("serving metrics and probes on %s", ", ".join(http.urls))
     log.info("quinque %s listens on %s", __version__, ", ".join(addresses(servers)))
     notifier = Notifier()
     notifier.ready(f"listens on {', '.join(addresses(servers))}")
@@ -227,7 +231,8 @@ def _make_room_for_clients(config: Config) -> None:
     if config.max_clients > most - ours:
         allowed = max(1, most - ours)
         log.warning(
-            "max-clients is %d and not %d: the system lets this process have %d files open",
+            "reduced max-clients to %d from %d: this process is allowed %d open files; raise the "
+            "limit (ulimit -n)",
             allowed,
             config.max_clients,
             most,
@@ -239,10 +244,10 @@ def _crash(what: str, exc: BaseException) -> None:
     """The process ends at once. It does not stop in order, because that would write and answer
     from an unknown state."""
     try:
-        log.critical("an unexpected error in %s", what, exc_info=exc)
+        log.critical("unexpected error in %s", what, exc_info=exc)
         log.critical(
-            "the broker ends because of an unexpected error in %s (%s); "
-            "start it again: all that it acknowledged is kept",
+            "stopping the broker because of an unexpected error in %s (%s); start it again: all "
+            "acknowledged data is safe",
             what,
             type(exc).__name__,
         )
@@ -257,7 +262,7 @@ async def _each_second(broker: Broker) -> None:
         try:
             broker.each_second()
         except Exception as exc:
-            _crash("what is done each second", exc)
+            _crash("the task that runs every second", exc)
 
 
 async def _each_while(notifier: Notifier) -> None:

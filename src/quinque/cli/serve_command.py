@@ -22,9 +22,16 @@ from quinque.server.config_text import example, listing
 
 @click.command()
 @setting_options
-@click.option("--example", "shows_example", is_flag=True, help="Print a config file and exit.")
+@click.option(
+    "--example",
+    "shows_example",
+    is_flag=True,
+    help="Print a config file with all settings and exit.",
+)
 @click.option("--check-config", "only_checks", is_flag=True, help="Check the settings and exit.")
-@click.option("--print-config", "only_prints", is_flag=True, help="Print the settings and exit.")
+@click.option(
+    "--print-config", "only_prints", is_flag=True, help="Print the settings in effect and exit."
+)
 @click.pass_context
 def serve(
     ctx: click.Context,
@@ -36,9 +43,9 @@ def serve(
 ) -> None:
     """Run a broker in the foreground, until SIGTERM or SIGINT.
 
-    The command line wins over the environment, which wins over the config file. Sizes are
-    bytes, or a number with kb, mb, gb or tb. Times are in the setting's own unit, or a number
-    with us, ms, s, m, h or d.
+    Options override environment variables, which override the config file. Sizes are bytes, or
+    a number with kb, mb, gb or tb. Times are in the unit of the setting, or a number with us,
+    ms, s, m, h or d.
     """
     if shows_example:
         click.echo(example(), nl=False)
@@ -51,7 +58,7 @@ def serve(
         if only_prints:
             click.echo(listing(config), nl=False)
         elif only_checks:
-            click.echo("the settings are good")
+            click.echo("the settings are valid")
         else:
             from quinque.cli.serve import run
 

@@ -29,7 +29,7 @@ def run(words: list[str]) -> int:
         from quinque.spark.session import NoJava, prepare_environment
     except ModuleNotFoundError as exc:
         raise BadSetting(
-            f"the package {exc.name} is missing: pip install 'quinque[spark]'"
+            f"the package {exc.name} is missing; run: pip install 'quinque[spark]'"
         ) from exc
     try:
         java = prepare_environment()
@@ -47,4 +47,4 @@ def run(words: list[str]) -> int:
     try:
         os.execvp(words[0], words)
     except OSError as exc:
-        raise BadSetting(f"{words[0]} cannot be run: {exc.strerror}") from exc
+        raise BadSetting(f"cannot run {words[0]}: {exc.strerror}") from exc

@@ -109,19 +109,21 @@ class Watch:
 
 @click.command()
 @click.option("--every", callback=span_s, default="2s", show_default=True, metavar="TIME",
-              help="How often to look.")  # fmt: skip
+              help="Time between updates.")  # fmt: skip
 @click.option("--sort", type=click.Choice(SORTS), default="ready", show_default=True,
-              help="By name, or the largest first.")  # fmt: skip
-@click.option("--once", "is_once", is_flag=True, help="Look for --every, print, and end.")
+              help="Sort by name, or by the largest number.")  # fmt: skip
+@click.option(
+    "--once", "is_once", is_flag=True, help="Measure for the time of --every, print once and exit."
+)
 @asks
 def top(broker: Broker, out: Output, every: float, sort: str, is_once: bool) -> int:
-    """Watch all queues: how much is in them, the age of the oldest, leases, dead, rates.
+    """Watch all queues: messages, age of the oldest message, leases, dead messages and rates.
 
-    At a terminal, q ends it and s sorts by the next column. With --json, a line for each look.
-    Where neither is so, it is as with --once.
+    At a terminal, press q to quit and s to sort by the next column. With --json, print one line
+    for each update. Without a terminal and without --json, --once is implied.
     """
     if not every and not is_once:
-        raise BadSetting("--every 0: looking needs some time in between")
+        raise BadSetting("--every is 0 but must be greater than 0")
     watch = Watch(lambda: read_counts(broker))
     can_draw = is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     if is_once or not (out.as_json or can_draw):
@@ -225,7 +227,7 @@ def _drawn(look: Look, of: str, sort: str, trouble: str, size: ConsoleDimensions
         )  # fmt: skip
     hidden = len(look.rows) - len(shown) + look.left_out
     below = f"{many(hidden, 'more queue')}; " if hidden else ""
-    last = Text(trouble, "red") if trouble else Text(f"{below}q ends, s sorts", "dim")
+    last = Text(trouble, "red") if trouble else Text(f"{below}q: quit, s: sort", "dim")
     lines = Text(title, "bold"), last
     for line in lines:
         line.truncate(size.width, overflow="ellipsis")

@@ -54,8 +54,9 @@ class TubeVerbs(Verbs):
         elif not is_acked:
             self.refuse(
                 "message take without --ack or --session",
-                "a task goes back when the connection that took it ends. With --session NAME it"
-                " waits for message ack; at the prompt of quinque cli, there is one connection",
+                "a task returns to the tube when the connection that took it closes; pass"
+                " --session NAME to keep the task until message ack, or use the prompt"
+                " of quinque cli",
             )
         left_s = wait_s
         while True:
@@ -68,12 +69,17 @@ class TubeVerbs(Verbs):
         if tasks and is_acked:
             self._acked([task.id for task in tasks])
         elif tasks and self.broker.call("TUBE.IDENTIFY") != joined:
-            raise NotDone("the connection was lost meanwhile, and what was taken has gone back")
+            raise NotDone(
+                "the connection was lost, and the tasks that were taken have returned to the tube"
+            )
         return tasks
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
         if "session" not in how:
-            self.refuse("message ack without --session", "who took a task acks it, and nobody else")
+            self.refuse(
+                "message ack without --session",
+                "only the session that took a task can ack it; pass its --session",
+            )
         self._join(how["session"], is_kept=False)
         return self._acked(ids)
 
@@ -144,9 +150,9 @@ class TubeVerbs(Verbs):
                 span_s = None
             if span_s == b"0":
                 self.refuse(
-                    "message take --session at a broker whose session-ttr is 0",
-                    "a task goes back as soon as this command ends. To let it wait a minute:"
-                    " quinque cli CONFIG SET session-ttr 60",
+                    "message take --session while session-ttr of the broker is 0",
+                    "the task would return to the tube when this command ends; to keep it for 60 "
+                    "s, run: quinque cli CONFIG SET session-ttr 60",
                 )
         joined: bytes = self.broker.call("TUBE.IDENTIFY", *as_ids([session]))
         return joined

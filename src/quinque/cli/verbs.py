@@ -76,7 +76,7 @@ class Verbs:
     def delete(self, ids: Sequence[str]) -> int:
         """Messages are gone, undone; how many there were."""
         self.refuse(
-            "message delete", "a message goes when it is taken and acked, and all with queue flush"
+            "message delete", "take and ack the message, or remove all messages with queue flush"
         )
 
     def peek(self, state: State, count: int) -> list[Shown]:
@@ -133,7 +133,8 @@ class Verbs:
         """Raises BadSetting: the family does not have what was asked for."""
         name = self.queue.decode("utf-8", "backslashreplace")
         raise BadSetting(
-            f"{name} is of the family {self.family.name}, which has no {what}: {instead}"
+            f"{name} is a queue of the family {self.family.name}, which does not support {what}: "
+            f"{instead}"
         )
 
 

@@ -35,7 +35,7 @@ def verbs_of(broker: Broker, queue: bytes, otherwise: Family | None = None) -> V
     [family] = broker.run(FindFamilies([queue]))
     family = family or otherwise
     if family is None:
-        raise NothingFound(f"there is no queue {queue.decode('utf-8', 'backslashreplace')}")
+        raise NothingFound(f"no queue {queue.decode('utf-8', 'backslashreplace')}")
     return VERBS[family](broker, queue)
 
 
@@ -45,14 +45,17 @@ def given(verbs: Verbs, known: frozenset[str], options: Mapping[str, Any]) -> di
     for name in found:
         if name not in known:
             others = ", ".join(sorted(map(_option, known & options.keys())))
-            verbs.refuse(f"{_option(name)} here", f"it has {others}" if others else "leave it out")
+            verbs.refuse(
+                f"{_option(name)}",
+                f"the supported options are {others}" if others else "remove the option",
+            )
     return found
 
 
 def refuse_without_dead(verbs: Verbs) -> None:
     """Raises BadSetting when no message of the queue can be dead."""
     if not verbs.has_dead:
-        verbs.refuse("dead messages", "only jobs die, and tasks of tubes are buried")
+        verbs.refuse("dead messages", "only queues of jobs and tubes have dead messages")
 
 
 def refuse_other_family(verbs: Verbs, wished: str | None) -> None:

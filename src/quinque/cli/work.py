@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 512),
     default=1,
     show_default=True,
-    help="How many processes work.",
+    help="Number of worker processes.",
 )
 @click.option(
     "--threads",
     type=click.IntRange(1, 1024),
     default=8,
     show_default=True,
-    help="How many threads each handler has in each process, if it is no coroutine.",
+    help="Number of threads of each handler in each process. Coroutine handlers use none.",
 )
 @click.option(
     "--deadline",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     default="30s",
     show_default=True,
     metavar="TIME",
-    help="How long to wait for handlers at the end, before their messages are given back.",
+    help="Time to wait for handlers on shutdown before their messages return to the queue.",
 )
 @click.option(
     "--stalled-after",
@@ -59,25 +59,30 @@ if TYPE_CHECKING:
     default="5m",
     show_default=True,
     metavar="TIME",
-    help="Unhealthy is who has messages and finishes none for so long.",
+    help="Report unhealthy if messages wait and none finishes within this time.",
 )
 @click.option(
     "--failures-file",
     metavar="FILE",
-    help="Keep in FILE how often messages failed, where no broker counts it.",
+    help="Count failed deliveries in FILE, for families whose broker does not count them.",
 )
-@click.option("--alive-file", metavar="FILE", help="Touch FILE every second while all is well.")
 @click.option(
-    "--http-listen", metavar="HOST:PORT", help="Serve /livez, /healthz and /metrics there."
+    "--alive-file", metavar="FILE", help="Touch FILE every second while the worker is healthy."
+)
+@click.option(
+    "--http-listen",
+    metavar="HOST:PORT",
+    help="Serve /livez, /healthz and /metrics on this address.",
 )
 @click.pass_context
 def work(ctx: click.Context, /, app: str, http_listen: str | None, **asked: Any) -> None:
     """Call the handlers of an app with the messages of their queues, until SIGTERM or SIGINT.
 
-    MODULE is imported as Python would here; APP is the App in it. A process that dies is
-    replaced, and what it worked on is counted as delivered. On a signal what is in hand is
-    finished, or given back when the deadline is over; on a second one all ends at once. Times
-    are seconds, or a number with ms, s, m, h or d.
+    MODULE is a Python module that can be imported from here; APP is the App object in it. A
+    process that dies is replaced, and its messages count as delivered. On a signal, the worker
+    finishes the messages in progress. Messages that are not finished at the deadline return to
+    the queue. A second signal stops the worker at once. Times are seconds, or a number with ms,
+    s, m, h or d.
     """
     try:
         ctx.exit(_run(app, http_listen, asked))
@@ -93,7 +98,7 @@ def _run(app: str, http_listen: str | None, asked: dict[str, Any]) -> int:
     if http_listen is not None:
         address = parse_address(http_listen)
         if address.is_unix:
-            raise BadSetting("--http-listen is a host and a port")
+            raise BadSetting("--http-listen must be a host and a port, not a Unix socket")
         http_address = (address.host, address.port)
     logging.basicConfig(
         level=logging.INFO,

@@ -57,7 +57,7 @@ def open_folder(folder: Path, chunk_most: int = CHUNK_MOST) -> FolderReader:
     OSError.
     """
     if not segment_numbers(folder) and find_manifest(folder) is None:
-        raise CopyRefused(f"{folder}: there is no journal in it")
+        raise CopyRefused(f"{folder} contains no journal")
     lock = FolderLock(folder, reads_only=True)
     try:
         CopyMark(folder).refuse()

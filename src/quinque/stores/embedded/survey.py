@@ -79,7 +79,7 @@ def survey(folder: Path) -> Survey:
         return done
     numbers = sorted({*segment_numbers(folder), *chain.from_iterable(gaps)})
     if not numbers:
-        done.unusable = f"{folder}: there is no journal in it"
+        done.unusable = f"{folder} contains no journal"
         return done
     journal = Journal(folder, "no", 1 << 20)
     bodies = Bodies(journal, maxmemory=1)  # no body is wanted, only where it is
