@@ -8,9 +8,9 @@ one `make compiled` built, if it is there; --python takes the sources.
 
     --quick        a few requests each, to see that the benches still work; the numbers mean nothing
     --json FILE    keep the figures in FILE, beside those of the other build
-    --readme       make the README's table from bench/results.json, and measure nothing
+    --readme       write the tables of README.md and docs/performance.md; measure nothing
 
-For the README: python -m bench --json bench/results.json, the same with --python, then --readme.
+For these tables: python -m bench --json bench/results.json, the same with --python, then --readme.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAMES = (
 def main() -> int:
     asked = _arguments()
     if asked.readme:
-        summary.write_readme()
+        summary.write_tables()
         return 0
     folder = compiled_folder()
     if folder is not None and not asked.python and not is_compiled():
@@ -66,7 +66,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a few requests each")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures there")
     parser.add_argument("--python", action="store_true", help="run the sources, not the build")
-    parser.add_argument("--readme", action="store_true", help="make the README's table")
+    parser.add_argument("--readme", action="store_true", help="write the tables of the pages")
     asked = parser.parse_args()
     unknown = set(asked.names) - set(NAMES)
     if unknown:

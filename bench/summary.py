@@ -1,10 +1,7 @@
-"""What is to be reached, what was measured, and the README's table made of both.
-
-Called by   __main__.py; tests/facts/test_readme_table.py holds the README to results.json.
-Calls       nothing.
+"""The targets, the measured figures, and the tables of docs/performance.md and the README.
 
 results.json keeps the figures of the last full run, by build: "compiled" (make compiled) and
-"python" (the sources as they are).
+"python" (the sources). tests/facts/test_performance_tables.py compares the tables with it.
 
 Not here: measuring (the other files of this folder).
 """
@@ -24,6 +21,7 @@ from bench.harness import ROOT, Table, program
 
 RESULTS = ROOT / "bench" / "results.json"
 README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 BUILDS = {"compiled": "compiled", "python": "pure Python"}
 
@@ -42,14 +40,18 @@ class Target:
         digits = 2 if self.unit in ("×", "ms") else 0
         return f"{value:,.{digits}f} {self.unit}"
 
+    @property
+    def wanted(self) -> str:
+        return f"{self.bound} {self.shown(self.value)}"
+
     def is_met_by(self, value: float) -> bool:
         """By the value as it is shown."""
         shown = round(value, 2)
         return shown >= self.value if self.bound == "≥" else shown <= self.value
 
 
-_ALWAYS = "`QADD`, every one synced before its reply, beside `LPUSH` with `appendfsync always`"
-_EVERYSEC = "`QADD`, synced once a second, beside `LPUSH` with `appendfsync everysec`"
+_ALWAYS = "`QADD`, synced before each reply, compared to `LPUSH` with `appendfsync always`"
+_EVERYSEC = "`QADD`, synced every second, compared to `LPUSH` with `appendfsync everysec`"
 
 # How each was measured: redis_store.py and redis_cluster.py say it.
 _REDIS = (
@@ -62,12 +64,12 @@ _REDIS = (
             ("jobs get and ack", "`GETJOB` and `ACKJOB`"),
         )
         for what, peer, least in (
-            (f"{words} on Redis, beside embedded, pipelined 16 deep", "embedded", 0.5),
-            ("… beside one script call a message", "one by one", 3.0),
+            (f"{words} on Redis, compared to embedded, pipelined 16 deep", "embedded", 0.5),
+            ("… compared to one script call for each message", "one by one", 3.0),
         )
     ),
     Target(
-        "CPU time a job of two brokers on a Cluster, beside one",
+        "CPU time for a job of two brokers on a Cluster, compared to one broker",
         "cluster cost, broker",
         "≤",
         1.2,
@@ -82,7 +84,7 @@ _RELIABLE = (
         Target(what, figure, "≥", 1.0, "×")
         for ours, theirs in (("RQ.PUSH", "ADDJOB"), ("RQ.POP", "GETJOB"), ("RQ.ACK", "ACKJOB"))
         for what, figure in (
-            (f"`{ours}` beside `{theirs}`", f"{ours.lower()} depth 1"),
+            (f"`{ours}` compared to `{theirs}`", f"{ours.lower()} depth 1"),
             ("… pipelined 16 deep", f"{ours.lower()} depth 16"),
             ("… on Redis", f"redis {ours.lower()}"),
         )
@@ -91,11 +93,17 @@ _RELIABLE = (
         Target(what, f"{verb.lower()} of {size}", "≥", 5.0, "×")
         for verb in ("RQ.PUSH", "RQ.POP", "RQ.ACK")
         for what, size in (
-            (f"Elements a second by `{verb}` of 10, beside one", 10),
-            ("… of 100", 100),
+            (f"Elements per second with 10 in each `{verb}`, compared to 1", 10),
+            ("… with 100", 100),
         )
     ),
-    Target("The slowest `RQ` command with 1,000,000 delivered", "rq delivered", "≥", 0.8, "×"),
+    Target(
+        "Slowest `RQ` command with 1,000,000 delivered elements, compared to none",
+        "rq delivered",
+        "≥",
+        0.8,
+        "×",
+    ),
 )
 
 # How each was measured: tubes.py and tarantool.py say it.
@@ -109,21 +117,21 @@ _TUBES = (
             ("TUBE.ACK", "ACKJOB"),
         )
         for what, figure in (
-            (f"`{ours}` beside `{theirs}`", f"{ours.lower()} depth 1"),
+            (f"`{ours}` compared to `{theirs}`", f"{ours.lower()} depth 1"),
             ("… pipelined 16 deep", f"{ours.lower()} depth 16"),
             ("… on Redis", f"redis {ours.lower()}"),
         )
     ),
     Target(
-        "`TUBE.TAKE` while a busy lane holds up 100,000 tasks, beside an empty tube",
+        "`TUBE.TAKE` while a busy lane blocks 100,000 tasks, compared to an empty tube",
         "lane held up, take",
         "≥",
         0.9,
         "×",
     ),
-    Target("… the slowest command in its free lanes", "lane held up, others", "≥", 0.8, "×"),
+    Target("… slowest command in the free lanes", "lane held up, others", "≥", 0.8, "×"),
     Target(
-        "Put, take and ack by 50 asynctnt tasks on a connection, beside a real Tarantool",
+        "Put, take and ack by 50 asynctnt tasks on one connection, compared to Tarantool",
         f"{TARANTOOLS}50 tasks",
         "≥",
         1.0,
@@ -134,64 +142,80 @@ _TUBES = (
 # How each was measured: work_queue.py says it.
 _ITEMS = (
     Target(
-        "The work-queue library: a lease and its completion, beside the published package",
+        "Work-queue library: lease and complete, compared to the published package",
         "items lease and complete",
         "≥",
         2.0,
         "×",
     ),
-    Target("… adding an item", "items add", "≥", 1.0, "×"),
+    Target("… add an item", "items add", "≥", 1.0, "×"),
     Target("… deep cleaning of 1,000,000 items", "items deep clean", "≥", 5.0, "×"),
-    Target("… the longest call of that", "items deep clean, longest call ms", "≤", 5.0, "ms"),
+    Target(
+        "… the longest call of the deep cleaning",
+        "items deep clean, longest call ms",
+        "≤",
+        5.0,
+        "ms",
+    ),
 )
 
 # How each was measured: client.py and workers.py say it.
 PEERS = "peers "  # how the figures begin that need the packages of bench/peers
 _PYTHON = (
     Target(
-        "The client's CPU time for adding a job, beside redis-py's `LPUSH`",
+        "CPU time of the Python client to add a job, compared to `LPUSH` with redis-py",
         "client add",
         "≤",
         1.2,
         "×",
     ),
     Target("… with asyncio", "client add, asyncio", "≤", 1.2, "×"),
-    Target("… by 100 tasks at a time", "client add, tasks", "≤", 1.2, "×"),
+    Target("… with 100 tasks at a time", "client add, tasks", "≤", 1.2, "×"),
     Target(
-        "Jobs a second in calls of 100, beside one by one", "client add, 100 a call", "≥", 10.0, "×"
+        "Jobs added per second in calls of 100, compared to one at a time",
+        "client add, 100 a call",
+        "≥",
+        10.0,
+        "×",
     ),
     Target(
-        "Jobs a second of one worker, synced, beside the best of dramatiq, saq and celery",
+        "Jobs per second of one worker, compared to the best of dramatiq, saq and celery",
         f"{PEERS}drain",
         "≥",
         2.0,
         "×",
     ),
-    Target("… its CPU time for a job", f"{PEERS}cpu", "≤", 0.5, "×"),
+    Target("… CPU time of the worker for a job", f"{PEERS}cpu", "≤", 0.5, "×"),
     Target(
-        "From adding a job to the call for it, at half load", "worker to start ms", "≤", 5.0, "ms"
+        "Time from adding a job to the call of its handler, at half load",
+        "worker to start ms",
+        "≤",
+        5.0,
+        "ms",
     ),
 )
 
 SPARKS = ("spark ", "tables ")  # how the figures begin that need a Spark
 _SPARK = (
-    Target("Spark: rows written in a batch, 100 bytes each", "spark write", "≥", 60_000, "/s"),
-    Target("… looked at", "spark peek", "≥", 150_000, "/s"),
-    Target("… drained to Parquet by a stream and settled", "spark drain", "≥", 50_000, "/s"),
+    Target("Spark: rows of 100 bytes written by a batch query", "spark write", "≥", 60_000, "/s"),
+    Target("… read with `mode=peek`", "spark peek", "≥", 150_000, "/s"),
+    Target("… written to Parquet by a stream, then acked", "spark drain", "≥", 50_000, "/s"),
     *(
         Target(what, f"spark {job}, beside synthetic", "≥", 0.0, "×")
         for job, what in (
-            ("write", "Writing, beside a sink that drops the rows"),
-            ("peek", "Looking, beside a source that makes them up"),
-            ("drain", "Draining, beside such a source"),
+            ("write", "Spark write, compared to a sink that discards the rows"),
+            ("peek", "Spark read with `mode=peek`, compared to a source that generates rows"),
+            ("drain", "Spark stream to Parquet, compared to a source that generates rows"),
         )
     ),
     Target(
-        "Lifecycle events to rows of messages, in Spark", "tables lifecycle", "≥", 1_000_000, "/s"
+        "Spark: state changes turned into one row for each message",
+        "tables lifecycle",
+        "≥",
+        1_000_000,
+        "/s",
     ),
-    Target(
-        "… time in five batches, beside at once, both written", "tables incremental", "≤", 2.0, "×"
-    ),
+    Target("… time in five batches, compared to one batch", "tables incremental", "≤", 2.0, "×"),
 )
 
 TARGETS = (
@@ -199,19 +223,33 @@ TARGETS = (
     Target("… pipelined 16 deep", "qadd always depth 16", "≥", 1.0, "×"),
     Target(_EVERYSEC, "qadd everysec depth 1", "≥", 0.5, "×"),
     Target("… pipelined 16 deep", "qadd everysec depth 16", "≥", 0.5, "×"),
-    Target("`QGET` beside `QADD`", "qget depth 1", "≥", 0.5, "×"),
+    Target("`QGET` compared to `QADD`", "qget depth 1", "≥", 0.5, "×"),
     Target("… pipelined 16 deep", "qget depth 16", "≥", 0.5, "×"),
-    Target("`QACK` beside `QADD`", "qack depth 1", "≥", 0.5, "×"),
+    Target("`QACK` compared to `QADD`", "qack depth 1", "≥", 0.5, "×"),
     Target("… pipelined 16 deep", "qack depth 16", "≥", 0.5, "×"),
-    Target("`ADDJOB` beside `QADD`", "addjob depth 1", "≥", 1.0, "×"),
+    Target("`ADDJOB` compared to `QADD`", "addjob depth 1", "≥", 1.0, "×"),
     Target("… pipelined 16 deep", "addjob depth 16", "≥", 1.0, "×"),
-    Target("`GETJOB` beside `QADD`", "getjob depth 1", "≥", 1.0, "×"),
+    Target("`GETJOB` compared to `QADD`", "getjob depth 1", "≥", 1.0, "×"),
     Target("… pipelined 16 deep", "getjob depth 16", "≥", 1.0, "×"),
-    Target("`ACKJOB` beside `QADD`", "ackjob depth 1", "≥", 1.0, "×"),
+    Target("`ACKJOB` compared to `QADD`", "ackjob depth 1", "≥", 1.0, "×"),
     Target("… pipelined 16 deep", "ackjob depth 16", "≥", 1.0, "×"),
-    Target("A blocked `GETJOB`, from the `ADDJOB` on", "getjob wake ms", "≤", 1.0, "ms"),
-    Target("The slowest job command while 1,000 wait elsewhere", "jobs waiting", "≥", 0.9, "×"),
-    Target("The slowest job command with 1,000,000 delayed", "jobs delayed", "≥", 0.8, "×"),
+    Target(
+        "Time from `ADDJOB` to the reply of a blocked `GETJOB`", "getjob wake ms", "≤", 1.0, "ms"
+    ),
+    Target(
+        "Slowest job command with 1,000 blocked clients, compared to none",
+        "jobs waiting",
+        "≥",
+        0.9,
+        "×",
+    ),
+    Target(
+        "Slowest job command with 1,000,000 delayed jobs, compared to none",
+        "jobs delayed",
+        "≥",
+        0.8,
+        "×",
+    ),
     *_RELIABLE,
     *_TUBES,
     *_REDIS,
@@ -225,20 +263,56 @@ TARGETS = (
             ("jobs", "`ADDJOB`, `GETJOB` and `ACKJOB`"),
         )
         for what, depth in (
-            (f"{words} with every change on record, beside without", 1),
+            (f"{words} with the lifecycle log, compared to without", 1),
             ("… pipelined 16 deep", 16),
         )
     ),
-    Target("The slowest command with 1,000,000 waiting", "backlog waiting, 1 deep", "≥", 0.8, "×"),
+    Target(
+        "Slowest command with 1,000,000 waiting events, compared to none",
+        "backlog waiting, 1 deep",
+        "≥",
+        0.8,
+        "×",
+    ),
     Target("… pipelined 16 deep", "backlog waiting, 16 deep", "≥", 0.8, "×"),
-    Target("The slowest command with 1,000,000 leased", "backlog leased, 1 deep", "≥", 0.8, "×"),
+    Target(
+        "Slowest command with 1,000,000 leased events, compared to none",
+        "backlog leased, 1 deep",
+        "≥",
+        0.8,
+        "×",
+    ),
     Target("… pipelined 16 deep", "backlog leased, 16 deep", "≥", 0.8, "×"),
-    Target("The slowest command while 1,000,000 leases lapse", "backlog lapsed", "≥", 0.8, "×"),
-    Target("The slowest command while 1,000,000 events expire", "backlog expired", "≥", 0.8, "×"),
-    Target("Reading back 1,000,000 messages", "recovery, bodies in memory", "≥", 150_000, "/s"),
+    Target(
+        "Slowest command while 1,000,000 leases end, compared to an empty queue",
+        "backlog lapsed",
+        "≥",
+        0.8,
+        "×",
+    ),
+    Target(
+        "Slowest command while 1,000,000 events expire, compared to an empty queue",
+        "backlog expired",
+        "≥",
+        0.8,
+        "×",
+    ),
+    Target(
+        "Messages per second read back at startup", "recovery, bodies in memory", "≥", 150_000, "/s"
+    ),
     Target("… with bodies on disk", "recovery, bodies on disk", "≥", 150_000, "/s"),
-    Target("Memory of a 64-byte message", "bytes a message, bodies in memory", "≤", 700, "bytes"),
+    Target("Memory for a 64-byte message", "bytes a message, bodies in memory", "≤", 700, "bytes"),
     Target("… with bodies on disk", "bytes a message, bodies on disk", "≤", 350, "bytes"),
+)
+
+# The rows of the README's table.
+IN_README = (
+    "qadd always depth 1",
+    "qadd everysec depth 1",
+    "getjob wake ms",
+    f"{PEERS}drain",
+    "backlog lapsed",
+    "recovery, bodies in memory",
 )
 
 
@@ -249,8 +323,7 @@ def compare(figures: Mapping[str, float]) -> Table:
         if target.figure in figures:
             value = figures[target.figure]
             met = "yes" if target.is_met_by(value) else "NO"
-            wanted = f"{target.bound} {target.shown(target.value)}"
-            table.rows.append([target.what, wanted, target.shown(value), met])
+            table.rows.append([target.what, target.wanted, target.shown(value), met])
     return table
 
 
@@ -262,35 +335,50 @@ def save(path: Path, build: str, figures: Mapping[str, float]) -> None:
     path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
 
 
-def readme_block(results: Mapping[str, Any]) -> str:
-    """The table of the README, from what results.json holds."""
+def page_block(results: Mapping[str, Any]) -> str:
+    """The table of docs/performance.md: every target, with the result of each build."""
     builds = [build for build in BUILDS if build in results]
     lines = [
-        "| | target | " + " | ".join(BUILDS[build] for build in builds) + " |",
+        "| Measured | Target | " + " | ".join(BUILDS[build] for build in builds) + " |",
         "|---|---:|" + "---:|" * len(builds),
     ]
     for target in TARGETS:
-        cells = [target.what, f"{target.bound} {target.shown(target.value)}"]
-        for build in builds:
-            value = _figures(results, build).get(target.figure)
-            shown = "–" if value is None else target.shown(value)
-            missed = value is not None and not target.is_met_by(value)
-            cells.append(f"{shown} (missed)" if missed else shown)
-        lines.append("| " + " | ".join(cells) + " |")
+        cells = [_cell(target, _figures(results, build)) for build in builds]
+        lines.append("| " + " | ".join([target.what, target.wanted, *cells]) + " |")
     machines = dict.fromkeys(results[build]["machine"] for build in builds)
     lines += ["", f"Medians of `make bench` on {'; '.join(machines)}. × is a ratio within one run."]
     return "\n".join(lines) + "\n"
 
 
-def write_readme() -> None:
-    """The README's table is that of results.json."""
-    text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise RuntimeError(f"{README.name} has no {BEGIN.strip()} … {END}")
-    block = readme_block(json.loads(RESULTS.read_text(encoding="utf-8")))
-    README.write_text(before + BEGIN + block + END + after, encoding="utf-8")
+def readme_block(results: Mapping[str, Any]) -> str:
+    """The table of the README: a few targets, with the result of the compiled build."""
+    figures = _figures(results, "compiled")
+    rows = [
+        f"| {target.what} | {target.wanted} | {_cell(target, figures)} |"
+        for target in TARGETS
+        if target.figure in IN_README
+    ]
+    head = ["| Compiled build, 2 cores | Target | Result |", "|---|---:|---:|"]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def write_tables() -> None:
+    """Write the tables of results.json into the README and docs/performance.md."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    for path, block in ((README, readme_block(results)), (PAGE, page_block(results))):
+        text = path.read_text(encoding="utf-8")
+        before, _, rest = text.partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not end:
+            raise RuntimeError(f"{path.name} has no {BEGIN.strip()} … {END}")
+        path.write_text(before + BEGIN + block + END + after, encoding="utf-8")
+
+
+def _cell(target: Target, figures: Mapping[str, float]) -> str:
+    value = figures.get(target.figure)
+    if value is None:
+        return "–"
+    return target.shown(value) + ("" if target.is_met_by(value) else " (missed)")
 
 
 def _figures(results: Mapping[str, Any], build: str) -> dict[str, float]:

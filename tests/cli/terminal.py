@@ -32,12 +32,12 @@ class Terminal:
     """`quinque` with these words, at a terminal. `screen` is all that it has written so far,
     without colours and movements."""
 
-    def __init__(self, *words: str, **variables: str) -> None:
+    def __init__(self, *words: str, python: str = sys.executable, **variables: str) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
         own = {k: v for k, v in os.environ.items() if not k.startswith(_NOT_THEIRS)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "quinque", *words],
+            [python, "-m", "quinque", *words],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -31,6 +31,26 @@ def test_dead_messages_are_listed_with_the_reason(shell: Shell, queue: str, ids:
     assert (shown["state"], shown["body"]) == ("dead", "job 2")
 
 
+def test_a_dead_message_is_one_line_and_full_shows_its_whole_error(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    id = client.call("ADDJOB", queue, "the body", 0, "MAXDELIVERIES", 1).decode()
+    client.call("GETJOB", "FROM", queue)
+    client.call("NACK", id, "REASON", "ValueError: bad\n  emails.py:8 in send")
+
+    head, line = shell.lines("dead", "ls", queue)
+    full = shell.lines("dead", "ls", queue, "--full")
+
+    assert head.split() == ["id", "age", "deliveries", "error"]
+    assert (line.split()[0], line.endswith("  1  ValueError: bad")) == (id, True)
+    at = next(number for number, text in enumerate(full) if text.startswith("reason"))
+    assert full[0].split() == ["id", id]
+    assert " ".join(" ".join(full[at : at + 2]).split()) == (
+        "reason ValueError: bad emails.py:8 in send"
+    )
+    assert full[-1].split(None, 1) == ["body", "the body"]
+
+
 def test_dead_messages_are_redriven_by_id_by_number_and_all(
     shell: Shell, queue: str, ids: list[str]
 ) -> None:

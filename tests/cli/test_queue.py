@@ -119,5 +119,15 @@ def test_flush_leaves_nothing_in_a_queue_of_any_family(
 
 
 def test_what_is_not_there_is_nothing_found(shell: Shell) -> None:
-    for words in (("info", "nowhere"), ("pause", "nowhere"), ("flush", "nowhere"), ("ls", "no*")):
+    for words in (("info", "nowhere"), ("pause", "nowhere"), ("flush", "nowhere")):
         assert shell.code("queue", *words) == 1, words
+
+
+def test_an_empty_list_is_no_failure(shell: Shell, client: Client, queue: str) -> None:
+    client.call("ADDJOB", queue, "one", 0)
+
+    for words in (("queue", "ls", "no*"), ("dead", "ls", queue)):
+        result = shell.run(*words)
+        assert (result.exit_code, result.output) == (0, "")
+        assert shell.json(*words) == []
+    assert shell.json("message", "peek", queue, "--state", "dead") == []

@@ -1,4 +1,4 @@
-"""Facts about README.md: the tree it draws is the tree there is, and the targets it names exist."""
+"""Facts about README.md and the tree of docs/tour.md: what they name exists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tests.facts.pages import text_of
 from tests.facts.repository import PACKAGE, ROOT
 
 PAGE = text_of(ROOT / "README.md")
-TREE = PAGE[PAGE.index("src/quinque/\n") :].partition("```")[0]
+TOUR = text_of(ROOT / "docs" / "tour.md")
+TREE = TOUR[TOUR.index("src/quinque/\n") :].partition("```")[0]
 
 
 def test_the_tree_has_every_folder_and_top_module_of_the_package() -> None:
@@ -32,14 +33,10 @@ def test_the_tree_has_the_folders_of_the_repository_that_hold_something() -> Non
 def test_every_target_named_is_in_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
-    assert set(re.findall(r"\bmake ([a-z]+)\b", PAGE)) <= targets
+    assert set(re.findall(r"`make ([a-z]+)`", PAGE)) <= targets
 
 
 def test_every_family_is_linked() -> None:
     linked = set(re.findall(r"docs/families/(\w+)\.md", PAGE))
 
     assert linked == {family.name for family in FAMILIES}
-
-
-def test_the_bench_has_its_place() -> None:
-    assert PAGE.index("<!-- bench -->") < PAGE.index("<!-- /bench -->")

@@ -8,7 +8,8 @@ Not here: redriving by a condition (cli/pipeline.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -32,13 +33,7 @@ if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
 
 _QUEUES: Final = {"name": "queue", "family": "family", "dead": "dead"}
-_MESSAGES: Final = {
-    "id": "id",
-    "added": "added",
-    "deliveries": "deliveries",
-    "reason": "reason",
-    "body": "body",
-}
+_MESSAGES: Final = {"id": "id", "age_s": "age", "deliveries": "deliveries", "error": "error"}
 
 
 @click.group()
@@ -52,9 +47,11 @@ def dead() -> None:
 )
 @click.option("--count", type=click.IntRange(min=1), default=10, show_default=True,
               help="Maximum number of messages to list.")  # fmt: skip
+@click.option("--full", "is_full", is_flag=True,
+              help="Show every field, with the whole error and the body.")  # fmt: skip
 @asks
-def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
-    """List the queues that have dead messages, or the dead messages of QUEUE."""
+def list_dead(broker: Broker, out: Output, name: str | None, count: int, is_full: bool) -> int:
+    """List the queues that have dead messages, or the dead messages of QUEUE, one line each."""
     if name is None:
         rows = [
             {"name": found.name, "family": found.family.name, "dead": found.dead}
@@ -64,11 +61,18 @@ def list_dead(broker: Broker, out: Output, name: str | None, count: int) -> int:
     else:
         found = _verbs(broker, name).peek(State.DEAD, count)
         rows = [message.fields() for message in found]
-    if rows or out.as_json:
-        out.rows(rows, _QUEUES if name is None else _MESSAGES)
-    else:
+    if not rows:
         out.nothing("no dead messages" + (f" in {name}" if name is not None else ""))
-    return DONE if rows else NOTHING
+    if out.as_json or (rows and name is None):
+        out.rows(rows, _QUEUES)
+    elif rows and is_full:
+        for number, row in enumerate(rows):
+            if number:
+                click.echo()
+            out.one(_with_lines(row))
+    elif rows:
+        out.rows([_in_a_line(row) for row in rows], _MESSAGES)
+    return DONE
 
 
 @dead.command()
@@ -80,7 +84,7 @@ def show(broker: Broker, out: Output, name: str, id: str) -> int:
     found = _verbs(broker, name).show(id)
     if found is None or found.facts.get("state") != "dead":
         raise NothingFound(f"no dead message {id} in {name}")
-    out.one(found.fields())
+    out.one(found.fields() if out.as_json else _with_lines(found.fields()))
     return DONE
 
 
@@ -120,6 +124,26 @@ def drop(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
     dropped = verbs.drop(ids)
     out.done(f"dropped {many(dropped, 'dead message')} of {name}", {"dropped": dropped})
     return DONE if dropped else NOTHING
+
+
+def _with_lines(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a message, with the lines of its error one below the other."""
+    lines = _error_lines(fields)
+    return fields | {"reason": lines} if lines else fields
+
+
+def _error_lines(fields: dict[str, Any]) -> list[str]:
+    reason = fields.get("reason") or ""
+    text = reason.decode("utf-8", "backslashreplace") if isinstance(reason, bytes) else reason
+    return text.splitlines()
+
+
+def _in_a_line(fields: dict[str, Any]) -> dict[str, Any]:
+    """What one line tells of a dead message. The worker writes the exception first, and then where
+    it was raised."""
+    age_s = (datetime.now(UTC) - datetime.fromisoformat(fields["added"])).total_seconds()
+    error = next(iter(_error_lines(fields)), None)
+    return fields | {"age_s": max(0, round(age_s)), "error": error}
 
 
 def _verbs(broker: Broker, name: str) -> Verbs:

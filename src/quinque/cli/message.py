@@ -221,7 +221,7 @@ def peek(broker: Broker, out: Output, name: str, count: int, state: str) -> int:
         out.rows([each.fields() for each in found], _PEEKED)
     else:
         out.nothing(f"{name} has no {state} messages")
-    return DONE if found else NOTHING
+    return DONE
 
 
 def _show_ids(out: Output, ids: list[str]) -> None:

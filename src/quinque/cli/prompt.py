@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -32,6 +33,7 @@ from quinque.errors import BadSetting, OutcomeUnknown, QuinqueError
 from quinque.wire.inline import split_inline
 
 _HISTORY_LINES: Final = 1_000
+_SLOW_S: Final = 0.5  # the time of a slower command is shown, as redis-cli does
 _SECRETS: Final = re.compile(r"\b(auth|requirepass|password|setuser)\b", re.IGNORECASE)
 _PLAIN: Final = re.compile(rb"[!-~]+")
 _ENDS: Final = frozenset({"exit", "quit"})
@@ -200,8 +202,12 @@ def _goes_on(talk: _Talk) -> bool:
 
 
 def _answer(talk: _Talk, typed: str) -> None:
+    begin_s = time.monotonic()
     try:
         talk.type(as_bytes(typed))
+        took_s = time.monotonic() - begin_s
+        if took_s >= _SLOW_S:
+            click.echo(f"({took_s:.2f}s)")
     except QuinqueError as error:
         click.secho(f"quinque: {text_of(str(error))}", fg="red", err=True)
     finally:

@@ -22,7 +22,7 @@ from quinque.cli.asking import (
     yes_option,
 )
 from quinque.cli.bars import telling
-from quinque.cli.exit_codes import DONE, NOTHING
+from quinque.cli.exit_codes import DONE
 from quinque.cli.queue_counts import Counts, QueueCounts, read_counts, read_every
 from quinque.cli.shown import Output, many
 from quinque.model.families import BY_NAME
@@ -80,7 +80,7 @@ def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, s
         click.echo(
             f"quinque: {counts.left_out:,} queues with fewer messages are not shown", err=True
         )
-    return DONE if rows else NOTHING
+    return DONE
 
 
 @queue.command()

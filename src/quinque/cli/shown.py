@@ -82,7 +82,7 @@ class Output:
         click.echo(json.dumps(_plain(fields)) if self.as_json else text_of(sentence))
 
     def nothing(self, sentence: str) -> None:
-        """There was nothing to list, which programs see from the exit code."""
+        """There was nothing to list: people at a terminal are told so."""
         if not self.as_json and is_terminal(sys.stderr):
             click.echo(f"quinque: {text_of(sentence)}", err=True)
 

@@ -212,7 +212,7 @@ class Supervisor:
             return
         seat.working = Working(figures, seat.board)
         self._totals.begin(seat.working)
-        LOG.info("process %d is %d", seat.number, seat.process.pid)
+        LOG.info("started worker process %d (pid %d)", seat.number, seat.process.pid)
 
     def _end(self) -> int:
         """All processes have ended: in order, or killed when they take too long or another signal
