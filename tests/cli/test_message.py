@@ -90,12 +90,27 @@ def test_a_verb_that_a_family_does_not_have_is_refused_with_what_there_is_instea
     for words, why in (
         (("message", "take", queue), "does not support message take without --ack or --session"),
         (("message", "ack", queue, "0"), "does not support message ack without --session"),
-        (("message", "add", queue, "x", "--unique", "k"), "--unique: the supported options are --delay"),
-        (("message", "take", f"{queue}.events"), "does not support message take and ack without --group"),
-        (("message", "peek", f"{queue}.events", "--state", "dead"), "queue info shows their number"),
-        (("message", "add", f"{queue}.events", "x", "--delay", "5s"), "the supported options are --ttl"),
+        (
+            ("message", "add", queue, "x", "--unique", "k"),
+            "--unique: the supported options are --delay",
+        ),
+        (
+            ("message", "take", f"{queue}.events"),
+            "does not support message take and ack without --group",
+        ),
+        (
+            ("message", "peek", f"{queue}.events", "--state", "dead"),
+            "queue info shows their number",
+        ),
+        (
+            ("message", "add", f"{queue}.events", "x", "--delay", "5s"),
+            "the supported options are --ttl",
+        ),
         (("message", "add", f"{queue}.events", "x", "--family", "jobs"), "events, not jobs"),
-        (("message", "delete", f"{queue}.reliable", "1-1", "--yes"), "does not support message delete"),
+        (
+            ("message", "delete", f"{queue}.reliable", "1-1", "--yes"),
+            "does not support message delete",
+        ),
         (("message", "take", f"{queue}.reliable", "--lease", "5s"), "remove the option"),
     ):
         result = shell.run(*words)
@@ -212,3 +227,12 @@ def test_errors_are_told_in_json_too(shell: Shell) -> None:
     told = {"error": "no queue nowhere", "exit_code": 1}
     assert (result.exit_code, json.loads(result.stdout)) == (1, told)
     assert result.stderr == "quinque: no queue nowhere\n"
+
+
+def test_an_empty_stdin_is_no_message_unless_it_is_meant(shell: Shell, queue: str) -> None:
+    refused = shell.run("message", "add", queue)
+
+    assert (refused.exit_code, "--empty" in refused.stderr) == (2, True)
+    assert shell.code("queue", "info", queue) == 1
+    shell.lines("message", "add", queue, "--empty")
+    assert [row["body"] for row in shell.json("message", "peek", queue)] == [""]

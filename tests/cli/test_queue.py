@@ -29,7 +29,16 @@ def test_queues_of_all_families_are_listed_with_what_is_in_them(
         ["tubes", 0, 0, 0],
     ]
     head, *lines = shell.lines("queue", "ls", f"{queue}.*", "--family", "reliable")
-    assert head.split() == ["queue", "family", "ready", "leased", "delayed", "dead", "oldest"]
+    assert head.split() == [
+        "queue",
+        "family",
+        "ready",
+        "leased",
+        "claimed",
+        "delayed",
+        "dead",
+        "oldest",
+    ]
     assert [line.split()[:6] for line in lines] == [[f"{queue}.c", "reliable", "1", "1", "0", "0"]]
 
 

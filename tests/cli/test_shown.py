@@ -18,6 +18,7 @@ from quinque.cli.shown import cut, span_text, table, text_of, width_of
 from quinque.server.commands.table import all_commands
 from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
+from tests.server.broker import start_broker
 
 
 def test_columns_are_aligned_and_lines_have_no_blanks_at_their_ends() -> None:
@@ -92,6 +93,32 @@ def test_a_broker_has_a_name_in_a_file_and_what_is_said_wins(
     assert "broker odd has unknown keys: u" in asked("--url", "odd").stderr
     assert str(file) in asked("--url", "none").stderr
     assert asked("--url", embedded_shell.url).exit_code == 0
+
+
+@pytest.mark.parametrize("command", [("cli", "PING"), ("queue", "ls")])
+def test_the_credentials_of_a_url_win_over_those_of_the_environment(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text('[users.ann]\npassword = "right"\n[users.default]\npassword = "other"\n')
+    file = tmp_path / "quinque" / "brokers.toml"
+    file.parent.mkdir()
+    wrong = {"QUINQUE_USERNAME": "bob", "QUINQUE_PASSWORD": "wrong"}
+    with start_broker(tmp_path / "data", "--users", str(users)) as broker:
+        host = f"127.0.0.1:{broker.port}"
+        file.write_text(f'[ours]\nurl = "redis://{host}"\nusername = "ann"\npassword = "right"\n')
+
+        def code(url: str, *words: str, **variables: str) -> int:
+            environ = {"XDG_CONFIG_HOME": str(tmp_path), **wrong, **variables}
+            return CliRunner().invoke(main, [*command, "--url", url, *words], env=environ).exit_code
+
+        assert code(f"redis://ann:right@{host}") == 0
+        assert code(f"redis://:other@{host}") == 0
+        assert code("ours") == 0
+        assert code(f"redis://ann@{host}", QUINQUE_PASSWORD="right") == 0
+        assert code(f"redis://{host}", QUINQUE_USERNAME="ann", QUINQUE_PASSWORD="right") == 0
+        assert code(f"redis://ann:wrong@{host}", "--password", "right") == 0
+        assert code(f"redis://{host}") != 0
 
 
 def test_replies_look_as_in_redis_cli() -> None:

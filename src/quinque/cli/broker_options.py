@@ -11,7 +11,9 @@ Calls       nothing.
     username = "ann"
     ca = "/etc/ssl/ours.pem"
 
-What is said, on the command line or in the environment, wins over the file.
+Options of the command line win. Then come the credentials of the URL, or of the broker in the file;
+those of the environment are used only where these have none, so that the password of one broker is
+not sent to another.
 
 Not here: what a URL means (client/addresses.py).
 """
@@ -22,6 +24,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import click
 from click.shell_completion import CompletionItem
@@ -31,6 +34,20 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 URL: Final = "redis://127.0.0.1:4777"
 VARIABLES: Final = ("QUINQUE_URL", "QUINQUE_USERNAME", "QUINQUE_PASSWORD")
 SAID: Final = ("url", "username", "password", "ca", "certificate", "key")
+
+
+class _Credential(click.Option):
+    """A user name or a password. The variable is used only if the broker's own has none."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        url = ctx.params.get("url") or os.environ.get("QUINQUE_URL", "")
+        username, _, password = urlsplit(url).netloc.rpartition("@")[0].partition(":")
+        in_file = ctx.default_map or {}
+        has_password = bool(password) or "password" in in_file
+        has_username = bool(username) or "username" in in_file
+        if has_password or (has_username and self.name == "username"):
+            return None
+        return super().resolve_envvar_value(ctx)
 
 
 def broker_options(default: str | None) -> Callable[[Command], Command]:
@@ -45,9 +62,9 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
                          help="Client certificate file (PEM), if the broker requires one."),
             click.option("--ca", default=None, metavar="FILE",
                          help="CA certificate file (PEM) to verify the broker. For rediss://."),
-            click.option("--password", default=None, envvar="QUINQUE_PASSWORD",
+            click.option("--password", cls=_Credential, default=None, envvar="QUINQUE_PASSWORD",
                          help="Password, if not in the URL. Prefer QUINQUE_PASSWORD."),
-            click.option("--username", default=None, envvar="QUINQUE_USERNAME",
+            click.option("--username", cls=_Credential, default=None, envvar="QUINQUE_USERNAME",
                          help="User name, if not in the URL. Or set QUINQUE_USERNAME."),
             click.option(
                 "--url",

@@ -83,10 +83,11 @@ def message() -> None:
 @queue_argument()
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
 @click.option("--lines", "has_lines", is_flag=True, help="Add one message for each line of stdin.")
+@click.option("--empty", "may_be_empty", is_flag=True, help="Accept an empty body from stdin.")
 @_with(_ADDING)
 @asks
 def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_lines: bool,
-        family: str | None, **options: Any) -> int:  # fmt: skip
+        may_be_empty: bool, family: str | None, **options: Any) -> int:  # fmt: skip
     """Add messages to QUEUE: one for each BODY, or from stdin.
 
     \b
@@ -104,7 +105,7 @@ def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_
     count = 0
     try:
         with telling("added", len(bodies) or None) as tell:
-            for some in _batches(bodies, has_lines):
+            for some in _batches(bodies, has_lines, may_be_empty):
                 while some and (added := verbs.add(some, how)):
                     some = some[len(added) :]
                     count += len(added)
@@ -231,8 +232,8 @@ def _show_ids(out: Output, ids: list[str]) -> None:
         click.echo(text_of(id))
 
 
-def _batches(bodies: tuple[str, ...], has_lines: bool) -> Iterator[list[bytes]]:
-    """The bodies that were typed; or what is on stdin, as a whole or line by line."""
+def _batches(bodies: tuple[str, ...], has_lines: bool, may_be_empty: bool) -> Iterator[list[bytes]]:
+    """The bodies of the command line; or what is on stdin, as a whole or line by line."""
     if bodies and has_lines:
         raise BadSetting("--lines reads bodies from stdin: pass either --lines or a BODY")
     if bodies:
@@ -244,7 +245,10 @@ def _batches(bodies: tuple[str, ...], has_lines: bool) -> Iterator[list[bytes]]:
         what = "Type one message on each line" if has_lines else "Type the message"
         click.echo(f"{what}, then Ctrl-D:", err=True)
     if not has_lines:
-        yield [sys.stdin.buffer.read()]
+        body = sys.stdin.buffer.read()
+        if not body and not may_be_empty:
+            raise BadSetting("the body is empty: pass a BODY, or --empty for a message without one")
+        yield [body]
         return
     stdin = cast("BufferedReader", sys.stdin.buffer)
     begun: list[bytes] = []

@@ -35,6 +35,7 @@ COLUMNS: Final = {
     "family": "family",
     "ready": "ready",
     "leased": "leased",
+    "claimed": "claimed",
     "delayed": "delayed",
     "dead": "dead",
     "oldest_s": "oldest",
