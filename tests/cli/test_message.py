@@ -236,3 +236,46 @@ def test_an_empty_stdin_is_no_message_unless_it_is_meant(shell: Shell, queue: st
     assert shell.code("queue", "info", queue) == 1
     shell.lines("message", "add", queue, "--empty")
     assert [row["body"] for row in shell.json("message", "peek", queue)] == [""]
+
+
+def test_a_taken_message_is_returned_by_nack(shell: Shell, client: Client, queue: str) -> None:
+    shell.lines("message", "add", queue, "one")
+    [job] = shell.json("message", "take", queue)
+    assert shell.json("message", "nack", queue, job["id"], "--reason", "busy") == {"returned": 1}
+    [again] = shell.json("message", "take", queue)
+    assert (again["id"], again["nacks"]) == (job["id"], 1)
+
+    shell.lines("message", "add", f"{queue}.events", "two", "--family", "events")
+    [event] = shell.json("message", "take", f"{queue}.events", "--group", "g")
+    words = ("message", "nack", f"{queue}.events", event["id"])
+    assert shell.run(*words).exit_code == 2
+    assert shell.lines(*words, "--group", "g") == [f"returned 1 message to {queue}.events"]
+    assert shell.json(*words, "--group", "g", code=1) == {"returned": 0}
+
+
+def test_families_without_nack_say_what_to_do_instead(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("RQ.PUSH", f"{queue}.reliable", "one")
+    client.call("WQ.ADD", f"{queue}.items", "id", "one")
+
+    for name, instead in (("reliable", "RQ.RECOVER"), ("items", "when its lease ends")):
+        result = shell.run("message", "nack", f"{queue}.{name}", "1-1")
+        assert (result.exit_code, instead in result.stderr) == (2, True)
+
+
+def test_a_task_is_returned_by_the_session_that_took_it(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("TUBE.CREATE", queue, "fifottl")
+    client.call("TUBE.PUT", queue, "one")
+    client.call("TUBE.IDENTIFY", f"{queue}.session")
+    client.call("TUBE.TAKE", queue)
+
+    assert shell.run("message", "nack", queue, "0").exit_code == 2
+    words = ("message", "nack", queue, "0", "--session", f"{queue}.session")
+    assert shell.json(*words, "--delay", "1h") == {"returned": 1}
+    assert [row["id"] for row in shell.json("message", "peek", queue, "--state", "delayed")] == [
+        "0"
+    ]
+    assert shell.json(*words, code=1) == {"returned": 0}

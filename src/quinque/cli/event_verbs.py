@@ -42,6 +42,9 @@ class EventVerbs(Verbs):
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
         return self._group(how).ack(ids)
 
+    def nack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
+        return self._group(how).release(ids)
+
     def peek(self, state: State, count: int) -> list[Shown]:
         if state is not State.READY:
             self.refuse(

@@ -23,6 +23,7 @@ class JobVerbs(Verbs):
     family = JOBS
     has_dead = True
     adding = frozenset({"delay", "ttl", "retry", "max_deliveries", "key"})
+    nacking = frozenset({"delay", "reason"})
 
     def __init__(self, broker: Broker, queue: bytes) -> None:
         super().__init__(broker, queue)
@@ -46,6 +47,9 @@ class JobVerbs(Verbs):
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
         return self._jobs.ack(list(self._own(ids)))
+
+    def nack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
+        return self._jobs.nack(list(self._own(ids)), **how)
 
     def delete(self, ids: Sequence[str]) -> int:
         return self._jobs.delete(list(self._own(ids)))

@@ -37,8 +37,9 @@ _SECTIONS: Final = {
     },
     "Queues of a running broker": {
         "queue": "List, show, pause and flush queues.",
-        "message": "Add, take, ack, show and delete messages.",
+        "message": "Add, take, ack, nack, show and delete messages.",
         "dead": "List, redrive and drop dead messages.",
+        "claims": "List, show and drop subscriptions that read in claims.",
         "top": "Watch all queues.",
         "bench": "Measure the speed of a broker.",
         "cli": "Send commands to a broker, or type them at a prompt.",
@@ -55,6 +56,7 @@ _WIDTH: Final = 10  # so that the sections are aligned
 # Commands that have modules, in which they are under the same name.
 _ELSEWHERE: Final = {
     "bench": "bench",
+    "claims": "claims",
     "cli": "prompt",
     "completion": "completion",
     "dead": "dead",

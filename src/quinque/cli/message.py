@@ -176,6 +176,23 @@ def ack(broker: Broker, out: Output, /, name: str, ids: tuple[str, ...], **optio
 @message.command()
 @queue_argument()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@_span("delay", "Time until they are ready again (jobs, tubes).")
+@click.option("--reason", default=None, help="Reason to store with the message (jobs).")
+@_with(_TAKER)
+@asks
+def nack(broker: Broker, out: Output, /, name: str, ids: tuple[str, ...], **options: Any) -> int:
+    """Return messages that were taken from QUEUE, so that they are delivered again."""
+    from quinque.cli.verbs_of import given, verbs_of
+
+    verbs = verbs_of(broker, as_bytes(name))
+    returned = verbs.nack(ids, given(verbs, verbs.taking | verbs.nacking, options))
+    out.done(f"returned {many(returned, 'message')} to {name}", {"returned": returned})
+    return DONE if returned else NOTHING
+
+
+@message.command()
+@queue_argument()
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @yes_option
 @asks
 def delete(broker: Broker, out: Output, name: str, ids: tuple[str, ...],

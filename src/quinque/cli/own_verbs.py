@@ -44,6 +44,9 @@ class ReliableVerbs(Verbs):
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
         return self._elements.ack(ids)
 
+    def nack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
+        self.refuse("message nack", "RQ.RECOVER returns all elements that are not acked")
+
     def flush(self, tell: Tell) -> int:
         view = self._elements.info()
         self._elements.delete()
@@ -79,6 +82,9 @@ class ItemVerbs(Verbs):
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
         return self._items.complete(ids)
+
+    def nack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
+        self.refuse("message nack", "an item returns to the queue when its lease ends")
 
     def delete(self, ids: Sequence[str]) -> int:
         """In this family, an item that is completed is gone, whoever has it."""

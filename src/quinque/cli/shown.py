@@ -71,7 +71,7 @@ class Output:
             for at, line in enumerate(lines):
                 head = _head(name) if at == 0 else ""
                 text = (
-                    ", ".join(f"{k} {_cell(k, v)}" for k, v in line.items())
+                    ", ".join(f"{_head(k)} {_cell(k, v)}" for k, v in line.items())
                     if isinstance(line, Mapping)
                     else _cell(name, line)
                 )

@@ -32,6 +32,7 @@ class TubeVerbs(Verbs):
     has_dead = True
     adding = frozenset({"delay", "ttl", "pri", "lane"})
     taking = frozenset({"session"})
+    nacking = frozenset({"delay"})
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
         words: list[Any] = []
@@ -75,13 +76,20 @@ class TubeVerbs(Verbs):
         return tasks
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
-        if "session" not in how:
-            self.refuse(
-                "message ack without --session",
-                "only the session that took a task can ack it; pass its --session",
-            )
-        self._join(how["session"], is_kept=False)
+        self._join_taker("ack", how)
         return self._acked(ids)
+
+    def nack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
+        self._join_taker("nack", how)
+        delay = ["DELAY", str(how["delay"])] if "delay" in how else []
+        returned = 0
+        for id in as_ids(ids):
+            try:
+                self.broker.call("TUBE.RELEASE", self.queue, id, *delay)
+            except (NotTaken, NoTask):
+                continue
+            returned += 1
+        return returned
 
     def delete(self, ids: Sequence[str]) -> int:
         return sum(
@@ -139,6 +147,15 @@ class TubeVerbs(Verbs):
     def _buried(self) -> int:
         tasks = as_map(as_map(self.broker.call("TUBE.STATS", self.queue))[b"tasks"])
         return int(tasks[b"buried"])
+
+    def _join_taker(self, verb: str, how: dict[str, Any]) -> None:
+        """This connection is of the session that took the tasks. Raises BadSetting."""
+        if "session" not in how:
+            self.refuse(
+                f"message {verb} without --session",
+                f"only the session that took a task can {verb} it; pass its --session",
+            )
+        self._join(how["session"], is_kept=False)
 
     def _join(self, session: str, *, is_kept: bool) -> bytes:
         """This connection is of the session; what the broker calls it. Raises BadSetting when the

@@ -49,6 +49,7 @@ class Verbs:
     has_dead: ClassVar[bool] = False
     adding: ClassVar[frozenset[str]] = frozenset()
     taking: ClassVar[frozenset[str]] = frozenset()
+    nacking: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, broker: Broker, queue: bytes) -> None:
         self.broker = broker
@@ -71,6 +72,11 @@ class Verbs:
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
         """Messages that were taken are done; how many were taken, or there."""
+        raise NotImplementedError
+
+    def nack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
+        """Return messages that were taken to the queue; how many were taken. `how` has options of
+        `taking` and `nacking`."""
         raise NotImplementedError
 
     def delete(self, ids: Sequence[str]) -> int:
