@@ -120,6 +120,53 @@ def test_what_is_lost_is_not_taken_from_who_has_it(
     assert items.lease(300) is None  # or it would rest no longer
 
 
+@pytest.mark.parametrize("family", ["items", "tubes", "events"])
+def test_what_is_lost_is_not_put_aside_though_it_failed_too_often(
+    app: CountingApp, queues: Queues, queue: str, family: str
+) -> None:
+    go_on, began, seen = threading.Event(), threading.Event(), list[Message]()
+
+    def fail(body: bytes, message: Message) -> None:
+        seen.append(message)
+        began.set()
+        go_on.wait(TIMEOUT_S)
+        raise ValueError
+
+    app.add(queue, fail, family=family, group="g", lease=0.3, max_deliveries=1, concurrency=1)
+    items, tube, events = queues.items(queue), queues.tube(queue), queues.events(queue)
+    if family == "items":
+        items.add("x", b"x")
+    elif family == "tubes":
+        tube.make("fifottl")
+        tube.put(b"x", ttr=300)
+    else:
+        events.add(b"x")
+    with working(app) as board:
+        assert began.wait(TIMEOUT_S)
+        # Somebody else gets it, or has even done it.
+        if family == "items":
+            items.complete(["x"])
+            wait_until(lambda: not seen[0].is_held, "the worker knows that it is lost")
+            items.add("x", b"x")
+            assert items.lease(300, timeout=TIMEOUT_S) is not None
+        elif family == "tubes":
+            tube.release_all()
+            assert tube.take() is not None
+        else:
+            assert events.group("g").ack([seen[0].id]) == 1
+        wait_until(lambda: not seen[0].is_held, "the worker knows that it is lost")
+        go_on.set()
+        wait_until(lambda: board.read().failed and not board.read().held, "it is settled")
+
+    if family == "items":
+        assert (it := items.info()) is not None
+        assert it.leased == 1
+    elif family == "tubes":
+        assert (view := tube.info()) is not None
+        assert (view.taken, view.buried) == (1, 0)
+    assert queues.jobs(f"{queue}.dead").info() is None
+
+
 def test_hooks_that_raise_and_awaitables_that_nobody_awaits(
     app: CountingApp, queues: Queues, queue: str
 ) -> None:

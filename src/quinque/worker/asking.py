@@ -25,7 +25,7 @@ AGAIN: Final = Backoff(first=0.2, most=10.0)  # after a broker did not do what i
 
 class Asking:
     """About one queue. When `is_late`, nothing is asked again. `has_failed` is set when something
-    could not be settled."""
+    could not be settled, by the caller where a refusal is not the end of it."""
 
     def __init__(self, runner: Runner, queue: str) -> None:
         self._run_all = runner.run_all
@@ -49,9 +49,13 @@ class Asking:
                 await asyncio.sleep(AGAIN.delay_s(tries))
             except QuinqueError as error:
                 LOG.error("what is done at %s was refused: %s", self._queue, error)
-                self.has_failed = True
                 return error
         return None
+
+    async def for_good(self, ops: Sequence[Op]) -> None:
+        """Carry out the operations as `surely` does; a refusal is the end of it."""
+        if await self.surely(ops) is not None:
+            self.has_failed = True
 
     async def once(self, ops: Sequence[Op]) -> None:
         """The operations are carried out; if not, the leases of what they are about run out."""

@@ -22,7 +22,7 @@ from time import monotonic
 from typing import Final
 
 from quinque.client.aio.runner import Runner
-from quinque.errors import NotDone, QuinqueError, StoreUnavailable
+from quinque.errors import NotDone, QuinqueError, StoreUnavailable, TooLarge
 from quinque.model.ops import Op
 from quinque.worker.ahead import Ahead
 from quinque.worker.app import App
@@ -37,7 +37,7 @@ from quinque.worker.handlers import TASKS, Handler
 from quinque.worker.leftovers import settle_left
 from quinque.worker.message import Message, text_of
 from quinque.worker.shared import Shared
-from quinque.worker.sources import Source, result_ops
+from quinque.worker.sources import PARTS, Source, result_ops
 from quinque.worker.tracing import Tracing
 
 LOG = logging.getLogger("quinque.worker")
@@ -223,7 +223,7 @@ class Desk:
         if good:
             # Before they are acked: a broker may be away for long.
             count_ended(self._tally, self.source, good, Count.FINISHED)
-            await self._asking.surely(self.source.ack(good))
+            await self._asking.for_good(self.source.ack(good))
             if not self.source.is_counted:
                 for message in good:
                     if message.deliveries > 1:
@@ -253,6 +253,10 @@ class Desk:
             return good
         for message in told:
             message.error = refusal
+            # One of them may be all that was refused, as too large; each is asked for alone.
+            if len(told) > 1 and not isinstance(refusal, NotDone | StoreUnavailable):
+                ops = result_ops([message], self.handler.results)
+                message.error = await self._asking.surely(ops)
         return [message for message in good if message.error is None]
 
     def _after_failure(self, message: Message, over: list[Message]) -> list[Op]:
@@ -266,7 +270,8 @@ class Desk:
             count = self._failures.add(self._key(message), least=count)
         why = text_of(error)
         LOG.warning("%r failed, at delivery %d: %s", message, count, why, exc_info=error)
-        if not source.is_limited and 0 < self.handler.limit <= count:
+        # What somebody else may have by now is not put aside: they say what comes of it.
+        if not source.is_limited and 0 < self.handler.limit <= count and not message.is_lost:
             over.append(message)
             return []
         self._tally.add(Count.DEAD if source.is_last(count) else Count.RETRIED)
@@ -285,15 +290,37 @@ class Desk:
         be kept, it comes back."""
         if not over:
             return
+        kept = await self._kept_elsewhere(over)
+        if kept:
+            LOG.error("%s failed too often, and are put aside", kept)
+            self._tally.add(Count.DEAD, len(kept))
+            await self._asking.for_good(self.source.forget(kept))
+            if not self.source.is_counted:
+                for message in kept:
+                    self._failures.forget(self._key(message))
+        if len(kept) < len(over):
+            self._asking.has_failed = True
+        self._forget(over)
+
+    async def _kept_elsewhere(self, over: list[Message]) -> list[Message]:
+        """Return the messages that are kept elsewhere now. One that is refused holds up no other,
+        and one that is too large is kept in parts."""
         refusal = await self._asking.surely(self.source.bury(over))
         if refusal is None:
-            LOG.error("%s failed too often, and are put aside", over)
-            self._tally.add(Count.DEAD, len(over))
-            await self._asking.surely(self.source.forget(over))
-            if not self.source.is_counted:
-                for message in over:
-                    self._failures.forget(self._key(message))
-        self._forget(over)
+            return over
+        if isinstance(refusal, NotDone | StoreUnavailable):
+            return []
+        kept: list[Message] = []
+        for message in over:
+            for parts in PARTS:
+                refusal = await self._asking.surely(self.source.bury([message], parts))
+                if not isinstance(refusal, TooLarge):
+                    break
+            if refusal is None:
+                kept.append(message)
+            else:
+                LOG.error("%r cannot be put aside, and comes back: %s", message, refusal)
+        return kept
 
     def _again(self, message: Message) -> None:
         """It rested, and is tried once more: as another message, since the handler that failed may

@@ -33,7 +33,7 @@ async def settle_left(left: Sequence[Left], source: Source, asking: Asking) -> N
     for message in crashed:
         LOG.error("%r was being worked when its process died", message)
     if Hand.DONE in by_state:
-        await asking.surely(source.ack(by_state[Hand.DONE]))
+        await asking.for_good(source.ack(by_state[Hand.DONE]))
     ops: list[Op] = []
     if Hand.HELD in by_state:
         ops += source.give_back(by_state[Hand.HELD])

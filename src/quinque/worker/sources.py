@@ -47,6 +47,9 @@ _DEAD_TERMS: Final = Terms(ttl_ms=30 * 86_400_000, retry_ms=RETRY_DEFAULT_MOST_M
 _RESULT_TERMS: Final = Terms(ttl_ms=86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
 _TRACE_MOST_BYTES: Final = 16 << 10
 _KEY_BYTES: Final = 20
+# How many jobs a dead letter may be, if it is too large for fewer. A body that the broker took fits
+# in two, in base64; more are for a limit that was lowered since, or is not much longer than names.
+PARTS: Final = (1, 2, 4, 8, 16, 32, 64)
 _ASKED_LEAST: Final = 4  # events at a time
 # A job's lease is known when it is first extended. It is 1 s at least, and up to 0.25 s shorter by
 # chance; so this is early enough for any.
@@ -95,19 +98,13 @@ class Source:
         """It failed, and comes back: later, if the family can."""
         return []
 
-    def bury(self, messages: Sequence[Message]) -> list[Op]:
-        """They failed too often, and are kept elsewhere, for somebody to look at. Not for families
-        that count by themselves."""
-        handler = self.handler
+    def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
+        """They failed too often, and are kept elsewhere, for somebody to look at: each in as many
+        jobs as `parts`. Not for families that count by themselves."""
         return [
-            Add(
-                JOBS,
-                handler.dead,
-                [_dead_letter(it, handler)],
-                _DEAD_TERMS,
-                _letter_key(it, handler),
-            )
-            for it in messages
+            Add(JOBS, self.handler.dead, [letter], _DEAD_TERMS, key)
+            for message in messages
+            for key, letter in _dead_letters(message, self.handler, parts)
         ]
 
     def forget(self, messages: Sequence[Message]) -> list[Op]:
@@ -317,18 +314,37 @@ def _letter_key(message: Message, handler: Handler) -> bytes:
     return blake2b(told, salt=handler.salt, digest_size=_KEY_BYTES).hexdigest().encode()
 
 
-def _dead_letter(message: Message, handler: Handler) -> bytes:
-    """All that is known of the message, as JSON; its body as text, or in base64 if it is none."""
+def _dead_letters(message: Message, handler: Handler, parts: int) -> list[tuple[bytes, bytes]]:
+    """Return all that is known of the message, as JSON, and a key for it; its body as text, or in
+    base64 if it is none. Several parts have a piece of the body each, and shorter tracebacks."""
     assert message.error is not None
+    key = _letter_key(message, handler)
     told: dict[str, Any] = {
         "family": handler.family.name,
         "queue": message.queue,
         "id": message.id,
         "deliveries": message.deliveries,
-        "traceback": reason_of(message.error, _TRACE_MOST_BYTES).decode(),
+        "traceback": reason_of(message.error, _TRACE_MOST_BYTES // parts).decode(),
     }
+    if parts > 1:
+        size = -(-len(message.raw) // parts) or 1
+        pieces = [message.raw[at * size : (at + 1) * size] for at in range(parts)]
+        return [
+            (
+                b"%b:%d/%d" % (key, number, parts),
+                _json(told, part=number, parts=parts, body_base64=_base64(piece)),
+            )
+            for number, piece in enumerate(pieces, 1)
+        ]
     try:
-        told["body"] = message.raw.decode()
+        return [(key, _json(told, body=message.raw.decode()))]
     except UnicodeDecodeError:
-        told["body_base64"] = base64.b64encode(message.raw).decode()
-    return json.dumps(told).encode()
+        return [(key, _json(told, body_base64=_base64(message.raw)))]
+
+
+def _json(told: dict[str, Any], **more: Any) -> bytes:
+    return json.dumps(told | more).encode()
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()

@@ -64,7 +64,7 @@ class TubeSource(Source):
         delay_ms = round(delay_s * 1000) if self._has_times else 0
         return [ReleaseTasks(self._queue, _OWN, [message.raw_id], delay_ms)]
 
-    def bury(self, messages: Sequence[Message]) -> list[Op]:
+    def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
         """Until somebody kicks them. A tube has no room for the reason: that is in the log."""
         return [BuryTasks(self._queue, [message.raw_id for message in messages])]
 
