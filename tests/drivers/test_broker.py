@@ -159,7 +159,7 @@ def test_a_broker_does_not_start_with_a_driver_that_is_none(tmp_path: Path) -> N
         ({"drivers": ["x"]}, r"drivers \(--drivers\): 'x' is not name=module:Class"),
         (
             {"drivers": [UNIQUE], "store": "redis://localhost"},
-            r"drivers \(--drivers\): needs the embedded store",
+            r"drivers \(--drivers\): requires the embedded store",
         ),
     ],
 )

@@ -285,5 +285,5 @@ def test_a_user_with_an_unknown_command_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(BrokerDidNotStart) as caught:
         start_broker(tmp_path, "--users", str(tmp_path / "users.toml"))
 
-    assert "users.bob: there is no command 'QFLUSHH'; did you mean QFLUSH?" in str(caught.value)
+    assert "users.bob: unknown command 'QFLUSHH'; did you mean QFLUSH?" in str(caught.value)
     assert "CONFIG" not in str(caught.value)

@@ -88,11 +88,11 @@ def test_limits_hold_for_connections_that_are_there_already(tmp_path: Path) -> N
     [
         (("max-clients", "-5"), "max-clients", ""),
         (("max-clients", "x"), "max-clients", ""),
-        (("dir", "elsewhere"), "dir", "it needs a restart; set it in the config file"),
+        (("dir", "elsewhere"), "dir", "it can only be changed by a restart; set it in the config file"),
         (("maxclients", "x"), "maxclients", ""),
-        (("databases", "5"), "databases", "it can be read but not set here"),
+        (("databases", "5"), "databases", "it is read-only"),
         (("appendonly", "no"), "appendonly", "'no' is not one of: yes"),
-        (("fsync", "no", "fsync", "always"), "fsync", "it is given twice"),
+        (("fsync", "no", "fsync", "always"), "fsync", "the setting is given twice"),
         (("fsync", "no", "max-clients", "x"), "max-clients", ""),
     ],
 )

@@ -91,8 +91,8 @@ def test_bad_settings_and_users_go_to_stderr_a_line_each_with_code_2(tmp_path: P
     size = "a size from 0 to 1024tb (bytes, or a whole number with kb, mb, gb or tb)"
     assert result.stderr.splitlines() == [
         f"quinque: maxmemory (--maxmemory): 'lots' is not {size}",
-        "quinque: QUINQUE_NO_SUCH (environment): there is no such setting",
-        f"quinque: users.bob.password ({users}): is missing; only the user 'default' may have none",
+        "quinque: QUINQUE_NO_SUCH (environment): unknown setting",
+        f"quinque: users.bob.password ({users}): is missing; only the user 'default' can have no password",
     ]
 
 

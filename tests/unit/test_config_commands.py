@@ -88,14 +88,14 @@ def test_set_changes_what_is_live() -> None:
     [
         (b"maxmemory", b"lots", "'lots' is not a size"),
         (b"maxmemory", b"\xff", "b'\\xff' is not a size"),
-        (b"dir", b"elsewhere", "it needs a restart"),
+        (b"dir", b"elsewhere", "it can only be changed by a restart"),
         (b"appendonly", b"no", "'no' is not one of: yes"),
         (b"maxclients", b"many", "'many' is not a whole number"),
-        (b"appendfsync", b"always", "it is given twice"),
-        (b"save", b"", "it can be read but not set here"),
+        (b"appendfsync", b"always", "the setting is given twice"),
+        (b"save", b"", "it is read-only"),
         (b"max-args", b"4", "'4' is not a whole number from 16"),
-        (b"fsync", b"no", "it is given twice"),
-        (b"max-arg-size", b"1gb", "is over query-buffer-limit"),
+        (b"fsync", b"no", "the setting is given twice"),
+        (b"max-arg-size", b"1gb", "must not be greater than query-buffer-limit"),
     ],
 )
 def test_set_changes_nothing_when_one_of_several_is_wrong(

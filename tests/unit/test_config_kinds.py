@@ -149,7 +149,7 @@ def test_what_others_can_connect_to_can_be_announced(text: str) -> None:
     "text", ["host", ":4777", "0.0.0.0:4777", "[::]:4777", "h:0", "unix:/run/q.sock", "h:1,h:2"]
 )
 def test_what_nobody_can_connect_to_is_not_announced(text: str) -> None:
-    with pytest.raises(BadSetting, match="that others can connect to"):
+    with pytest.raises(BadSetting, match="that other machines can connect to"):
         Reachable().value(text)
 
 

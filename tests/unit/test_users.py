@@ -13,7 +13,7 @@ from quinque.server.config import Config
 from quinque.server.config_commands import set_live
 from quinque.server.users import GUESSERS_MOST, GUESSES_MOST, Guesses, User, Users
 
-DIGEST = ": chap-sha1 needs the password, and the user has a password-sha256"
+DIGEST = ": chap-sha1 needs the plain password, and the user has only a password-sha256"
 SALT = bytes(range(32))
 BOB = '[users.bob]\npassword = "secret"\n'
 
@@ -243,10 +243,10 @@ def test_who_administers_the_broker_is_not_limited_to_a_part_of_it() -> None:
     rights = 'rights = ["read", "admin"]\n'
 
     assert problems(BOB + rights + 'queues = ["orders.*"]') == [
-        "users.bob.rights (users): 'admin' is for the whole broker: remove it, or queues"
+        "users.bob.rights (users): 'admin' applies to the whole broker: remove it, or queues"
     ]
     assert problems(BOB + rights + 'families = ["jobs"]') == [
-        "users.bob.rights (users): 'admin' is for the whole broker: remove it, or families"
+        "users.bob.rights (users): 'admin' applies to the whole broker: remove it, or families"
     ]
     bob_with(rights + 'commands = ["INFO", "SLOWLOG"]').check("SLOWLOG|GET", "", "admin", [])
 
@@ -337,16 +337,16 @@ def test_everything_wrong_with_the_users_is_reported_together() -> None:
     """
 
     assert problems(text) == [
-        "users.bob.pasword (users): there is no such key; did you mean password?",
+        "users.bob.pasword (users): unknown key; did you mean password?",
         "users.bob.rights (users): 'reed' is not one of admin, read, write",
         "users.bob.families (users): 'event' is not one of events, jobs, reliable, items, tubes",
-        "users.bob.queues (users): is not a list of words",
-        "users.bob.password (users): is missing; only the user 'default' may have none",
-        "users.eve.password (users): give password or password-sha256, not both",
-        "users.sue.password-sha256 (users): is not 64 hex digits",
-        "users.a b (users): a name is printable and has no spaces",
-        "users.a b.password (users): is not a text of one letter or more",
-        "users.tom (users): is not a table of password, rights …",
+        "users.bob.queues (users): must be a list of strings",
+        "users.bob.password (users): is missing; only the user 'default' can have no password",
+        "users.eve.password (users): set password or password-sha256, not both",
+        "users.sue.password-sha256 (users): must be 64 hex digits",
+        "users.a b (users): a user name must be printable, without spaces",
+        "users.a b.password (users): must be a non-empty string",
+        "users.tom (users): must be a table with password, rights …",
     ]
 
 
@@ -363,10 +363,10 @@ def test_users_come_from_the_file_that_the_setting_names(tmp_path: Path) -> None
     ("text", "reason"),
     [
         (None, "No such file or directory"),
-        ("[users", "is not TOML"),
-        ("", "has no [users.NAME]"),
-        ("[user.bob]\n", "holds tables [users.NAME] and nothing else, but has user"),
-        ("users = 5\n", "holds tables [users.NAME] and nothing else, but has users"),
+        ("[users", "is not valid TOML"),
+        ("", "contains no table [users.NAME]"),
+        ("[user.bob]\n", "can contain only tables [users.NAME], but it contains user"),
+        ("users = 5\n", "can contain only tables [users.NAME], but it contains users"),
     ],
 )
 def test_a_users_file_that_cannot_be_used_stops_the_start(
@@ -386,7 +386,7 @@ def test_commands_that_do_not_exist_are_found() -> None:
     users = users_of(BOB + 'commands = ["QADD", "-QFLSH"]\n')
 
     assert users.unknown_commands({"QADD", "QFLUSH"}) == [
-        "users.bob: there is no command 'QFLSH'; did you mean QFLUSH?"
+        "users.bob: unknown command 'QFLSH'; did you mean QFLUSH?"
     ]
 
 

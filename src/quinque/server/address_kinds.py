@@ -49,7 +49,7 @@ class Reachable(Kind[str]):
 
     @property
     def allowed(self) -> str:
-        return "host:port, with a host and a port that others can connect to"
+        return "host:port with a host and a port that other machines can connect to"
 
     def value(self, text: str) -> str:
         if text:

@@ -91,240 +91,249 @@ class Config:
     listen: list[str] = setting(
         ["127.0.0.1:4777"],
         Addresses(),
-        "Where clients connect: host:port, or unix:path for a unix socket. An empty host is every"
-        " address of this machine; port 0 is any free port.",
+        "Addresses where clients connect: host:port, or unix:path for a Unix socket. An empty "
+        "host means every address of this machine. Port 0 means any free port.",
     )
     tarantool_listen: list[str] = setting(
         [],
         Addresses(),
-        "Where clients of Tarantool's queue connect, which speak its own protocol: host:port, or"
-        " unix:path.",
+        "Addresses where Tarantool queue clients connect with the IPROTO protocol: host:port, or "
+        "unix:path.",
     )
     http_listen: list[str] = setting(
         [],
         Addresses(allows_unix=False),
-        "Where metrics and probes are served over HTTP: host:port. Whoever reaches it sees the"
-        " names of all queues. Empty is nowhere. Needs pip install 'quinque[http]'.",
+        "Address for metrics and probes over HTTP: host:port. Anyone who can connect sees all "
+        "queue names. Empty: disabled. Needs pip install 'quinque[http]'.",
     )
     dir: str = setting(
         "quinque-data",
         Path(),
-        "The data folder. It is made when missing, and belongs to one broker at a time.",
+        "Data directory. The broker creates it if it does not exist. Only one broker can use it "
+        "at a time.",
     )
     store: str = setting(
         "embedded",
         StoreUrl(),
-        "Where messages are kept: embedded is a journal in the data folder, a URL is a Redis that"
-        " several brokers may share.",
+        "Where messages are stored. embedded: a journal in the data directory. A URL: a Redis, "
+        "which several brokers can share.",
     )
     announce: str = setting(
         "",
         Reachable(),
-        "Where clients reach this broker, as those that share its store tell them. Empty is the"
-        " first address it listens on; if that is every address, the one by which it reaches the"
-        " store, or others if the store is on the same machine.",
+        "Address of this broker that the other brokers on its store give to clients. Empty: the "
+        "first address of listen. If listen is every address, the address from which this "
+        "machine reaches the store, or reaches other machines if the store is on the same "
+        "machine.",
     )
     store_timeout: float = setting(
         5.0,
         Seconds(),
-        "How long a request may take in a store on Redis. When it was not carried out by then,"
-        " NOTDONE says so; when nobody knows, UNAVAILABLE.",
+        "Time limit for a request to a store on Redis. After this time the reply is NOTDONE if "
+        "nothing changed, and UNAVAILABLE if that is unknown.",
     )
     store_replicas: int = setting(
         0,
         Count(most=16),
-        "How many replicas must have every change, in a store on Redis, before it is answered. 0"
-        " does not wait for them.",
+        "Number of replicas that must have a change before the broker replies, in a store on "
+        "Redis. 0 means that the broker does not wait for replicas.",
     )
     fsync: Fsync = setting(
         "always",
         Choice(("always", "everysec", "no")),
-        "When the journal is forced to disk: always is before the reply to each change; everysec"
-        " may lose the last second when the machine fails; no leaves it to the system.",
+        "When the journal is synced to disk. always: before the reply to each change. everysec: "
+        "once a second; a failure of the machine can lose the last second. no: the operating "
+        "system decides.",
         is_live=True,
     )
     segment_size: int = setting(
         64 * MB,
         Size(least=64 * KB, most=4 * GB),
-        "How large one file of the journal grows before the next one starts.",
+        "Size at which the journal starts a new file.",
     )
     maxmemory: int = setting(
         0,
         Size(),
-        "Memory for message bodies. Past it, bodies live only on disk and are read back when they"
-        " are delivered. 0 is no limit.",
+        "Memory for message bodies. Beyond this limit, bodies are only on disk and are read "
+        "again on delivery. 0 means no limit.",
         is_live=True,
     )
     lifecycle: bool = setting(
         True,
         Flag(),
-        "Keep a record of every change of every message's state, which LIFECYCLE.READ, the exporter"
-        " and the pipeline read.",
+        "Record every state change of every message in the lifecycle log, for LIFECYCLE.READ, "
+        "the exporter and the pipeline.",
     )
     lifecycle_max_age: float = setting(
         7 * 86_400.0,
         Seconds(),
-        "How long changes stay on record. 0 is for ever.",
+        "How long the lifecycle log keeps state changes. 0 means forever.",
     )
     lifecycle_max_size: int = setting(
         GB,
         Size(),
-        "How much the record may take, on the disk or in the Redis; the oldest goes first. 0 is no"
-        " limit.",
+        "Maximum size of the lifecycle log, on disk or in Redis. The oldest entries are removed "
+        "first. 0 means no limit.",
     )
     lifecycle_export: str = setting(
         "",
         Path(),
-        "A folder to which the record is copied all the time, as Parquet files, by a process of its"
-        " own. Empty is none. Needs pip install 'quinque[spark]'.",
+        "Directory where a separate process writes the lifecycle log as Parquet files, "
+        "continuously. Empty: disabled. Needs pip install 'quinque[spark]'.",
     )
     drivers: list[str] = setting(
         [],
         DriverNames(),
-        "Drivers: kinds of tubes that somebody wrote in Python. Those of installed packages are"
-        " found without being named here. They need the embedded store.",
+        "Drivers: tube types written in Python. Drivers of installed packages are found without "
+        "this setting. Drivers need the embedded store.",
     )
     config: str = setting(
         "",
         Path(),
-        "The config file (TOML). Given on the command line or in the environment only.",
+        "Config file (TOML). Can be set only on the command line or in the environment.",
     )
     requirepass: str = setting(
         "",
         Secret(),
-        "The password of the user 'default', which clients must then give with AUTH. Empty is"
-        " none.",
+        "Password of the user 'default'. Clients must then send it with AUTH. Empty: no password.",
         is_live=True,
     )
     users: str = setting(
         "",
         Path(),
-        "A TOML file of named users and their rights; or, in the config file, tables"
-        " [users.NAME] instead of a path.",
+        "TOML file with users and their permissions. The config file can have tables "
+        "[users.NAME] instead.",
     )
     tls_listen: list[str] = setting(
         [],
         Addresses(allows_unix=False),
-        "Where clients connect with TLS: host:port. Needs tls-cert and tls-key.",
+        "Addresses where clients connect with TLS: host:port. Needs tls-cert and tls-key.",
     )
-    tls_cert: str = setting("", Path(), "The certificate chain of the TLS listeners (PEM).")
-    tls_key: str = setting("", Path(), "The private key of the certificate (PEM).")
+    tls_cert: str = setting("", Path(), "Certificate chain file of the TLS listeners (PEM).")
+    tls_key: str = setting("", Path(), "Private key file of the certificate (PEM).")
     tls_ca: str = setting(
         "",
         Path(),
-        "Certificate authorities (PEM). When set, TLS clients must show a certificate signed by"
-        " one of them.",
+        "Certificate authorities file (PEM). If set, TLS clients must present a certificate that "
+        "one of them signed.",
     )
     log_level: LogLevel = setting(
         "info",
         Choice(("debug", "info", "warning", "error")),
-        "The least important messages that are logged.",
+        "Lowest level of the log lines to print.",
         is_live=True,
     )
-    log_json: bool = setting(False, Flag(), "Log one JSON object per line instead of plain text.")
+    log_json: bool = setting(
+        False, Flag(), "Log one JSON object on each line instead of plain text."
+    )
     bg_qadd_pool_size: int = setting(
         128,
         Count(least=1),
-        "The pool for QADD ... NOBLOCK and the like: eleven times this many may be under way at"
-        " once; one more is refused.",
+        "Size of the pool for additions with NOBLOCK, such as QADD ... NOBLOCK. Up to eleven "
+        "times this number can be in progress; the broker refuses more.",
         is_live=True,
     )
     max_clients: int = setting(
         10_000,
         Count(least=1),
-        "How many clients may be connected at once; one more gets an error and is closed.",
+        "Maximum number of connected clients. One more client gets an error and is disconnected.",
         is_live=True,
     )
     max_args: int = setting(
         1024 * 1024,
         # 16: fewer would leave no room for the CONFIG SET that raises it again.
         Count(least=16),
-        "How many arguments one request may have; the connection of a longer one is closed.",
+        "Maximum number of arguments in one request. A longer request closes the connection.",
         is_live=True,
     )
     max_arg_size: int = setting(
         64 * MB,
         Size(least=KB, most=GB),
-        "How large one argument of a request, such as a message body, may be.",
+        "Maximum size of one argument of a request, for example a message body.",
         is_live=True,
     )
     transaction_max_commands: int = setting(
         10_000,
         Count(least=1),
-        "How many commands a client may queue between MULTI and EXEC. The broker refuses the next"
-        " one, and EXEC runs none of them.",
+        "Maximum number of commands that a client can queue between MULTI and EXEC. The broker "
+        "refuses the next command, and EXEC runs none of them.",
         is_live=True,
     )
     transaction_max_size: int = setting(
         64 * MB,
         Size(least=1 * KB),
-        "How much memory the commands between MULTI and EXEC may take. The broker refuses the next"
-        " one, and EXEC runs none of them.",
+        "Maximum memory for the commands between MULTI and EXEC. The broker refuses the next "
+        "command, and EXEC runs none of them.",
         is_live=True,
     )
     query_buffer_limit: int = setting(
         128 * MB,
         Size(least=64 * KB),
-        "How much one client may have sent that is not yet a whole request; past it the"
-        " connection is closed.",
+        "Maximum size of an incomplete request from one client. A client beyond this limit is "
+        "disconnected.",
         is_live=True,
     )
     output_buffer_limit: int = setting(
         64 * MB,
         Size(least=64 * KB),
-        "How much may wait for one client that does not read; past it the connection is closed.",
+        "Maximum size of the replies that wait for one slow client. A client beyond this limit "
+        "is disconnected.",
         is_live=True,
     )
     max_blocked_clients: int = setting(
         10_000,
         Count(),
-        "How many clients may wait in a blocking command at once; one more gets an error.",
+        "Maximum number of clients that block at the same time. One more blocking command gets "
+        "an error.",
         is_live=True,
     )
     idle_timeout: float = setting(
         0.0,
         Seconds(),
-        "How long a client may be silent before it is closed. A client that waits in a blocking"
-        " command, or is of a tube session, is not closed. 0 is never.",
+        "Idle time after which a client is disconnected. Clients that block and clients that "
+        "belong to a tube session are not disconnected. 0 means never.",
         is_live=True,
     )
     tcp_keepalive: int = setting(
         300,
         Count(most=32_767),
-        "After how many seconds of silence the system asks the machine of a client whether it is"
-        " still there. A client that does not answer for as long again is disconnected. 0 does not"
-        " ask.",
+        "Idle time after which the operating system probes the machine of a client (TCP "
+        "keepalive). A client that does not answer for the same time again is disconnected. 0 "
+        "disables the probes.",
         is_live=True,
     )
     session_ttr: float = setting(
         0.0,
         Seconds(),
-        "How long a session of the tubes family is kept when its last client is gone. Until then a"
-        " client can come back to it, and nobody else gets its tasks. 0 is not at all.",
+        "How long a tube session is kept after its last client disconnects. Until then a client "
+        "can rejoin the session, and its tasks are not delivered to other clients. 0 means that "
+        "the session ends at once.",
         is_live=True,
     )
     slowlog_log_slower_than: int = setting(
         10_000,
         Microseconds(),
-        "Commands that take longer are kept for SLOWLOG. 0 keeps every command, -1 none.",
+        "Commands that take longer than this are stored for SLOWLOG. 0 stores every command, -1 "
+        "stores none.",
         is_live=True,
     )
     slowlog_max_len: int = setting(
         128,
         Count(most=1_000_000),
-        "How many commands SLOWLOG keeps; the oldest goes first.",
+        "Number of commands that SLOWLOG stores. The oldest are removed first.",
         is_live=True,
     )
     latency_monitor_threshold: int = setting(
         0,
         Milliseconds(),
-        "What takes this long or longer is kept for LATENCY. 0 keeps nothing.",
+        "Events that take this long or longer are stored for LATENCY. 0 stores none.",
         is_live=True,
     )
     shutdown_timeout: float = setting(
         10.0,
         Seconds(),
-        "How long a stop waits for replies to reach their clients. 0 does not wait.",
+        "How long a shutdown waits for replies to reach their clients. 0 means that it does not "
+        "wait.",
         is_live=True,
     )
 
@@ -363,47 +372,47 @@ RELATIONS = (
     Relation(
         ("listen", "tls-listen"),
         lambda config: bool(config.listen or config.tls_listen),
-        "there is no address to listen on; set listen or tls-listen",
+        "no address to listen on; set listen or tls-listen",
     ),
     Relation(
         ("tls-listen", "tls-cert", "tls-key"),
         lambda config: not config.tls_listen or bool(config.tls_cert and config.tls_key),
-        "needs tls-cert and tls-key",
+        "requires tls-cert and tls-key",
     ),
     # Silence here would let someone believe that the plain listeners are encrypted.
     Relation(
         ("tls-cert", "tls-listen"),
         lambda config: not config.tls_cert or bool(config.tls_listen),
-        "is not used without tls-listen",
+        "has no effect without tls-listen",
     ),
     Relation(
         ("tls-key", "tls-listen"),
         lambda config: not config.tls_key or bool(config.tls_listen),
-        "is not used without tls-listen",
+        "has no effect without tls-listen",
     ),
     Relation(
         ("tls-ca", "tls-listen"),
         lambda config: not config.tls_ca or bool(config.tls_listen),
-        "is not used without tls-listen",
+        "has no effect without tls-listen",
     ),
     Relation(
         ("lifecycle-export", "lifecycle"),
         lambda config: not config.lifecycle_export or config.lifecycle,
-        "has nothing to copy without lifecycle",
+        "requires lifecycle: without it there are no state changes to export",
     ),
     Relation(
         ("lifecycle-export", "listen"),
         lambda config: not config.lifecycle_export or bool(config.listen),
-        "needs an address to listen on without TLS: the process that copies connects there",
+        "requires listen: the exporter connects without TLS",
     ),
     Relation(
         ("drivers", "store"),
         lambda config: not config.drivers or config.store == "embedded",
-        "needs the embedded store",
+        "requires the embedded store",
     ),
     Relation(
         ("max-arg-size", "query-buffer-limit"),
         lambda config: config.max_arg_size <= config.query_buffer_limit,
-        "is over query-buffer-limit, so that the largest argument could never arrive",
+        "must not be greater than query-buffer-limit: an argument of that size could never arrive",
     ),
 )

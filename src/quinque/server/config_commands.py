@@ -35,7 +35,7 @@ def get(config: Config, pattern: bytes) -> list[tuple[str, str]]:
     Raises BadArgument when the pattern is far longer than any name.
     """
     if len(pattern) > MOST_PATTERN_BYTES:
-        raise BadArgument(f"the pattern is over {MOST_PATTERN_BYTES} bytes")
+        raise BadArgument(f"the pattern is longer than {MOST_PATTERN_BYTES} bytes")
     matches = compile_glob(pattern.lower()).fullmatch
     ours = [
         (name, setting.kind.shown(config.value(name)))
@@ -63,7 +63,7 @@ def set_live(config: Config, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         try:
             for name, value in _assignment(asked, given_value):
                 if name in names:
-                    raise BadSetting("it is given twice")
+                    raise BadSetting("the setting is given twice")
                 changed.put(name, value, LIVE_ORIGIN)
                 names.append(name)
         except BadSetting as exc:
@@ -89,7 +89,7 @@ def rewrite(config: Config) -> None:
     except OSError as exc:
         raise BadSetting(f"Rewriting config file: {exc.strerror}") from exc
     except ValueError as exc:
-        raise BadSetting(f"Rewriting config file: it is not TOML any more: {exc}") from exc
+        raise BadSetting(f"Rewriting config file: the file is no longer valid TOML: {exc}") from exc
 
 
 def _assignment(asked: str, given: bytes) -> list[tuple[str, object]]:
@@ -102,7 +102,7 @@ def _assignment(asked: str, given: bytes) -> list[tuple[str, object]]:
         name, text = ours
     setting = SETTINGS[name]
     if not setting.is_live:
-        raise BadSetting("it needs a restart; set it in the config file")
+        raise BadSetting("it can only be changed by a restart; set it in the config file")
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -53,7 +53,7 @@ def translated(name: str, value: str) -> tuple[str, str] | None:
     if other.setting:
         return other.setting, other.words.get(value.lower(), value)
     if other.accepts is None:
-        raise BadSetting("it can be read but not set here; CONFIG GET * lists the settings")
+        raise BadSetting("it is read-only; CONFIG GET * lists the settings")
     other.accepts.value(value)
     return None
 
@@ -83,25 +83,25 @@ def _unixsocket(config: Config) -> str:
 
 
 OTHER_NAMES: Final[dict[str, OtherName]] = {
-    "save": OtherName(_always(""), "there are no snapshots"),
-    "appendonly": OtherName(_always("yes"), "there is always a journal", accepts=Choice(("yes",))),
+    "save": OtherName(_always(""), "Quinque makes no snapshots"),
+    "appendonly": OtherName(_always("yes"), "the journal is always on", accepts=Choice(("yes",))),
     "appendfsync": OtherName(_text("fsync"), setting="fsync"),
     "maxclients": OtherName(_text("max-clients"), setting="max-clients"),
     "maxmemory-policy": OtherName(
         _always("noeviction"),
-        "nothing is evicted; past `maxmemory` bodies are on the disk",
+        "messages are never evicted; beyond `maxmemory`, bodies are only on disk",
         accepts=Choice(("noeviction",)),
     ),
     "timeout": OtherName(
         lambda config: str(math.ceil(config.idle_timeout)), "whole seconds", "idle-timeout"
     ),
-    "databases": OtherName(_always("1"), "there is one"),
+    "databases": OtherName(_always("1"), "there is one database"),
     "port": OtherName(_port, "the first port of `listen`"),
     "bind": OtherName(_bind, "the hosts of `listen`"),
     "unixsocket": OtherName(_unixsocket, "the first unix socket of `listen`"),
     "loglevel": OtherName(
         lambda config: _LEVELS_SHOWN.get(config.log_level, "warning"),
-        "`verbose` is debug, `notice` is info",
+        "`verbose` means debug, `notice` means info",
         "log-level",
         _LEVELS,
     ),
@@ -111,16 +111,16 @@ OTHER_NAMES: Final[dict[str, OtherName]] = {
         "the value of `output-buffer-limit`",
     ),
     "aof-load-truncated": OtherName(
-        _always("yes"), "a torn end is cut at the start", accepts=Choice(("yes",))
+        _always("yes"), "an incomplete last write is removed at the start", accepts=Choice(("yes",))
     ),
     "aof-enqueue-jobs-once": OtherName(
         _always("no"),
-        "there is nothing to do: jobs that are queued are queued after a restart",
+        "no effect: queued jobs stay queued after a restart",
         accepts=Choice(("yes", "no")),
     ),
     "cluster-node-timeout": OtherName(
         _always("0"),
-        "there is nothing to do: there is no other node to wait for",
+        "no effect: the broker waits for no other node",
         accepts=Count(),
     ),
 }

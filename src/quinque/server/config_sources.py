@@ -112,7 +112,7 @@ def read_toml(path: str) -> dict[str, Any]:
         raise BadSetting(f"cannot read {path!r}: {exc.strerror}") from exc
     # It may also be no text, have an integer that is too long, or lists that are too deep.
     except (ValueError, RecursionError) as exc:
-        raise BadSetting(f"{path!r} is not TOML: {exc}") from exc
+        raise BadSetting(f"{path!r} is not valid TOML: {exc}") from exc
 
 
 def broken_relations(config: Config, besides: Iterable[str] = ()) -> list[tuple[str, str]]:
@@ -167,7 +167,7 @@ def _in_environment(environ: Mapping[str, str], problems: Problems) -> Found:
             # Without the prefix, which alone makes any two names look alike.
             names = [known.removeprefix(PREFIX) for known in by_variable]
             hint = closest(variable.removeprefix(PREFIX), names, PREFIX)
-            problems.add(variable, "environment", f"there is no such setting{hint}")
+            problems.add(variable, "environment", f"unknown setting{hint}")
             continue
         try:
             text = _text_in(setting, variable, environ) if is_file else environ[variable]
@@ -221,14 +221,14 @@ def _translate_bananaq(sources: Sequence[Found], problems: Problems) -> None:
 
 def _put_alias(source: Found, name: str, text: str, origin: str) -> None:
     if name in source:
-        raise BadSetting(f"{source[name][1]} is given as well; give only one of them")
+        raise BadSetting(f"{source[name][1]} is given too; give only one of them")
     source[name] = (SETTINGS[name].kind.value(text), origin)
 
 
 def _redis_address(text: str) -> str:
     found = _REDIS_ADDRESS.fullmatch(text)
     if found is None:
-        raise BadSetting(f"{text!r} is not an address, as 127.0.0.1:6379 is")
+        raise BadSetting(f"{text!r} is not an address such as 127.0.0.1:6379")
     return f"{found['host'] or '127.0.0.1'}:{found['port']}"
 
 
@@ -236,9 +236,9 @@ def _text_in(setting: Setting, variable: str, environ: Mapping[str, str]) -> str
     """The text of the file that a QUINQUE_..._FILE variable names, without its last line end."""
     if setting.kind.is_path:
         # QUINQUE_CONFIG_FILE=quinque.toml would otherwise read the settings as a path.
-        raise BadSetting(f"is a path already; set {setting.variable} to it")
+        raise BadSetting(f"is already a path; set {setting.variable} to it")
     if setting.variable in environ:
-        raise BadSetting(f"{setting.variable} is set as well; set only one of them")
+        raise BadSetting(f"{setting.variable} is set too; set only one of them")
     path = environ[variable]
     try:
         with open(path, encoding="utf-8", newline="") as file:
@@ -260,9 +260,9 @@ def _in_file(path: str, place: str, problems: Problems) -> Found:
         if name == "users" and isinstance(value, dict) and value:
             found[name] = (value, path)
         elif name == "config":
-            problems.add(name, path, "a config file cannot name another one")
+            problems.add(name, path, "a config file cannot set the path of another config file")
         elif name not in SETTINGS:
-            problems.add(name, path, f"there is no such setting{closest(name, SETTINGS)}")
+            problems.add(name, path, f"unknown setting{closest(name, SETTINGS)}")
         else:
             try:
                 found[name] = (SETTINGS[name].kind.value_of_toml(value), path)

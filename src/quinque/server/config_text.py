@@ -19,26 +19,26 @@ from quinque.server.config_sources import FILE_SUFFIX
 WIDTH = 98
 
 HEAD = """\
-# Settings of a Quinque broker, each with its default. Delete what you do not change.
+# Settings of a Quinque broker with their defaults. Delete the lines that you do not change.
 #
-# The command line (--max-clients 50) wins over the environment (QUINQUE_MAX_CLIENTS=50),
-# which wins over this file (max-clients = 50). QUINQUE_REQUIREPASS_FILE=/run/secrets/password
-# takes the value from that file, as it does for every setting that is not itself a path.
+# The command line (--max-clients 50) overrides the environment (QUINQUE_MAX_CLIENTS=50),
+# which overrides this file (max-clients = 50). QUINQUE_REQUIREPASS_FILE=/run/secrets/password
+# reads the value from that file. This works for every setting that is not itself a path.
 #
 # Sizes:  bytes, or "64kb", "100mb", "1gb" (1kb is 1024 bytes).
-# Times:  a number in the setting's own unit, or "500us", "20ms", "30s", "2m", "1h", "1d".
+# Times:  a number in the unit of the setting, or "500us", "20ms", "30s", "2m", "1h", "1d".
 """
 
 # The last lines of the example; tables must follow all plain settings.
 USERS_TAIL = """\
-# Users may stand here instead of in a file of their own (leave out `users` above then):
+# Users can be defined here instead of in a separate file (then remove `users` above):
 #
 # [users.alice]
 # password = "open sesame"          # or password-sha256 = "<64 hex digits>"
 # families = ["events"]             # default: all
-# commands = ["QADD", "QSTATUS"]    # default: all; "-QFLUSH" takes one away
+# commands = ["QADD", "QSTATUS"]    # default: all; "-QFLUSH" removes one
 # queues = ["orders.*"]             # default: all; * ? [a-z] [^a-z], and '\\xNN' is any byte
-# rights = ["read", "write"]        # this is the default; "admin" is the third
+# rights = ["read", "write"]        # this is the default; there is also "admin"
 """
 
 
@@ -56,9 +56,9 @@ def listing(config: Config) -> str:
     for name, setting in SETTINGS.items():
         value = config.value(name)
         if setting.kind.is_secret and value:
-            line = f"# {name} is set, and not shown"
+            line = f"# {name} is set and not shown"
         elif name == "users" and config.user_tables:
-            line = f"# users: {len(config.user_tables)} in tables, not shown"
+            line = f"# users: {len(config.user_tables)} tables, not shown"
         else:
             line = _line(setting, value)
         lines.append(f"{line}  # {config.origins.get(name, 'default')}\n")
@@ -139,7 +139,7 @@ def _statements(text: str) -> tuple[list[str], str]:
         statements.append(begun)
         begun = ""
     if begun:
-        raise BadSetting("the config file is not TOML any more")
+        raise BadSetting("the config file is no longer valid TOML")
     return statements, ""
 
 

@@ -75,7 +75,7 @@ GUESSES_A_SECOND: Final = 10
 GUESSERS_MOST: Final = 10_000  # users and hosts that are remembered
 _LINES_A_SECOND: Final = 10
 _NAME_MOST_BYTES: Final = 64  # of a user, in the log
-_DIGEST: Final = ": chap-sha1 needs the password, and the user has a password-sha256"
+_DIGEST: Final = ": chap-sha1 needs the plain password, and the user has only a password-sha256"
 
 log = logging.getLogger("quinque.server")
 
@@ -246,7 +246,7 @@ class Users:
             words = (user.commands or frozenset()) | user.refused_commands
             for word in sorted(words - set(commands)):
                 hint = closest(word, commands)
-                lines.append(f"users.{user.name}: there is no command {word!r}{hint}")
+                lines.append(f"users.{user.name}: unknown command {word!r}{hint}")
         return lines
 
     def first(self) -> User | None:
@@ -343,13 +343,13 @@ class _Row:
 
     def user(self, table: object) -> User:
         if not self.name or not self.name.isprintable() or " " in self.name:
-            self.problem("", "a name is printable and has no spaces")
+            self.problem("", "a user name must be printable, without spaces")
         if not isinstance(table, dict):
-            self.problem("", "is not a table of password, rights …")
+            self.problem("", "must be a table with password, rights …")
             return User(self.name)
         for key in table:
             if key not in self.KEYS:
-                self.problem(key, f"there is no such key{closest(key, self.KEYS)}")
+                self.problem(key, f"unknown key{closest(key, self.KEYS)}")
         words = self.words(table, "commands")
         rights = self.words(table, "rights")
         for right in rights or []:
@@ -362,7 +362,7 @@ class _Row:
         queues = self.words(table, "queues")
         if ADMIN in (rights or []) and (queues is not None or families is not None):
             limit = "queues" if queues is not None else "families"
-            self.problem("rights", f"'admin' is for the whole broker: remove it, or {limit}")
+            self.problem("rights", f"'admin' applies to the whole broker: remove it, or {limit}")
         return User(
             self.name,
             password_sha256=self.password_sha256(table),
@@ -380,17 +380,17 @@ class _Row:
     def password_sha256(self, table: dict[str, object]) -> bytes | None:
         plain, digest = table.get("password"), table.get("password-sha256")
         if plain is not None and digest is not None:
-            self.problem("password", "give password or password-sha256, not both")
+            self.problem("password", "set password or password-sha256, not both")
         elif plain is not None:
             if isinstance(plain, str) and plain:
                 return hashlib.sha256(plain.encode()).digest()
-            self.problem("password", "is not a text of one letter or more")
+            self.problem("password", "must be a non-empty string")
         elif digest is not None:
             if isinstance(digest, str) and re.fullmatch("[0-9a-fA-F]{64}", digest):
                 return bytes.fromhex(digest)
-            self.problem("password-sha256", "is not 64 hex digits")
+            self.problem("password-sha256", "must be 64 hex digits")
         elif self.name != DEFAULT:
-            self.problem("password", "is missing; only the user 'default' may have none")
+            self.problem("password", "is missing; only the user 'default' can have no password")
         return None
 
     def password_sha1(self, table: dict[str, object]) -> bytes | None:
@@ -403,7 +403,7 @@ class _Row:
             return None
         if isinstance(given, list) and all(isinstance(word, str) and word for word in given):
             return given
-        self.problem(key, "is not a list of words")
+        self.problem(key, "must be a list of strings")
         return None
 
     def problem(self, key: str, reason: str) -> None:
@@ -416,10 +416,10 @@ def _tables_in(path: str) -> dict[str, object]:
     tables = given.pop("users", {})
     if given or not isinstance(tables, dict):
         named = ", ".join(given) or "users"
-        raise BadSetting(f"{path!r} holds tables [users.NAME] and nothing else, but has {named}")
+        raise BadSetting(f"{path!r} can contain only tables [users.NAME], but it contains {named}")
     if not tables:
         # Nobody named would mean that everybody may do everything.
-        raise BadSetting(f"{path!r} has no [users.NAME]")
+        raise BadSetting(f"{path!r} contains no table [users.NAME]")
     return tables
 
 
