@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ import pytest
 import quinque
 import quinque.aio
 from quinque.errors import BadDriver, FolderLocked, NoKind, NotDone, QuinqueError, StoreClosed
+from quinque.model.families import JOBS
+from quinque.model.work_ops import Add, Finish, Show, Take, Terms
+from quinque.stores.opened import OpenedStore
 from tests.client.conftest import Opener
 from tests.drivers.odd_drivers import Timed
 from tests.server.resp import TIMEOUT_S
@@ -156,6 +160,31 @@ def test_who_is_interrupted_in_the_middle_of_something_has_to_open_it_again(tmp_
     with quinque.open(tmp_path / "q", drivers=drivers) as again:
         assert [job.body for job in again.jobs("q").take_many(5)] == [b"before"]
         assert again.tube("t").take() is None
+
+
+class NoMemory(Counter[bytes]):
+    """Ids that somebody waits for. There is no memory to look them up."""
+
+    def __len__(self) -> int:
+        raise MemoryError
+
+
+def test_a_store_in_which_an_operation_failed_half_way_has_to_be_opened_again(
+    tmp_path: Path,
+) -> None:
+    store = OpenedStore(tmp_path / "q")
+    ids = store.run(Add(JOBS, b"q", [b"x", b"y"], Terms(ttl_ms=60_000)))
+    store._store.watched = NoMemory()
+
+    with pytest.raises(MemoryError):
+        store.run_all([Finish(JOBS, ids[:1]), Finish(JOBS, ids[1:])])
+    with pytest.raises(StoreClosed, match=r"failed \(MemoryError\): open the folder again"):
+        store.run(Show(JOBS, ids[0]))
+    store.close()
+
+    again = OpenedStore(tmp_path / "q")
+    assert len(again.run(Take(JOBS, [b"q"], 5))) == 2
+    again.close()
 
 
 def test_many_tasks_that_wait_do_not_keep_out_the_one_that_adds(tmp_path: Path) -> None:

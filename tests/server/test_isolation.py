@@ -9,6 +9,8 @@ import pytest
 
 from quinque.errors import JournalDamaged
 from quinque.server.readiness import stall
+from quinque.stores.chance import Chance
+from quinque.stores.embedded.store import EmbeddedStore
 from tests.transcripts.late_store import LateStore
 from tests.transcripts.stage import Stage, Wire
 
@@ -56,6 +58,51 @@ def test_an_unexpected_error_in_a_commit_ends_the_process_and_nothing_is_acknowl
         assert error in stage.crashes
         assert stage.replies() == {}
         failing(stage).clear()
+
+
+class NoMemory(dict[bytes, None]):
+    """Ids that somebody waits for. There is no memory to look them up."""
+
+    def __len__(self) -> int:
+        raise MemoryError
+
+
+def no_bytes(count: int) -> bytes:
+    raise MemoryError
+
+
+def test_an_operation_that_fails_half_way_ends_the_process_and_nothing_is_acknowledged(
+    tmp_path: Path,
+) -> None:
+    with Stage(tmp_path, 2) as stage:
+        assert isinstance(stage.store, EmbeddedStore)
+        stage.send("a", [words("ADDJOB q body 0")])
+        stage.settle()
+        job_id = stage.replies()["a"][1:-2]
+        stage.store.watched = NoMemory()
+        stage.send("a", [[b"ACKJOB", job_id], words("QLEN q")])
+        stage.send("b", [words("QLEN q")])
+        stage.settle()
+
+        assert [type(each) for each in stage.crashes[:1]] == [MemoryError]
+        assert stage.replies() == {}
+        stage.kill()
+        stage.send("a", [[b"SHOW", job_id]])
+        stage.settle()
+        assert b"queued" in stage.replies()["a"]
+
+
+def test_an_operation_that_lacks_memory_before_it_changes_anything_is_refused_alone(
+    tmp_path: Path,
+) -> None:
+    with Stage(tmp_path, 2) as stage:
+        assert isinstance(stage.store, EmbeddedStore)
+        stage.store.chance = Chance(no_bytes)
+        stage.send("a", [words("ADDJOB q body 0"), words("PING")])
+        stage.settle()
+
+        assert stage.replies()["a"] == (b"-NOTDONE out of memory: nothing was changed\r\n+PONG\r\n")
+        assert not stage.crashes
 
 
 def test_an_unexpected_error_in_a_tick_ends_the_process(tmp_path: Path) -> None:

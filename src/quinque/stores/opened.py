@@ -6,8 +6,9 @@ Calls       stores/embedded/.
 One thread runs at a time. What an operation changed is durable when it returns. Who waits for a
 message is woken by the threads that bring one, and by the clock.
 
-Whoever is interrupted while an operation is carried out (KeyboardInterrupt) has to open the folder
-again, and sees then whether it is done. Nobody who only waits for a message has to.
+If an operation is interrupted (KeyboardInterrupt) or fails half-way (MemoryError), the program has
+to open the folder again, and sees then whether the operation is done. An interrupted wait for a
+message does not count.
 
 The program is one session: it takes the tasks of operations that name none. What it had taken and
 not acked is ready when it closes the store, or, if it was killed, when the folder is opened again.
@@ -179,7 +180,7 @@ class OpenedStore:
             raise NotDone("another operation of this thread is under way: the store is not changed")
         store = self._store
         results: list[Any] = []
-        failure: QuinqueError | None = None
+        failure: Exception | None = None
         run: Callable[[Op], Any] = store.run
         self._is_running = True
         try:
@@ -188,7 +189,9 @@ class OpenedStore:
                     if isinstance(op, _OF_SESSION) and not op.session:
                         op.session = self._session or self._join()
                     results.append(run(op))
-                except QuinqueError as error:
+                except Exception as error:
+                    if store.torn is not None:
+                        raise
                     failure = failure or error
                     results.append(None)
             store.tick()
@@ -196,12 +199,17 @@ class OpenedStore:
             if store.ready:
                 store.ready = set()
                 self._wake()
-        except Exception:
+        except QuinqueError:
             raise
-        except BaseException:
-            # A handler of signals raised it, anywhere: what is kept in memory may not be what is
-            # on the disk. The folder is as if the program had been killed.
-            self._unfit = "an operation was interrupted: open the folder again"
+        except BaseException as exc:
+            # What is in memory may not be what is on the disk. The folder is as if the program had
+            # been killed. A handler of signals raises anywhere what is no Exception.
+            how = (
+                f"failed ({type(exc).__name__})"
+                if isinstance(exc, Exception)
+                else "was interrupted"
+            )
+            self._unfit = f"an operation {how}: open the folder again"
             self._wake()
             raise
         finally:

@@ -18,6 +18,7 @@ from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import READY
 from quinque.model.limits import NEVER_MS
 from quinque.model.message import FeedMessage
+from quinque.model.packing import Packing
 from quinque.model.rows import CHUNK_BYTES_MOST, CHUNK_ROWS_MOST, IS_SINGLE, WAS_READY
 from quinque.model.work_ops import Terms
 
@@ -26,7 +27,7 @@ ROW_BYTES: Final = 96
 
 _ID, _BODY, _PLACE, _KEY = 0, 1, 3, 10
 
-pack: Final[Callable[[Any], bytes]] = msgpack.Packer(use_bin_type=True).pack
+pack: Final[Callable[[Any], bytes]] = Packing().pack
 
 
 def unpack(data: bytes) -> Any:

@@ -126,9 +126,10 @@ class Claim:
     def where(self, unpack: Unpack) -> dict[bytes, int]:
         """The number of its chunk for each id."""
         if self._where is None:
-            self._where = {}
+            where: dict[bytes, int] = {}
             for number, chunk in self.chunks.items():
-                self._where.update(dict.fromkeys(unpack(chunk.ids), number))
+                where.update(dict.fromkeys(unpack(chunk.ids), number))
+            self._where = where  # as a whole, or not at all
         return self._where
 
 

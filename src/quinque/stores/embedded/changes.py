@@ -25,6 +25,7 @@ from quinque.engine.work.worklist import DEAD, DELAYED, LEASED, READY, Worklist
 from quinque.model import events, own_events
 from quinque.model.lifecycle import Kind, Reason
 from quinque.model.message import Message
+from quinque.model.packing import Packing
 from quinque.model.stage_events import STAGE_MOVED
 from quinque.model.states import State
 from quinque.model.tube_events import TaskKept
@@ -134,7 +135,7 @@ class Changes:
         self.families: dict[bytes, int] = {}
         self.tally: Tally | None = None  # counts what is told, if somebody wants it
         self._staged = 0  # so many of the next events bring messages of a staged batch
-        self._pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True).pack
+        self._pack: Callable[[Any], bytes] = Packing().pack
         self._tellers: dict[int, Callable[[Any], None]] = {
             CHANGE: self._change,
             events.STORED: self._stored,

@@ -33,6 +33,7 @@ from quinque.model.events import (
     Expired,
     Removed,
 )
+from quinque.model.packing import Packing
 from quinque.model.states import State
 from quinque.model.tube_events import (
     BY_DELAY,
@@ -63,7 +64,7 @@ Change = tuple[int, Row | None, Row | None]  # id, the row before, the row after
 
 _WHY: Final = {"release": BY_RELEASE, "ttr": BY_TTR, "delay": BY_DELAY, "kick": BY_KICK}
 
-_pack: Final = msgpack.Packer(use_bin_type=True, autoreset=True).pack
+_pack: Final = Packing().pack
 
 
 @dataclass

@@ -90,7 +90,7 @@ class Seat:
         self._call = call = call or Call()
         space, tube = self.space, self.tube
         space.begin(now_ms)
-        is_refused = False
+        is_refused = is_over = False
         try:
             try:
                 result = work()
@@ -100,9 +100,11 @@ class Seat:
             changes = space.changes()
             if call.is_truncation and not space:
                 space.restart_ids()
-                self._keep([Flushed(FLUSHED, tube.name)])
+                events: Sequence[Any] = [Flushed(FLUSHED, tube.name)]
             else:
-                self._keep(events_of(tube, changes, call, now_ms))
+                events = events_of(tube, changes, call, now_ms)
+            is_over = True
+            self._keep(events)
         except BaseException as exc:
             space.undo()
             self._call = None
@@ -110,7 +112,10 @@ class Seat:
                 self._renew(now_ms, word)
             if isinstance(exc, TouchRefused):
                 raise TouchRefused(self._kind) from None
-            if isinstance(exc, QuinqueError) or not isinstance(exc, (Exception, SystemExit)):
+            # What fails after the driver's part is not the driver's failure.
+            if is_over or isinstance(exc, QuinqueError):
+                raise
+            if not isinstance(exc, (Exception, SystemExit)):
                 raise
             raise self._failure(word, exc) from exc
         space.end()

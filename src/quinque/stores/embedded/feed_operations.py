@@ -300,6 +300,7 @@ class FeedOperations:
 
     def settle(self, queue: Feed, now_ms: int, most: int) -> None:
         """Carry out what time made due, `most` of each kind."""
+        self._journal.steps += 1  # its reminder goes first
         for event in settle(queue, now_ms, decide.removals_most(queue, most)):
             if event.kind == EXPIRED:
                 self.remove(queue, cast(Expired, event))

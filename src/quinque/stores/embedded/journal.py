@@ -31,6 +31,7 @@ import msgpack
 from quinque.errors import DiskFull, JournalDamaged, NotDone, StoreUnavailable
 from quinque.model.claim_events import CLAIM_RETURNED
 from quinque.model.events import ADDED, OPENED, STORED, Event, Opened
+from quinque.model.packing import Packing
 from quinque.model.tube_events import TASKS_PUT
 from quinque.stats.doublings import Doublings
 from quinque.stores.embedded.manifest import find_manifest, replace_manifest, segment_path
@@ -63,9 +64,13 @@ class Journal:
         self.batches = Doublings()  # records of each commit
         self.syncs = Doublings()  # how long each took, in µs
         self.batch_bytes = 0  # written by the last commit
-        self._pack = msgpack.Packer(use_bin_type=True).pack
+        self._pack = Packing().pack
         self._pending: list[bytes] = []
         self._at = 0  # offset where the next record goes, once written
+        # How often something was about to be changed in memory: an event is appended or owed, or is
+        # of a temporary tube; or time made something due. An operation that fails has changed
+        # nothing if it is as before.
+        self.steps = 0
         self.last_bytes = 0  # length of the record appended last
         # The record that a body was last read from in this turn: its neighbours are often next.
         self._read_at = -1
@@ -155,6 +160,7 @@ class Journal:
         # One byte more, for the end of the batch.
         if at + spare_bytes >= self._reserved or self.failed or self.is_stuck:
             self._make_room(at + spare_bytes + 1)
+        self.steps += 1
         self._pending.append(record)
         self._at = at
         if self.notes is not None:
@@ -166,6 +172,7 @@ class Journal:
         Without room nothing else happens, so no more events are owed than messages and queues can
         have until their time ends.
         """
+        self.steps += 1
         self._owed.setdefault(self._pack(event), [event])
 
     def note(self, change: Any) -> None:

@@ -22,7 +22,7 @@ from quinque.drivers.registry import Drivers
 from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import JournalDamaged
+from quinque.errors import JournalDamaged, NotDone, QuinqueError
 from quinque.model.limits import SETTLE_MOST
 from quinque.model.message import Message
 from quinque.model.ops import Op
@@ -62,6 +62,8 @@ _RETRY_MS = 200  # how often a full disk is tried again
 
 
 class EmbeddedStore(Books):
+    torn: Exception | None = None  # what left memory and journal apart
+
     def __init__(
         self,
         folder: Path | str,
@@ -149,10 +151,33 @@ class EmbeddedStore(Books):
         self._compactor.heal(segment)
 
     def run(self, op: Op) -> Any:
-        """As stores/base.py says."""
-        return self._runners[type(op)](op)
+        """As stores/base.py says.
+
+        An unexpected error in an operation that has changed nothing is raised. One that comes later
+        makes the store unfit: what is in memory is not what the journal says. Then every call
+        raises it, and nothing more is written.
+        """
+        if self.torn is not None:
+            raise self.torn
+        steps = self.journal.steps
+        try:
+            return self._runners[type(op)](op)
+        except QuinqueError:
+            raise
+        except Exception as exc:
+            if self.journal.steps != steps:
+                self.torn = exc
+                self.journal.failed = (
+                    f"an operation failed half-way ({type(exc).__name__}): nothing more is accepted"
+                    " until the broker is started again"
+                )
+            elif isinstance(exc, MemoryError):
+                raise NotDone("out of memory: nothing was changed") from exc
+            raise
 
     def commit(self) -> None:
+        if self.torn is not None:
+            raise self.torn
         self.journal.commit(self.at_ms)
         if self.journal.notes:
             self._record.committed(self.journal, self.at_ms)
@@ -161,6 +186,8 @@ class EmbeddedStore(Books):
         self._compactor.step()
 
     def tick(self) -> None:
+        if self.torn is not None:
+            raise self.torn
         now_ms = self.now_ms()
         if self.leaving:
             self.empty_some(SETTLE_MOST)
@@ -248,9 +275,10 @@ class EmbeddedStore(Books):
     def close(self) -> None:
         self._drivers.close()
         try:
-            self.journal.commit(self.at_ms)
-            if self.journal.notes:
-                self._record.committed(self.journal, self.at_ms)
+            if self.torn is None:
+                self.journal.commit(self.at_ms)
+                if self.journal.notes:
+                    self._record.committed(self.journal, self.at_ms)
         finally:
             self._record.close()
             self.journal.close()

@@ -216,9 +216,14 @@ class Tubes:
     def append(self, tube: Tube, event: WorkEvent, spare_bytes: int = 0) -> None:
         """The event is in the journal, unless the tube is temporary. Raises as the journal."""
         if tube.settings.is_temporary:
-            self._count(event)
+            self._count_unkept(event)
         else:
             self.journal.append(event, spare_bytes)
+
+    def _count_unkept(self, event: WorkEvent) -> None:
+        """The event, which the journal does not get, is about to be applied."""
+        self._count(event)
+        self.journal.steps += 1
 
     def carry(self, tube: Tube, events: Sequence[WorkEvent]) -> None:
         """The events are journaled and true, all of them or none."""
@@ -238,7 +243,7 @@ class Tubes:
     def carry_due(self, tube: Tube, event: WorkEvent) -> None:
         """What time made true is so, and journaled if that can be."""
         if tube.settings.is_temporary:
-            self._count(event)
+            self._count_unkept(event)
         else:
             self.books.try_append(event)
         self.apply(tube, event)
@@ -252,7 +257,7 @@ class Tubes:
             spare_bytes += sum(map(record_bytes, events[1:]))
         for event in events:
             if is_temporary:
-                self._count(event)
+                self._count_unkept(event)
                 self.unkept += len(apply_put(tube, event, 0))
                 continue
             self.journal.append(event, spare_bytes)

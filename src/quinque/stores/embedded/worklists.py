@@ -59,6 +59,7 @@ class Worklists:
 
     def settle(self, queue: Worklist, now_ms: int, most: int) -> None:
         """Carry out what time made due, `most` of each kind."""
+        self.journal.steps += 1  # its reminder goes first
         if isinstance(queue, Tube):
             self.settle_tube(queue, now_ms, most)
             return
@@ -162,6 +163,7 @@ class Worklists:
             queue = self.books.alarms.take(self.books.at_ms)
             if queue is None:
                 break
+            self.journal.steps += 1  # its alarm is gone
             if isinstance(queue, Worklist):
                 self.settle(queue, self.books.at_ms, SETTLE_MOST)
             else:
