@@ -51,18 +51,28 @@ def example() -> str:
 
 
 def listing(config: Config) -> str:
-    """The settings in force as TOML, each with the place it came from; secrets are left out."""
-    lines = []
+    """The settings in force as TOML: first those that were set, each with its origin, then those
+    at their defaults. Secrets are left out."""
+    given: dict[str, str] = {}
+    defaults: list[str] = []
     for name, setting in SETTINGS.items():
-        value = config.value(name)
-        if setting.kind.is_secret and value:
-            line = f"# {name} is set and not shown"
-        elif name == "users" and config.user_tables:
-            line = f"# users: {len(config.user_tables)} tables, not shown"
+        if name in config.origins:
+            given[_shown(config, setting)] = config.origins[name]
         else:
-            line = _line(setting, value)
-        lines.append(f"{line}  # {config.origins.get(name, 'default')}\n")
-    return "".join(lines)
+            defaults.append(_line(setting, config.value(name)))
+    width = max(map(len, given), default=0)
+    lines = [f"{line:<{width}}  # {origin}" for line, origin in given.items()]
+    head = ["# Settings that were set, and where.", *lines, ""] if lines else []
+    return "\n".join([*head, "# Settings at their defaults.", *defaults]) + "\n"
+
+
+def _shown(config: Config, setting: Setting) -> str:
+    value = config.value(setting.name)
+    if setting.kind.is_secret and value:
+        return f"# {setting.name} is set and not shown"
+    if setting.name == "users" and config.user_tables:
+        return f"# users: {len(config.user_tables)} tables, not shown"
+    return _line(setting, value)
 
 
 def rewritten(text: str, config: Config) -> str:
