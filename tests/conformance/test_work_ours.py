@@ -6,6 +6,7 @@ import pytest
 
 from quinque.errors import NoMessage
 from quinque.model.families import EVENTS, JOBS
+from quinque.model.limits import REDRIVE_MOST
 from quinque.model.ops import Put
 from quinque.model.states import State
 from quinque.model.work_ops import AwaitEnd, FindKey, Purge, PurgeAll, Redrive
@@ -203,6 +204,14 @@ def test_only_dead_messages_are_redriven(store: Store) -> None:
     assert redrive(store) == 0
     assert store.run(Redrive(JOBS, queue=b"none")) == 0
     assert all_queues(store) == [b"l", b"w"]
+
+
+def test_one_operation_redrives_a_bounded_number_of_dead_messages(store: Store) -> None:
+    add(store, *[b"body"] * (REDRIVE_MOST + 2), max_deliveries=1)
+    nack(store, *[found.message_id for found in take(store, count=REDRIVE_MOST + 2)])
+
+    assert store.run(Redrive(JOBS, queue=b"w", count=2**63 - 1)) == REDRIVE_MOST
+    assert store.run(Redrive(JOBS, queue=b"w")) == 2
 
 
 @pytest.mark.parametrize(("count", "redriven"), [(0, 4), (1, 1), (3, 3), (9, 4)])

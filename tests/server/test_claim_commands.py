@@ -261,3 +261,21 @@ def _still(client: Client, queue: str) -> Any:
     claims = [as_map(claim) | {b"age-ms": 0} for claim in view[b"claims"]]
     timeless = {b"unrenewed-ms": 0, b"oldest-ms": 0, b"claims": claims}
     return view | timeless, client.call("QLEN", queue), client.call("CLAIM.READ", queue, "s", 1)
+
+
+def test_until_the_stamp_of_a_queue_without_messages_takes_nothing_later(
+    client: Client, queue: str
+) -> None:
+    epoch = open_claims(client, queue)
+    client.call("ADDJOB", queue, "later", 0)
+
+    assert client.call("CLAIM.FILL", queue, "s", epoch, 1, "COUNT", 5, "UNTIL", 0) is None
+    assert client.call("CLAIM.FILL", queue, "s", epoch, 1, "COUNT", 5) is not None
+
+
+def test_memory_usage_of_a_tube_is_a_number_on_every_store(client: Client, queue: str) -> None:
+    client.call("TUBE.CREATE", queue, "fifo")
+    empty = client.call("MEMORY", "USAGE", queue)
+    client.call("TUBE.PUT", queue, "x")
+
+    assert empty < client.call("MEMORY", "USAGE", queue)

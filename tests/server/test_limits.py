@@ -48,6 +48,21 @@ def test_too_many_arguments_close_the_connection(tmp_path: Path) -> None:
         assert other.call("PING") == b"PONG"
 
 
+def test_a_request_has_ten_thousand_words_at_most(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--fsync", "no") as broker, broker.connect() as client:
+        assert len(client.call("RQ.PUSH", "r", *["x"] * 9_998)) == 9_998
+        refused = client.call("RQ.PUSH", "r", *["x"] * 9_999)
+        # Two that are alike would be carried out together.
+        client.send_bytes(request("RQ.PUSH", "r", *["x"] * 9_999) * 2)
+        together = [client.value(), client.value()]
+        names = client.call("RQ.POP", "BLOCK", 1000, *[f"q{number}" for number in range(1_001)])
+
+        text = "ERR RQ.PUSH has 10001 words in one request; at most 10000"
+        assert [refused, *together] == [Refusal(text)] * 3
+        assert names == Refusal("ERR 1001 queues in one request; at most 1000")
+        assert client.call("RQ.INFO", "r")[1] == 9_998
+
+
 def test_too_long_an_argument_closes_the_connection_before_it_is_sent(tmp_path: Path) -> None:
     with start_broker(tmp_path, "--max-arg-size", "1mb") as broker, broker.connect() as client:
         client.call("QADD", "q", 60, b"x" * (1 << 20))

@@ -88,7 +88,11 @@ def test_limits_hold_for_connections_that_are_there_already(tmp_path: Path) -> N
     [
         (("max-clients", "-5"), "max-clients", ""),
         (("max-clients", "x"), "max-clients", ""),
-        (("dir", "elsewhere"), "dir", "it can only be changed by a restart; set it in the config file"),
+        (
+            ("dir", "elsewhere"),
+            "dir",
+            "it can only be changed by a restart; set it in the config file",
+        ),
         (("maxclients", "x"), "maxclients", ""),
         (("databases", "5"), "databases", "it is read-only"),
         (("appendonly", "no"), "appendonly", "'no' is not one of: yes"),

@@ -108,7 +108,8 @@ def parse_fill(argv: list[bytes], session: Session) -> Wait:
             case b"COUNT":
                 fill.count = options.number()
             case b"UNTIL":
-                fill.until_place = options.number()
+                # The stamp of a queue that never had a message is 0, and no place is before 1.
+                fill.until_place = max(1, options.number())
             case b"SEAL":
                 fill.seals = True
             case b"TIMEOUT":

@@ -75,8 +75,8 @@ def parse_redrive(argv: list[bytes]) -> Redrive:
 def parse_qredrive(argv: list[bytes]) -> Redrive:
     """QREDRIVE queue [COUNT n]
 
-    Queue the dead jobs of the queue again as if they were new: all, or the first ones. How many
-    there were. Ours.
+    Queue dead jobs of the queue again as if they were new: the first COUNT, and at most 1,000. How
+    many there were. Repeat it until it returns fewer than that. Ours.
     """
     redrive = Redrive(JOBS, queue=read_queue(argv[1]))
     if len(argv) > 2:

@@ -22,6 +22,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from quinque.dialects.args import check_count
 from quinque.dialects.command import Command, Session, Wait
 from quinque.dialects.options import EXACT_MOST, read_any_queue
 from quinque.dialects.quick_replies import (
@@ -87,6 +88,7 @@ def parse_pop(argv: list[bytes], session: Session) -> Wait:
     at, count, block_ms = _options_of_pop(argv)
     if count < 0:
         raise WrongUsage(_POP_USAGE)
+    check_count("queues", argv[at:])
     queues = list(dict.fromkeys(map(read_any_queue, argv[at:])))
     if not count:  # there is nothing to wait for
         return Wait(FindFamilies(()), (), b"", timeout_ms=0)

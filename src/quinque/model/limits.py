@@ -50,9 +50,14 @@ SCAN_MOST: Final = 10_000
 # Queues or groups in one request. Each costs a look, and each is remembered while a client waits:
 # 1,000 take some milliseconds.
 NAMES_MOST: Final = 1_000
+# Words of one request, such as bodies or ids: 10,000 take 10 to 30 ms.
+WORDS_MOST: Final = 10_000
 # Patterns in one request: each is matched against every queue that has something ready. A pattern
 # is as long as a name at most: 15 ms to read, and 0.3 ms to match against the longest name.
 PATTERNS_MOST: Final = 100
+
+# Dead messages of a queue that one operation redrives: some 20 ms in Redis.
+REDRIVE_MOST: Final = 1_000
 
 # A worklist with nothing in it and nothing set for it is forgotten after this long, as in Disque:
 # until then its counts can be looked at.

@@ -295,8 +295,9 @@ class Configure(Op):
 
 @dataclass
 class Redrive(Op):
-    """Dead messages are ready again, as if they were new: these, or the first `count` of the queue
-    (0 = all). The result is how many."""
+    """Dead messages are ready again, as if they were new: these, or the first `count` of the queue.
+    One operation redrives at most REDRIVE_MOST of a queue, also if `count` is 0 or larger. The
+    result is how many."""
 
     family: Family
     message_ids: Sequence[bytes] = ()

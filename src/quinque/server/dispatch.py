@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from quinque.dialects.command import Command, Later, NoReply, Wait
 from quinque.errors import (
+    BadArgument,
     BadRequest,
     Busy,
     LimitReached,
@@ -34,6 +35,7 @@ from quinque.errors import (
 )
 from quinque.model.claim_ops import FindClaims
 from quinque.model.families import BY_NAME, Family
+from quinque.model.limits import WORDS_MOST
 from quinque.model.ops import Op
 from quinque.model.stage_ops import FindStages
 from quinque.model.work_ops import FindQueues, Take
@@ -78,6 +80,9 @@ class Dispatch:
             arity, count = row.arity, len(argv)
             if count != arity and (arity >= 0 or count < -arity):
                 raise WrongArity(row.name)
+            if count > WORDS_MOST:
+                said = f"{row.name} has {count} words in one request; at most {WORDS_MOST}"
+                raise BadArgument(said)
             user = connection.user
             if user is None and not row.is_open:
                 raise NoAuth

@@ -56,7 +56,7 @@ class Alike:
         first, varies = self.first, self.varies
         if self.step:
             words = len(argv) - varies
-            if words <= 0 or words % self.step:
+            if not 0 < words <= TOGETHER_MOST or words % self.step:
                 return False
             if varies == 2:  # a command and a queue, as mostly
                 return argv[1] == first[1] and argv[0] == first[0]
@@ -170,7 +170,12 @@ class Inbox:
                     connection.put_in_line(requests[number:])
                     return None
             row = rows.get(argv[0])
-            if row is not None and row.gather is not None and 1 < len(argv) >= -row.arity:
+            if (
+                row is not None
+                and row.gather is not None
+                and 1 < len(argv) <= TOGETHER_MOST
+                and len(argv) >= -row.arity
+            ):
                 alike = Alike(row, connection, argv)
                 continue
             execute(connection, argv)

@@ -27,7 +27,7 @@ from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_ms, as_wait_ms, as_whole_ms
 from quinque.errors import BadArgument, printable
 from quinque.model.families import JOBS
-from quinque.model.limits import WORK_TTL_MS
+from quinque.model.limits import REDRIVE_MOST, WORK_TTL_MS
 from quinque.model.states import State
 from quinque.model.work_ops import (
     PLAIN_TERMS,
@@ -254,13 +254,19 @@ class Jobs:
     async def redrive(self, count: int = 0, *, ids: Sequence[str] | None = None) -> int:
         """Dead jobs are ready again as if they were new: these, or the first `count` (0 = all); how
         many."""
+        redriven: int
         if ids is not None:
-            if not ids:
-                return 0
-            op = Redrive(JOBS, _ids(ids))
-        else:
-            op = Redrive(JOBS, queue=self.name, count=as_whole("count", count))
-        redriven: int = await self._run(op)
+            redriven = await self._run(Redrive(JOBS, _ids(ids))) if ids else 0
+            return redriven
+        left = as_whole("count", count) or EXACT_MOST
+        redriven = 0
+        while left > 0:
+            most = min(left, REDRIVE_MOST)
+            found: int = await self._run(Redrive(JOBS, queue=self.name, count=most))
+            redriven += found
+            left -= found
+            if found < most:
+                break
         return redriven
 
     async def purge(self, *states: State) -> int:

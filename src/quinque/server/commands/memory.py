@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from quinque.dialects.command import Command, Right, no_queues
 from quinque.errors import BadArgument
-from quinque.model.families import Family
+from quinque.model.families import TUBES, Family
 from quinque.model.ops import Count, QueueCount
 from quinque.model.queue_ops import FindFamilies
+from quinque.model.tube_ops import LookAtTube, TubeView
 from quinque.model.work_ops import LookAt, QueueView
 from quinque.server.broker import Broker
 from quinque.server.commands.args import read_number, syntax_error
@@ -176,6 +177,8 @@ def _messages_in(broker: Broker, queue: bytes) -> Any:
         [family] = families
         if family is None:
             return None
+        if family is TUBES:
+            return after(run(LookAtTube(queue)), _tasks_in)
         if family.is_worklist:
             return after(run(LookAt(family, queue)), _jobs_in)
         return after(run(Count(family, [queue])), _events_in)
@@ -191,6 +194,12 @@ def _jobs_in(view: QueueView | None) -> tuple[int, int] | None:
     if view is None:
         return None
     return view.ready + view.delayed + view.leased + view.dead, _JOB_BYTES
+
+
+def _tasks_in(view: TubeView | None) -> tuple[int, int] | None:
+    if view is None:
+        return None
+    return view.ready + view.delayed + view.taken + view.buried, _JOB_BYTES
 
 
 def _row(word: str, right: Right, arity: int, run: Run) -> Command:

@@ -29,6 +29,7 @@ from quinque.model.events import (
     Removed,
     WorkEvent,
 )
+from quinque.model.limits import REDRIVE_MOST
 from quinque.model.work_ops import (
     Add,
     Announce,
@@ -179,7 +180,8 @@ class WorkOperations:
             queue = self._lists.settled(op.family, op.queue, now_ms)
             if queue is None:
                 return 0
-            found = [(queue, queue.dead.first(op.count or queue.dead.size))]
+            most = min(op.count or REDRIVE_MOST, REDRIVE_MOST, queue.dead.size)
+            found = [(queue, queue.dead.first(most))]
         work: list[tuple[Worklist, Sequence[WorkEvent]]] = []
         count = 0
         for queue, messages in found:

@@ -18,7 +18,7 @@ from typing import Final
 
 from quinque.errors import BadRequest, NoMessage, NoReplicas, QueueFull, QueuePaused, TooLate
 from quinque.model.families import Family
-from quinque.model.limits import NEVER_MS, SETTLE_MOST
+from quinque.model.limits import NEVER_MS, REDRIVE_MOST, SETTLE_MOST
 from quinque.model.ops import Op
 from quinque.model.states import State
 from quinque.model.work_ops import (
@@ -209,7 +209,7 @@ def redrive(op: Redrive, edge: Edge) -> Steps:
 
 
 def _redrive_queue(queue: bytes, op: Redrive, edge: Edge) -> Steps:
-    left = op.count or 1 << 53
+    left = min(op.count or REDRIVE_MOST, REDRIVE_MOST)
     redriven = 0
     for slot in edge.spread.read_slots(queue):
         if left > 0:
