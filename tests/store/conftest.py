@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded import compact
+from quinque.stores.embedded import books, compact
 from tests.store.disk import Disk
 from tests.store.stage import Stage
 
@@ -47,3 +47,9 @@ def stage(folder: Path) -> Iterator[Stage]:
 @pytest.fixture
 def compaction_pauses_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "STEP_BYTES", 60)
+
+
+@pytest.fixture
+def queues_are_emptied_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue that is emptied loses one message with each tick."""
+    monkeypatch.setattr(books, "EMPTIED_AT_ONCE_MOST", 1)

@@ -83,6 +83,7 @@ class Walk:
         self._folder = folder
         self._seed = seed
         self._random = Random(seed)
+        self._maxmemory = (0, 1, 40)[seed % 3]
         self._look = look
         self._number = 0
         self._seen: object = None
@@ -92,6 +93,7 @@ class Walk:
         self._may_be: list[tuple[int, object]] = []
         self.is_full = False
         self.copies = 0
+        self.emptied = 0  # turns in which messages of an emptied queue were still to be removed
         self.dropped = 0
 
     def go(self, turns: int) -> None:
@@ -116,13 +118,17 @@ class Walk:
 
     def _turn(self) -> None:
         self.before_turn()
-        self.worker.work(self._random.randint(1, 4))
+        for _ in range(self._random.randint(1, 4)):
+            self.worker.work()
+            check_indexes(self.store)
         self.settle(self.store)
+        check_indexes(self.store)
         self._may_be.append(self._now())
         self.store.commit()
         self._is_committed()
         self._check()
         check_indexes(self.store)
+        self.emptied += bool(self.store.leaving)
         compact_always(self.store)
 
     def _is_committed(self) -> None:
@@ -195,6 +201,7 @@ class Walk:
             folder,
             clock=clock,
             segment_bytes=SEGMENT_BYTES,
+            maxmemory=self._maxmemory,
             chance=self._random.randbytes,
             keeping=Keeping(is_on=False),
         )

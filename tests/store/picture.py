@@ -13,8 +13,10 @@ from quinque.engine.claims.subscription import Claim
 from quinque.engine.feed.feed import Feed
 from quinque.engine.tubes.task import Task
 from quinque.engine.tubes.tube import Tube
+from quinque.engine.work.remains import WorkRemains
 from quinque.engine.work.worklist import Worklist
 from quinque.model.message import Message
+from quinque.stores.embedded.books import Leaving
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.engine.invariants import check_invariants
 from tests.engine.tubes.invariants import check_sessions, check_tube
@@ -66,7 +68,8 @@ def check_indexes(store: EmbeddedStore) -> None:
     check_sessions(store.sessions, [it for it in store.queues.values() if isinstance(it, Tube)])
     _check_claimed(store)
     for message in store.directory.by_id.values():
-        assert store.queues.get(message.queue.name) is message.queue, "its queue is gone"
+        if not message.is_gone:
+            assert store.queues.get(message.queue.name) is message.queue, "its queue is gone"
     messages = every_message(store)
     in_memory = [it.body for it in messages if it.body is not None]
     assert store.bodies.count == len(messages)
@@ -77,7 +80,7 @@ def check_indexes(store: EmbeddedStore) -> None:
 
 def every_message(store: EmbeddedStore) -> list[Message]:
     """All but those of temporary tubes."""
-    messages: list[Message] = [it for queue in store.leaving for it in queue.all()]
+    messages: list[Message] = [message for it in store.leaving for message in _left(it)]
     for queue in store.queues.values():
         if isinstance(queue, Tube) and queue.settings.is_temporary:
             continue
@@ -92,6 +95,18 @@ def every_message(store: EmbeddedStore) -> list[Message]:
     for batch in store.stages.batches.values():
         messages += batch.chunks.values()
     return messages
+
+
+def _left(leaving: Leaving) -> list[Message]:
+    """What is left of a queue that was emptied."""
+    found: list[Message] = []
+    remains: Any = leaving.remains
+    step = remains.newest if isinstance(remains, WorkRemains) else remains.head
+    while step is not None:
+        found.append(step)
+        step = step.before if isinstance(remains, WorkRemains) else step.after
+    assert len(found) == remains.size
+    return found if leaving.is_kept else []
 
 
 def picture_of_claims(store: EmbeddedStore) -> object:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from quinque.model.families import EVENTS, JOBS, RELIABLE
-from quinque.model.ops import Op, Put, Release, Reserve
+from quinque.model.ops import Flush, Op, Put, Release, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
 from quinque.model.queue_ops import DeleteQueues, RenameQueue, SetExpiry
-from quinque.model.tube_ops import PutTasks, TakeTasks, TaskTerms
-from quinque.model.work_ops import Add, Take, Terms
+from quinque.model.tube_ops import DropTube, PutTasks, TakeTasks, TaskTerms, TruncateTube
+from quinque.model.work_ops import (
+    Add,
+    AwaitEnd,
+    FindKey,
+    FindQueues,
+    Finish,
+    Purge,
+    PurgeAll,
+    ScanMessages,
+    Take,
+    Terms,
+)
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
@@ -102,24 +114,30 @@ def test_a_take_behind_many_tasks_that_are_over_is_cheap(
     assert store.info()["messages"] == 1
 
 
-@pytest.mark.parametrize("how", ["delete", "expire", "rename"])
+@pytest.mark.parametrize("how", ["delete", "expire", "expire now", "rename"])
+@pytest.mark.parametrize("is_on", [True, False])
 def test_a_large_queue_is_gone_at_once_and_its_messages_a_little_at_a_time(
-    folder: Path, clock: ManualClock, how: str
+    folder: Path, clock: ManualClock, how: str, is_on: bool
 ) -> None:
-    store = EmbeddedStore(folder / "q", clock=clock, fsync="no", keeping=Keeping(is_on=False))
+    """With a record of what became of each message, and without."""
+    store = EmbeddedStore(folder / "q", clock=clock, fsync="no", keeping=Keeping(is_on=is_on))
     many(store, lambda bodies: Add(RELIABLE, b"q", bodies, RELIABLE_TERMS))
     store.run(Take(RELIABLE, [b"q"], 100))
     store.run(Add(RELIABLE, b"other", [b"mine"], RELIABLE_TERMS))
     ways: dict[str, Callable[[], object]] = {
         "delete": lambda: store.run(DeleteQueues(RELIABLE, [b"q"])),
         "expire": store.tick,
+        "expire now": lambda: store.run(SetExpiry(RELIABLE, b"q", store.now_ms() - 1)),
         "rename": lambda: store.run(RenameQueue(RELIABLE, b"other", b"q")),
     }
     if how == "expire":
         store.run(SetExpiry(RELIABLE, b"q", store.now_ms() + 1))
         clock.advance(2)
+    store.commit()
+    store.info()  # what came until here is on record
 
     lines = lines_run(ways[how])
+    lines += lines_run(store.commit)
 
     assert lines < LINES_MOST // 5
     assert store.info()["messages"] == 1
@@ -171,4 +189,123 @@ def test_events_that_expire_in_a_queue_of_many_groups_cost_little_at_a_time(
     lines = tick_all(store, clock)
 
     assert lines < LINES_MOST
+    assert store.info()["messages"] == 0
+
+
+def fill_jobs(store: EmbeddedStore) -> None:
+    many(store, lambda bodies: Add(JOBS, b"q", bodies, Terms(DAY_MS, retry_ms=60_000)))
+    store.run(Add(JOBS, b"q", [b"late"] * 100, Terms(DAY_MS, delay_ms=5_000)))
+    store.run(Add(JOBS, b"q", [b"keyed"], Terms(DAY_MS), key=b"k"))
+    store.run(Take(JOBS, [b"q"], 200))
+
+
+def fill_tube(store: EmbeddedStore) -> None:
+    begin(store, b"utubettl")
+    for lane in range(4):
+        terms = TaskTerms(ttl_ms=DAY_MS, lane=b"%d" % lane)
+        store.run(PutTasks(TUBE, [b"x"] * TOGETHER, terms))
+    store.run(PutTasks(TUBE, [b"x"] * 100, TaskTerms(delay_ms=5_000)))
+
+
+def fill_feed(store: EmbeddedStore) -> None:
+    many(store, lambda bodies: Put(EVENTS, b"q", bodies, DAY_MS))
+    for group in (b"g", b"h"):
+        given = store.run(Reserve(EVENTS, b"q", group, DAY_MS, 1_000))
+        store.run(Release(EVENTS, b"q", group, [it.message_id for it in given[:500]]))
+
+
+def take_tasks(store: EmbeddedStore) -> None:
+    fill_tube(store)
+    store.run(TakeTasks(TUBE, ANN, 50))
+
+
+# How the queue is filled, what empties it, and what that gives.
+EMPTIED: dict[str, tuple[Callable[[EmbeddedStore], None], Op, object]] = {
+    "purge": (fill_jobs, Purge(JOBS, b"q"), MANY + 101),
+    "purge all": (fill_jobs, PurgeAll(JOBS), MANY + 101),
+    "delete": (fill_jobs, DeleteQueues(JOBS, [b"q"]), 1),
+    "truncate": (take_tasks, TruncateTube(TUBE), MANY + 100),
+    "drop": (fill_tube, DropTube(TUBE), True),
+    "flush": (fill_feed, Flush(EVENTS, b"q"), None),
+}
+
+
+@pytest.mark.parametrize("how", EMPTIED)
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_large_queue_is_emptied_at_once_and_its_messages_go_a_little_at_a_time(
+    folder: Path, clock: ManualClock, how: str, is_on: bool
+) -> None:
+    """With a record of what became of each message, and without."""
+    store = EmbeddedStore(folder / "q", clock=clock, fsync="no", keeping=Keeping(is_on=is_on))
+    fill, op, gives = EMPTIED[how]
+    fill(store)
+    store.commit()
+    store.info()  # what came until here is on record
+    given: list[object] = []
+
+    lines = lines_run(lambda: given.append(store.run(op)))
+    lines += lines_run(store.commit)
+
+    assert given == [gives]
+    assert lines < LINES_MOST // 5
+    assert (store.info()["messages"], store.info()["jobs"]) == (0, 0)
+    store.run(Add(JOBS, b"new", [b"new"], Terms(DAY_MS), key=b"k"))
+    if how == "purge":
+        assert not store.run(Take(JOBS, [b"q"]))
+        assert store.run(Add(JOBS, b"q", [b"again"], Terms(DAY_MS), key=b"k"))
+    left = messages_of(store)
+    store.commit()
+    check_indexes(store)
+    copy = shutil.copytree(folder / "q", folder / "killed", ignore=shutil.ignore_patterns("lock"))
+    assert tick_all(store, clock) < LINES_MOST
+    check_indexes(store)
+    assert messages_of(store) == left
+    rows = store.info()["lifecycle_next_row"]
+    store.close()
+    for path in (copy, folder / "q"):
+        store = EmbeddedStore(path, clock=clock, keeping=Keeping(is_on=is_on))
+        check_indexes(store)
+        assert messages_of(store) == left
+        assert store.info()["lifecycle_next_row"] == rows
+        store.close()
+
+
+def test_a_job_that_was_purged_is_not_found_by_its_id(store: EmbeddedStore) -> None:
+    ids = store.run(Add(JOBS, b"q", [b"x"] * 1_000, Terms(DAY_MS)))
+    store.run(Add(JOBS, b"other", [b"y"], Terms(DAY_MS)))
+
+    assert store.run(Purge(JOBS, b"q")) == 1_000
+
+    assert store.leaving
+    assert store.run(Finish(JOBS, ids[:3])) == [False] * 3
+    assert store.run(FindQueues(JOBS, ids[:3])) == [None] * 3
+    assert store.run(AwaitEnd(JOBS, ids)) == 1_000
+    assert [it.body for it in store.run(ScanMessages(JOBS, 0, 10, with_bodies=True))[1]] == [b"y"]
+    assert store.run(FindKey(JOBS, b"q", b"k")) is None
+
+
+def test_many_small_queues_are_purged_a_little_at_a_time(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    for number in range(1_000):
+        store.run(Add(JOBS, b"q%d" % number, [b"x"] * 20, Terms(DAY_MS)))
+    store.commit()
+
+    lines = lines_run(lambda: store.run(PurgeAll(JOBS)))
+
+    assert lines < LINES_MOST
+    assert store.info()["jobs"] == 0
+    assert tick_all(store, clock) < LINES_MOST
+    check_indexes(store)
+
+
+def test_a_purge_of_many_expired_jobs_is_cheap(store: EmbeddedStore, clock: ManualClock) -> None:
+    many(store, lambda bodies: Add(JOBS, b"q", bodies, Terms(SOON_MS, retry_ms=60_000)))
+    store.run(Add(JOBS, b"q", [b"alive"], Terms(DAY_MS, retry_ms=60_000)))
+    clock.advance(2_000)
+
+    lines = lines_run(lambda: store.run(Purge(JOBS, b"q")))
+
+    assert lines < LINES_MOST
+    assert tick_all(store, clock) < LINES_MOST
     assert store.info()["messages"] == 0

@@ -80,3 +80,16 @@ def test_killed_on_a_full_disk_a_store_is_as_it_was_committed(folder: Path, seed
     walk.go(TURNS)
 
     assert walk.copies > TURNS // 2
+
+
+@pytest.mark.usefixtures("compaction_pauses_often", "queues_are_emptied_slowly")
+@pytest.mark.parametrize("seed", range(20, 20 + 5 * max(1, EFFORT)))
+def test_killed_while_queues_are_being_emptied_a_store_is_as_it_was_committed(
+    folder: Path, seed: int
+) -> None:
+    walk = Walk(folder, seed, look_of)
+
+    walk.go(TURNS)
+
+    assert walk.copies > TURNS
+    assert walk.emptied > 10

@@ -16,7 +16,9 @@ from random import Random
 
 import pytest
 
+from quinque.model.families import JOBS
 from quinque.model.look_ops import FindRecords
+from quinque.model.work_ops import PurgeAll
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import record
 from quinque.stores.embedded.record import Keeping
@@ -97,6 +99,36 @@ def test_a_crash_at_any_turn_leaves_the_same_rows(
             if turn % 6 == 0:  # whoever reads has it written
                 assert found == rows(store)
     store.close()
+
+
+@pytest.mark.usefixtures("small_frames", "queues_are_emptied_slowly")
+@pytest.mark.parametrize("kind", [*WORKERS, ClaimWorker, ReliableWorker, TubeWorker])
+def test_a_crash_while_queues_are_being_emptied_leaves_the_same_rows(
+    folder: Path, clock: ManualClock, kind: type[Worker]
+) -> None:
+    """The record names their messages one by one, and all that came after them waits."""
+    work = folder / "work"
+    store = EmbeddedStore(work, clock=clock, fsync="no", segment_bytes=2048)
+    worker = kind(store, clock, seed=8)
+    behind = 0
+    for turn in range(240):
+        worker.turn()
+        if turn % 12 == 0:
+            store.run(PurgeAll(JOBS))
+            store.commit()
+        if turn % 4 == 0:
+            found = rows_in(crashed(work, turn))
+            told = rows(store)
+            assert told == found[: len(told)]
+            assert store._record.is_behind or store.leaving or told == found
+            behind += told != found
+    found = rows_in(crashed(work, -1))
+    while store.next_due_ms() <= store.now_ms():
+        store.tick()
+        store.commit()
+    assert rows(store)[: len(found)] == found
+    store.close()
+    assert behind
 
 
 @pytest.mark.usefixtures("small_frames")

@@ -201,7 +201,7 @@ def apply_removed(queue: Feed, event: Removed | Expired) -> list[FeedMessage]:
 def apply_flushed(queue: Feed, event: Flushed) -> list[FeedMessage]:
     """Every message is gone; those that were there."""
     gone = list(queue.messages.values())
-    queue.clear()
+    queue.clear().drop_some(len(gone))
     return gone
 
 

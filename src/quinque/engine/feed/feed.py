@@ -17,6 +17,7 @@ from bisect import bisect_right
 from quinque.engine.calendar import Calendar
 from quinque.engine.feed.due import soonest
 from quinque.engine.feed.groups import Group
+from quinque.engine.feed.remains import FeedRemains
 from quinque.engine.queue import Queue
 from quinque.model.families import Family
 from quinque.model.limits import NEVER_MS
@@ -154,21 +155,23 @@ class Feed(Queue):
         message = self.messages.get(id)
         return message.expires_ms if message is not None else NEVER_MS
 
-    def clear(self) -> None:
-        """No message is left; what groups hold stays held, detached from the queue."""
-        step = self.head
-        while step is not None:
-            after = step.after
-            step.before = step.after = step.run = None
-            step = after
+    def clear(self) -> FeedRemains:
+        """No message is left; what groups hold stays held, detached from the queue. What was there
+        is in what is returned, however much it is."""
+        over: list[Group] = []
+        left: dict[bytes, Group] = {}
+        for group in self.groups.values():
+            if group.held or not self.in_order:
+                over.append(group.clear())
+                left[group.name] = group
+            else:
+                over.append(group)
+        self.groups = left
+        remains = FeedRemains(self, over)
         self.messages = {}
         self.head = self.tail = self.dead_until = None
         self.expiries = Calendar()
-        for name in list(self.groups):
-            group = self.groups[name]
-            group.clear()
-            if group.is_over and self.in_order:
-                del self.groups[name]
+        return remains
 
     def relink(self) -> None:
         """Bring messages that came in any order into the order of their places."""

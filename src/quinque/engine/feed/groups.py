@@ -182,15 +182,32 @@ class Group:
             elif id in self.again:
                 self.take_again(id)
 
-    def clear(self) -> None:
-        """No message is left to the group but those it holds, and they will not come back."""
+    def clear(self) -> Group:
+        """No message is left to the group but those it holds, and they will not come back. What it
+        might have had again is in the group that is returned, which is in no queue."""
+        gone = Group(self.name)
+        gone.again, self.again = self.again, gone.again
+        gone._in_line, self._in_line = self._in_line, gone._in_line
+        gone._by_place, self._by_place = self._by_place, gone._by_place
+        gone._from_last, self._from_last = self._from_last, None
         self.passed = self.fresh = 0
         self.at = None
-        self.again = {}
-        self._in_line = deque()
-        self._by_place = []
-        self._from_last = None
         self.detached = len(self.held)
+        return gone
+
+    def drop_some(self, most: int) -> int:
+        """Of a group that is in no queue any more, up to `most` of each of its things are gone; the
+        largest number of one."""
+        again, line = self.again, self._in_line
+        dropped = max(len(self.deadlines.take(NEVER_MS - 1, most)), min(most, len(again)))
+        for _ in range(min(most, len(again))):
+            again.popitem()
+        for _ in range(min(most, len(line))):
+            line.pop()
+        del self._by_place[-most:]
+        if self._from_last is not None:
+            del self._from_last[-most:]
+        return dropped
 
     def trim_deadlines(self) -> None:
         """Drop some reminders of leases that ended early, if they outnumber the leases."""

@@ -70,11 +70,5 @@ def is_due(tube: Tube, task: WorkMessage, now_ms: int) -> bool:
 
 
 def is_over(tube: Tube, task: WorkMessage, now_ms: int) -> bool:
-    """Whether the task's life has ended, though it may not have been removed yet. A delayed one
-    ends when its delay is over; where tasks that are taken do not end, one that is ends when it is
-    not taken any more."""
-    if not 0 < task.expires_ms <= now_ms:
-        return False
-    if task.state == DELAYED or (task.state == LEASED and not tube.kind.ends_taken):
-        return task.due_ms <= now_ms
-    return True
+    """Whether the task's life has ended, though it may not have been removed yet."""
+    return 0 < task.expires_ms <= now_ms and tube.has_ended(task, now_ms)

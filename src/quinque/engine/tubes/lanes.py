@@ -17,6 +17,7 @@ from __future__ import annotations
 from quinque.engine.tubes.task import Task
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.order import Order
+from quinque.engine.work.worklist import READY
 
 
 class Lane:
@@ -72,6 +73,19 @@ class Lanes:
         lane = self._lanes[task.lane]
         lane.taken -= 1
         self._show(lane)
+
+    def discard(self, task: WorkMessage) -> None:
+        """The task is gone, of lanes that no consumer looks at any more: what they show does not
+        matter."""
+        assert isinstance(task, Task)
+        lane = self._lanes.get(task.lane)
+        if lane is None:
+            return
+        lane.shown = []
+        if task.state == READY:
+            lane.ready.remove(task)
+        if not lane.ready.size:
+            del self._lanes[task.lane]
 
     def first_of(self, name: bytes, most: int) -> list[WorkMessage]:
         """The first tasks of a lane that may be taken."""

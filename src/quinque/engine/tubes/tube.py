@@ -26,6 +26,7 @@ from quinque.engine.tubes.sessions import Sessions
 from quinque.engine.tubes.task import Session, Task
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.message import WorkMessage
+from quinque.engine.work.remains import WorkRemains
 from quinque.engine.work.worklist import DEAD, DELAYED, LEASED, READY, Worklist
 from quinque.model.families import TUBES
 from quinque.model.limits import NEVER_MS
@@ -100,7 +101,8 @@ class Tube(Worklist):
         if not self.leased:
             return []
         held = chain.from_iterable(session.held for session in self.sessions.by_id.values())
-        return list(islice((task for task in held if task.queue is self), most))
+        mine = (task for task in held if task.queue is self and not task.is_gone)
+        return list(islice(mine, most))
 
     # -- moving a task: it leaves one state and enters another ----------------------------------
 
@@ -220,13 +222,26 @@ class Tube(Worklist):
     def clear(self) -> list[WorkMessage]:
         gone = super().clear()
         for task in gone:
-            assert isinstance(task, Task)
-            if task.holder is not None:
-                task.holder.held.pop(task, None)
-                task.holder = None
+            let_go(task)
+        return gone
+
+    def _remains(self, newest: WorkMessage | None) -> WorkRemains:
+        return TaskRemains(self, newest, self.directory)
+
+    def _begin_empty(self) -> None:
+        super()._begin_empty()
         if self.lanes is not None:
             self.lanes = Lanes(self.settings.width)
-        return gone
+
+    def has_ended(self, message: WorkMessage, now_ms: int) -> bool:
+        """As in every worklist; but a delayed task ends when its delay is over, and where tasks
+        that are taken do not end, one that is ends when it is not taken any more."""
+        if not 0 < message.expires_ms <= now_ms:
+            return False
+        state = message.state
+        if state == DELAYED or (state == LEASED and not self.kind.ends_taken):
+            return message.due_ms <= now_ms
+        return True
 
     def bring_into_order(self) -> None:
         super().bring_into_order()
@@ -248,3 +263,29 @@ class Tube(Worklist):
                 lanes.hold(task)
             elif task.state == READY:
                 lanes.came(task)
+
+
+class TaskRemains(WorkRemains):
+    """What was in a tube that was emptied: also what sessions and lanes know of it."""
+
+    def __init__(self, tube: Tube, newest: WorkMessage | None, directory: Directory) -> None:
+        super().__init__(tube, newest, directory)
+        self._lanes = tube.lanes
+
+    def drop_some(self, most: int) -> list[WorkMessage]:
+        if self._lanes is not None:
+            self._lanes.heads.drop_first(min(most, self._lanes.heads.size))
+        return super().drop_some(most)
+
+    def _let_go(self, message: WorkMessage) -> None:
+        let_go(message)
+        if self._lanes is not None:
+            self._lanes.discard(message)
+
+
+def let_go(message: WorkMessage) -> None:
+    """No session has taken the task, which is in no tube any more."""
+    assert isinstance(message, Task)
+    if message.holder is not None:
+        message.holder.held.pop(message, None)
+        message.holder = None

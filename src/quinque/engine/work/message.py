@@ -68,3 +68,8 @@ class WorkMessage(Message):
         self.number = 0  # its number in the directory
         self.before: WorkMessage | None = None  # its neighbours in its worklist, in any order
         self.after: WorkMessage | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its worklist was emptied since it came, and it has yet to be removed."""
+        return self.number < self.queue.first_number

@@ -24,6 +24,7 @@ from quinque.engine.work.directory import Directory
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.order import Order
 from quinque.engine.work.rate import Rate
+from quinque.engine.work.remains import WorkRemains
 from quinque.model.families import Family
 from quinque.model.limits import NEVER_MS, QUEUE_IDLE_MOST_MS
 from quinque.model.states import State
@@ -49,6 +50,7 @@ class Worklist(Queue):
         "directory",
         "dues",
         "ends_ms",
+        "first_number",
         "gone_turns",
         "is_paused_in",
         "is_paused_out",
@@ -65,7 +67,6 @@ class Worklist(Queue):
         "turns",
         "went",
         "_newest",
-        "_retired",
     )
 
     def __init__(
@@ -78,9 +79,9 @@ class Worklist(Queue):
     ) -> None:
         super().__init__(name, family, in_order)
         self.directory = Directory() if family.owns_ids else directory
+        self.first_number = 0  # in the directory; what has a lower one was here and is gone
         self.size = 0
         self._newest: WorkMessage | None = None  # of the chain
-        self._retired: Directory | None = None  # has the messages once nobody is to find them
         self.ready = Order()
         self.delayed = Order()
         self.dead = Order()
@@ -199,7 +200,9 @@ class Worklist(Queue):
     def find(self, id: bytes) -> WorkMessage | None:
         """The message, if it is in this worklist."""
         message = self.directory.by_id.get(id)
-        return message if message is not None and message.queue is self else None
+        if message is None or message.queue is not self or message.number < self.first_number:
+            return None
+        return message
 
     def put(self, message: WorkMessage) -> None:
         """The message can be found; its state is not looked at."""
@@ -282,44 +285,48 @@ class Worklist(Queue):
         for message in gone:
             self._unchain(message)
             self.directory.remove(message)
+        self._begin_empty()
+        return gone
+
+    def retire(self) -> WorkRemains:
+        """No message is left, and none of those that were there is found. They are in what is
+        returned, however many there are."""
+        remains = self._remains(self._newest)
+        self.first_number = self.directory.next
+        if self.family.owns_ids:
+            self.directory = Directory(self.directory.next)
+        self._newest = None
+        self.size = 0
+        self._begin_empty()
+        return remains
+
+    def _remains(self, newest: WorkMessage | None) -> WorkRemains:
+        return WorkRemains(self, newest, self.directory)
+
+    def _begin_empty(self) -> None:
         self.ready = Order()
         self.delayed = Order()
         self.dead = Order()
         self.keys = {}
         self.leased = 0
         if self.turns is not None:
-            self.turns.clear()
+            self.turns = {}
+            self.gone_turns = 0
         self.dues = Calendar()
         self.expiries = Calendar()
-        return gone
 
-    def retire(self) -> None:
-        """No message of the worklist, which has a directory of its own and is in no index of the
-        store any more, is found. drop_some() removes them."""
-        self._retired = self.directory
-        self.directory = Directory()
+    def count_living(self, now_ms: int, most: int) -> int:
+        """How many messages have not expired. Reminders of up to `most` that have are used up: the
+        worklist is about to be emptied. Where more have expired, the others count."""
+        over = 0
+        for id in dict.fromkeys(self.expiries.take(now_ms, most)):
+            message = self.find(id)
+            over += message is not None and self.has_ended(message, now_ms)
+        return self.size - over
 
-    def drop_some(self, most: int) -> list[WorkMessage]:
-        """Of a worklist that is retired, up to `most` messages are gone; these."""
-        retired = self._retired
-        assert retired is not None, "others would still find them"
-        gone: list[WorkMessage] = []
-        while len(gone) < most and self._newest is not None:
-            message = self._newest
-            self._unchain(message)
-            retired.remove(message)
-            gone.append(message)
-        # The indexes go with them, though not each with its own message.
-        for order in (self.ready, self.delayed, self.dead):
-            order.drop_first(min(most, order.size))
-        for calendar in (self.dues, self.expiries):
-            calendar.take(NEVER_MS - 1, most)
-        for _ in range(min(most, len(self.keys))):
-            self.keys.popitem()
-        if self.turns is not None:
-            for _ in range(min(most, len(self.turns))):
-                self.turns.popitem()
-        return gone
+    def has_ended(self, message: WorkMessage, now_ms: int) -> bool:
+        """Whether the life of the message is over, though it was not removed yet."""
+        return 0 < message.expires_ms <= now_ms
 
     def bring_into_order(self) -> None:
         """Messages that came in any order are in the order of their places, and can be found."""

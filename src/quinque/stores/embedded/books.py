@@ -13,20 +13,22 @@ from typing import Final
 
 from quinque.engine.claims.apply import count_claimed
 from quinque.engine.claims.subscription import Subscriptions
+from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
+from quinque.engine.remains import Remains
 from quinque.engine.tubes.sessions import Sessions
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.shelves import Shelves
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull, JournalDamaged, NotDone, StoreUnavailable, WrongType
 from quinque.model.events import FORGOTTEN, HELD, Event, Forgotten
-from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_FLOODED
+from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING, SETTLE_MOST_FLOODED
 from quinque.model.message import Message
 from quinque.stores.chance import Chance
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.alarms import Alarms
 from quinque.stores.embedded.bodies import Bodies
-from quinque.stores.embedded.changes import purged
+from quinque.stores.embedded.changes import Purging, purged
 from quinque.stores.embedded.former_names import FormerNames
 from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.kept import worklist_kept
@@ -34,8 +36,20 @@ from quinque.stores.embedded.node import Node
 from quinque.stores.embedded.numbers import Numbers
 from quinque.stores.embedded.staged import Stages
 
+# So many messages are removed at once when queues are emptied, in one turn; others a little with
+# each tick. Not Final: compiled, a test could not make it small.
+EMPTIED_AT_ONCE_MOST = SETTLE_MOST
 ASIDE_MOST: Final = 100  # damaged messages that one operation sets aside
 SetAside = Callable[[Queue, Message, JournalDamaged], None]
+
+
+class Leaving:
+    """Messages that nobody finds any more, and that are to be removed."""
+
+    def __init__(self, remains: Remains, purging: Purging | None, *, is_kept: bool) -> None:
+        self.remains = remains
+        self.purging = purging  # tells the record of them, if that is to know
+        self.is_kept = is_kept  # in the journal, and so among the bodies that are counted
 
 
 class Books:
@@ -61,7 +75,8 @@ class Books:
         self.subscriptions = subscriptions
         self.stages = stages
         self.worklists: Shelves[Worklist] = Shelves()
-        self.leaving: list[Worklist] = []  # they are gone, and have messages that are to be removed
+        self.leaving: list[Leaving] = []
+        self._emptied = 0  # messages removed at once in this turn, because queues were emptied
         # Worklists that had something ready, for readers of patterns; some may have nothing by now.
         self.busy: dict[bytes, Worklist] = {}
         for queue in queues.values():
@@ -137,23 +152,66 @@ class Books:
         self.drop(queue)
         self.keep_claimed(queue)
 
-    def empty(self, queue: Worklist, *, is_noted: bool = True) -> None:
-        """Nothing is in the worklist, which is about to go. Many messages, which only it knows, are
-        removed a little with each tick."""
-        if is_noted and queue.size and self.journal.notes is not None:
-            self.note_purged(queue, queue.all())
-        if queue.size > SETTLE_MOST and queue.family.owns_ids:
-            queue.retire()
-            self.leaving.append(queue)
+    def empty(self, queue: Worklist, *, is_noted: bool = True, is_kept: bool = True) -> int:
+        """Nothing is in the worklist; how many messages had not expired. Of very many that had, the
+        rest count. Many messages are removed a little with each tick."""
+        living = queue.count_living(self.at_ms, SETTLE_MOST_COUNTING)
+        if self.watched and not queue.family.owns_ids:
+            self.ready.update(id for id in self.watched if queue.find(id) is not None)
+        if self._emptied + queue.size <= EMPTIED_AT_ONCE_MOST:
+            self._emptied += queue.size
+            gone = queue.clear()
+            if is_noted:
+                self.note_purged(queue, gone)
+            if is_kept:
+                self.bodies.went(gone)
         else:
-            self.bodies.went(queue.clear())
+            self.leave(queue, queue.retire(), is_noted=is_noted, is_kept=is_kept)
+        return living
 
-    def empty_some(self, most: int) -> None:
-        """Messages of worklists that are gone are removed, up to `most`."""
-        queue = self.leaving[-1]
-        self.bodies.went(queue.drop_some(most))
-        if not queue.size:
-            self.leaving.pop()
+    def empty_feed(self, queue: Feed) -> None:
+        """Nothing is in the feed."""
+        remains = queue.clear()
+        if self._emptied + remains.size <= EMPTIED_AT_ONCE_MOST:
+            self._emptied += remains.size
+            gone = remains.drop_some(remains.size)
+            self.note_purged(queue, gone)
+            self.bodies.went(gone)
+        else:
+            self.leave(queue, remains)
+
+    def leave(
+        self, queue: Queue, remains: Remains, *, is_noted: bool = True, is_kept: bool = True
+    ) -> None:
+        """What remains of the queue is removed a little with each tick. The event appended last
+        took it away, and does not name it."""
+        purging = None
+        if is_noted and self.journal.notes is not None:
+            purging = Purging(queue)
+            self.journal.note(purging)
+        self.leaving.append(Leaving(remains, purging, is_kept=is_kept))
+
+    def empty_some(self) -> None:
+        """Messages of queues that were emptied are removed, some of them, the first emptied first:
+        what the record is told of the next one waits for it."""
+        leaving = self.leaving[0]
+        gone = leaving.remains.drop_some(EMPTIED_AT_ONCE_MOST)
+        if leaving.is_kept:
+            self.bodies.went(gone)
+        is_over = not leaving.remains.size
+        if leaving.purging is not None:
+            leaving.purging.add(gone, is_over=is_over)
+        if is_over:
+            self.leaving.pop(0)
+
+    def count_leaving(self, *, is_shared: bool = False) -> int:
+        """How many messages are counted that are to be removed; those of the directory that queues
+        share, or all that are kept."""
+        return sum(
+            it.remains.size
+            for it in self.leaving
+            if (it.remains.is_shared if is_shared else it.is_kept)
+        )
 
     def drop(self, queue: Worklist) -> None:
         """The worklist is in no index any more."""

@@ -84,11 +84,41 @@ class Change(NamedTuple):
     sizes: Sequence[int] | None
 
 
+class Purging:
+    """A note after an event that emptied a queue: its messages, which are removed a little at a
+    time. All notes after it wait until it is told to the end."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._family = queue.family.code
+        self._queue = queue.name
+        self._gone: list[bytes] = []  # they are removed, and have yet to be told
+        self.is_over = False  # all are removed
+
+    def add(self, gone: Sequence[Message], *, is_over: bool) -> None:
+        """These were removed, in the order of their places."""
+        self._gone += [message.id for message in gone]
+        self.is_over = is_over
+
+    def take(self) -> Change:
+        """What was removed and has not been told."""
+        gone, self._gone = self._gone, []
+        return _purged(self._family, self._queue, gone)
+
+
 def purged(queue: Queue, gone: Sequence[Message]) -> Change:
     """All that was in the queue is gone."""
     # In an order that is the same when the journal is read back, whatever was compacted meanwhile.
     ids = [message.id for message in sorted(gone, key=lambda it: it.place)]
-    return Change(CHANGE, _REMOVED, _PURGED, queue.family.code, queue.name, b"", 0, ids, None)
+    return _purged(queue.family.code, queue.name, ids)
+
+
+def purged_unnamed(queue: Queue, count: int) -> Change:
+    """So many are gone that were in the queue; only their number is known, for who counts."""
+    return _purged(queue.family.code, queue.name, [b""] * count)
+
+
+def _purged(family: int, queue: bytes, ids: Sequence[bytes]) -> Change:
+    return Change(CHANGE, _REMOVED, _PURGED, family, queue, b"", 0, ids, None)
 
 
 def task_replaced(event: TaskKept, old_state: int | None) -> list[Change]:

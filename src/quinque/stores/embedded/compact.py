@@ -80,8 +80,14 @@ log = logging.getLogger("quinque.journal")
 
 class Compactor:
     def __init__(
-        self, journal: Journal, bodies: Bodies, done: Recovered, set_aside: SetAside
+        self,
+        journal: Journal,
+        bodies: Bodies,
+        done: Recovered,
+        set_aside: SetAside,
+        may_drop: Callable[[], bool],
     ) -> None:
+        self._may_drop = may_drop
         self._set_aside = set_aside
         self._kept_damaged = 0  # the segment that must stay because it cannot be written again
         self._journal = journal
@@ -213,7 +219,7 @@ class Compactor:
             yield from self._append(event)
             if written % 500 == 499:
                 yield
-        while self._journal.has_pending:
+        while self._journal.has_pending or not self._may_drop():
             yield
         self._journal.sync()
         self._journal.drop(segment)

@@ -22,7 +22,7 @@ from typing import Any
 from quinque.drivers.registry import Drivers
 from quinque.drivers.space import BURIED, ID, STATE, TAKEN, Row
 from quinque.engine.tubes.task import Task
-from quinque.engine.tubes.tube import Tube
+from quinque.engine.tubes.tube import Tube, let_go
 from quinque.errors import BadRequest, DriverMissing, QuinqueError
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES
 from quinque.model.ops import Op
@@ -44,7 +44,7 @@ from quinque.model.tube_ops import (
     TubeSettings,
 )
 from quinque.stores.embedded.driver_events import Call
-from quinque.stores.embedded.driver_seat import REST_MS, Seat, let_go, unpacked
+from quinque.stores.embedded.driver_seat import REST_MS, Seat, unpacked
 from quinque.stores.embedded.tubes import Tubes
 
 log = logging.getLogger("quinque.drivers")

@@ -25,7 +25,7 @@ from quinque.drivers.driver import EVENTS, Maker
 from quinque.drivers.registry import refuse_incomplete
 from quinque.drivers.space import DONE, ID, READY, STATE, STATES, Row, Space
 from quinque.engine.tubes.task import Task
-from quinque.engine.tubes.tube import Tube
+from quinque.engine.tubes.tube import Tube, let_go
 from quinque.errors import BadArgument, DriverFailed, QuinqueError, TouchRefused
 from quinque.model.events import FLUSHED, Flushed
 from quinque.model.limits import NEVER_MS
@@ -352,13 +352,6 @@ class Seat:
         kind = self._kind
         log.error("driver %s failed in %s", kind.decode("utf-8", "replace"), word, exc_info=exc)
         return DriverFailed(kind, f"{word}: {type(exc).__name__}: {exc}")
-
-
-def let_go(task: Task) -> None:
-    """Nobody has taken the task, whatever its state."""
-    if task.holder is not None:
-        task.holder.held.pop(task, None)
-        task.holder = None
 
 
 def unpacked(options: bytes) -> Mapping[str, Any]:

@@ -19,7 +19,6 @@ from quinque.engine.feed import decide
 from quinque.engine.feed.apply import (
     apply_acked,
     apply_extended,
-    apply_flushed,
     apply_given_back,
     apply_leased,
     apply_removed,
@@ -223,9 +222,7 @@ class FeedOperations:
         if queue is not None:
             event = decide.flush(queue, op)
             self._journal.append(event)
-            gone = apply_flushed(queue, event)
-            self._books.note_purged(queue, gone)
-            self._bodies.went(gone)
+            self._books.empty_feed(queue)
             self.drop_if_empty(queue)
 
     def _peek(self, op: Peek) -> Delivery | None:

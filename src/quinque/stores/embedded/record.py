@@ -30,7 +30,7 @@ from quinque.model.look_ops import FindRecords, ReadRecord, Record
 from quinque.model.own_events import RENAMED
 from quinque.stats.tally import Tally
 from quinque.stores.clock import Clock
-from quinque.stores.embedded.changes import Changes, Counted, purged
+from quinque.stores.embedded.changes import Changes, Counted, Purging, purged
 from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.record_files import RecordFiles
 from quinque.stores.embedded.record_frames import Frame, Position, frame_bytes
@@ -44,6 +44,8 @@ BACKLOG_BYTES = 8 << 20
 # Some hundred events are half a millisecond's work; and they hold on to bodies until then. Half of
 # the notes are events where a turn has only one.
 _NOTES_MOST = 500
+# What has to wait for a long note is told in several turns, so many notes in each.
+_WRITE_MOST: Final = 2_000
 _JOURNAL_BYTES_MOST: Final = 256 << 10
 _RETIRE_MS: Final = 10_000
 _READ_ROWS_MOST: Final = 100_000
@@ -69,6 +71,9 @@ class Recorder:
         self._begin_from(files.last, segments)
         # Events; after those of a turn that was committed, its at_ms.
         self._notes: list[Any] = []
+        # Whether some of them that were committed wait: for messages that are being removed, or for
+        # their turn after those.
+        self.is_behind = False
         self._journal: Journal | None = None
         self._queues: Mapping[bytes, Queue] = {}
         self._knows = False
@@ -171,28 +176,23 @@ class Recorder:
     def committed(self, journal: Journal, at_ms: int) -> None:
         """What was appended is in the journal, and is to be recorded."""
         notes = self._notes
-        if not notes or isinstance(notes[-1], int):  # nothing was
-            return
-        notes.append(at_ms)
-        self._journal_bytes += journal.batch_bytes
-        if len(notes) >= _NOTES_MOST or self._journal_bytes >= _JOURNAL_BYTES_MOST:
+        if notes and not isinstance(notes[-1], int):
+            notes.append(at_ms)
+            self._journal_bytes += journal.batch_bytes
+            if len(notes) >= _NOTES_MOST or self._journal_bytes >= _JOURNAL_BYTES_MOST:
+                self.write()
+                return
+        if self.is_behind:
             self.write()
 
-    def write(self) -> None:
-        """What was committed is in the file, or waits for room."""
+    def write(self, most: int = _WRITE_MOST) -> None:
+        """What was committed is in the file, or waits for room. Of very many notes, about `most`
+        are; then, and while messages are being removed that one of them is about, `is_behind`."""
         changes, notes, journal = self._changes, self._notes, self._journal
-        tell, frame_bytes_most = changes.tell, FRAME_BYTES
-        done = 0
-        for at, note in enumerate(notes):
-            if isinstance(note, int):
-                changes.at_ms = note
-                for event in notes[done:at]:
-                    tell(event)
-                    if changes.size_bytes >= frame_bytes_most:
-                        self._put_away()
-                done = at + 1
-        if done and journal is not None:
-            del notes[:done]
+        self.is_behind = False
+        done = self._tell_notes(most)
+        del notes[:done]
+        if done and journal is not None and not self.is_behind:
             self._journal_bytes = 0
             self._position = (journal.segment, journal.sizes[journal.segment])
             self._position_row = changes.number
@@ -203,9 +203,36 @@ class Recorder:
         if self._changes.at_ms - self._retired_ms >= _RETIRE_MS:
             self._retire()
 
+    def _tell_notes(self, most: int) -> int:
+        """Notes of turns that were committed are told; how many. It ends after about `most` of
+        them, or before one that cannot be told to its end."""
+        changes, notes = self._changes, self._notes
+        done = 0
+        for at, note in enumerate(notes):
+            if not isinstance(note, int):
+                continue
+            changes.at_ms = note
+            for event in notes[done:at]:
+                if isinstance(event, Purging):
+                    changes.tell(event.take())
+                    if not event.is_over:
+                        self.is_behind = True
+                        return done
+                else:
+                    changes.tell(event)
+                done += 1
+                if changes.size_bytes >= FRAME_BYTES:
+                    self._put_away()
+            done = at + 1
+            if done >= most:
+                self.is_behind = done < len(notes)
+                break
+        return done
+
     def settle(self) -> None:
-        """What was committed is on the disk, if it has room: the journal of it may go."""
-        self.write()
+        """What was committed is on the disk, if it has room: the journal of it may go. No messages
+        are being removed that the journal names."""
+        self.write(len(self._notes))
         self._end_frame()
         self._flush()
         self._sync()
@@ -224,7 +251,7 @@ class Recorder:
 
     def close(self) -> None:
         """What was committed is on the disk, if it has room, and the files are closed."""
-        self.write()
+        self.write(len(self._notes))
         try:
             self._files.close()
         except OSError as exc:

@@ -120,7 +120,7 @@ class EmbeddedStore(Books):
         names = Names(self)
         self._staging = StageOperations(self._lists, self._feeds, names)
         self._runners = self._make_runners(names)
-        self._compactor = Compactor(journal, bodies, done, self.set_aside)
+        self._compactor = Compactor(journal, bodies, done, self.set_aside, self._may_drop)
         self._drivers.wake_all()
         if fsync == "everysec":
             journal.start_syncer()
@@ -150,6 +150,10 @@ class EmbeddedStore(Books):
         Aside(self._lists, self._feeds, self._tubes).put(queue, message, why)
         self._compactor.heal(segment)
 
+    def _may_drop(self) -> bool:
+        """Whether the oldest segment may go: the record has no need of it."""
+        return not self.leaving and not self._record.is_behind
+
     def run(self, op: Op) -> Any:
         """As stores/base.py says.
 
@@ -178,8 +182,9 @@ class EmbeddedStore(Books):
     def commit(self) -> None:
         if self.torn is not None:
             raise self.torn
+        self._emptied = 0
         self.journal.commit(self.at_ms)
-        if self.journal.notes:
+        if self.journal.notes or self._record.is_behind:
             self._record.committed(self.journal, self.at_ms)
         self.bodies.committed()
         self.journal.rotate(self.stamp_us, self.at_ms, is_full=self._compactor.needs_segment)
@@ -190,7 +195,7 @@ class EmbeddedStore(Books):
             raise self.torn
         now_ms = self.now_ms()
         if self.leaving:
-            self.empty_some(SETTLE_MOST)
+            self.empty_some()
         if self.subscriptions.soonest_ms <= now_ms:
             self._claims.settle_due(now_ms)
         if self.stages.soonest_ms <= now_ms:
@@ -236,8 +241,8 @@ class EmbeddedStore(Books):
             + self._tubes.unkept
             - self._claims.count_chunks()
             - self.stages.count_chunks()
-            - sum(queue.size for queue in self.leaving),
-            "jobs": len(self.directory.by_id),
+            - self.count_leaving(),
+            "jobs": len(self.directory.by_id) - self.count_leaving(is_shared=True),
             "job_queues": self.worklists.size,
             "body_bytes_in_memory": self.bodies.in_memory,
             "bodies_on_disk": self.bodies.on_disk,
@@ -274,6 +279,8 @@ class EmbeddedStore(Books):
 
     def close(self) -> None:
         self._drivers.close()
+        while self.leaving and self.journal.notes is not None and self.torn is None:
+            self.empty_some()
         try:
             if self.torn is None:
                 self.journal.commit(self.at_ms)

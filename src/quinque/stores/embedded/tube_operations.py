@@ -117,11 +117,9 @@ class TubeOperations:
         if tube.is_driven:
             count: int = self._tubes.driver_of(tube).run(tube, op, now_ms)
             return count
-        living = tube.size
-        if tube.expiries.next_ms <= now_ms:  # more is over than was settled
-            living = sum(not is_over(tube, task, now_ms) for task in tube.all())
+        living = 0
         if tube.size or tube.number:
-            self._tubes.carry(tube, [Flushed(FLUSHED, tube.name)])
+            living = self._tubes.carry(tube, [Flushed(FLUSHED, tube.name)])
             tube.set_soonest()
         return living
 
@@ -328,6 +326,7 @@ class TubeOperations:
             for session in self._tubes.sessions.by_id.values()
             for task in session.held
             if task.queue is tube
+            and not task.is_gone
             and not is_due(tube, task, now_ms)
             and not is_over(tube, task, now_ms)
         ]

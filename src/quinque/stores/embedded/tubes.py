@@ -23,7 +23,7 @@ from quinque.engine.tubes import decide
 from quinque.engine.tubes.apply import APPLY, apply_put, apply_task_replaced
 from quinque.engine.tubes.due import come_back, is_due, is_over, settle
 from quinque.engine.tubes.task import Session, Task
-from quinque.engine.tubes.tube import Tube
+from quinque.engine.tubes.tube import Tube, let_go
 from quinque.engine.work.message import WorkMessage
 from quinque.errors import DriverMissing, JournalDamaged, NotDone, NoTube
 from quinque.model.events import EXPIRED, FLUSHED, FORGOTTEN, Expired, WorkEvent
@@ -32,7 +32,7 @@ from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
 from quinque.model.tube_events import BY_SESSION, TASKS_RETURNED, TaskKept, TasksPut
 from quinque.model.tube_ops import TubeSettings
-from quinque.stores.embedded.changes import purged, task_replaced
+from quinque.stores.embedded.changes import purged_unnamed, task_replaced
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.worklists import RECORD_BYTES, Worklists
 
@@ -181,12 +181,16 @@ class Tubes:
     def return_held(self, session: Session, now_ms: int, most: int) -> int:
         """What the session has taken is ready, up to `most` tasks of it; how many."""
         by_tube: dict[Tube, list[Task]] = {}
-        for task in islice(session.held, most):
+        held = list(islice(session.held, most))
+        for task in held:
             assert isinstance(task.queue, Tube)
-            by_tube.setdefault(task.queue, []).append(task)
+            if task.is_gone:
+                let_go(task)
+            else:
+                by_tube.setdefault(task.queue, []).append(task)
         for tube, tasks in by_tube.items():
             self.bring_back(tube, tasks, now_ms)
-        return sum(map(len, by_tube.values()))
+        return len(held)
 
     def bring_back(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
         """The tasks, which are taken, are ready; without a record of it they are still held, by a
@@ -225,8 +229,10 @@ class Tubes:
         self._count(event)
         self.journal.steps += 1
 
-    def carry(self, tube: Tube, events: Sequence[WorkEvent]) -> None:
-        """The events are journaled and true, all of them or none."""
+    def carry(self, tube: Tube, events: Sequence[WorkEvent]) -> int:
+        """The events are journaled and true, all of them or none; how many tasks lived in the tube
+        when one emptied it."""
+        living = 0
         # The first takes the room of all, so that none of the others is refused.
         spare_bytes = sum(map(record_bytes, events[1:])) if len(events) > 1 else 0
         for event in events:
@@ -236,9 +242,10 @@ class Tubes:
                 self.replace(tube, event)
             else:
                 self.append(tube, event, spare_bytes)
-                self.apply(tube, event)
+                living += self.apply(tube, event)
             spare_bytes = 0
         self.books.set_alarm(tube)
+        return living
 
     def carry_due(self, tube: Tube, event: WorkEvent) -> None:
         """What time made true is so, and journaled if that can be."""
@@ -290,20 +297,20 @@ class Tubes:
         assert isinstance(task, Task)
         return task
 
-    def apply(self, tube: Tube, event: WorkEvent) -> None:
-        """The event is true."""
+    def apply(self, tube: Tube, event: WorkEvent) -> int:
+        """The event is true; when it emptied the tube, how many tasks lived in it."""
         lanes, was_full = tube.lanes, tube.is_full
         showings = lanes.showings if lanes is not None else 0
         kind = event.kind
-        gone = APPLY[kind](tube, event)
-        if gone and tube.settings.is_temporary:
-            self.unkept -= len(gone)
-            if kind == FLUSHED or kind == FORGOTTEN:
-                self._count(purged(tube, gone))
-        elif gone:
-            if kind == FLUSHED or kind == FORGOTTEN:
-                self.books.note_purged(tube, gone)
-            self.bodies.went(gone)
+        living = 0
+        if kind == FLUSHED or kind == FORGOTTEN:
+            living = self._empty(tube)
+        else:
+            gone = APPLY[kind](tube, event)
+            if gone and tube.settings.is_temporary:
+                self.unkept -= len(gone)
+            elif gone:
+                self.bodies.went(gone)
         if lanes is not None:
             if lanes.showings > showings:
                 self.books.ready.add(tube.name)
@@ -313,6 +320,16 @@ class Tubes:
                 self.books.ready.add(tube.name)
         if was_full and not tube.is_full:
             self.books.ready.add(tube.name)
+        return living
+
+    def _empty(self, tube: Tube) -> int:
+        """No task is in the tube, and ids begin anew; how many had not ended."""
+        tube.number = 0
+        if not tube.settings.is_temporary:
+            return self.books.empty(tube)
+        self.unkept -= tube.size
+        self._count(purged_unnamed(tube, tube.size))
+        return self.books.empty(tube, is_noted=False, is_kept=False)
 
     def body_of(self, task: WorkMessage) -> bytes:
         """The body, for somebody who is about to be rid of the task: empty if it is damaged."""

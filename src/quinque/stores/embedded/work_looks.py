@@ -167,7 +167,7 @@ class WorkLooks:
         directory = directory or self._books.directory
         found: list[WorkMessage | None] = []
         for id in ids:
-            message = directory.by_id.get(id)
+            message = directory.get(id)
             if message is not None:
                 queue = message.queue
                 if queue.soonest_ms <= now_ms:

@@ -26,7 +26,6 @@ from quinque.model.events import (
     FORGOTTEN,
     Flushed,
     Forgotten,
-    Removed,
     WorkEvent,
 )
 from quinque.model.limits import REDRIVE_MOST
@@ -197,29 +196,28 @@ class WorkOperations:
         queue = self._lists.settled(op.family, op.queue, now_ms)
         if queue is None:
             return 0
+        if not op.states:
+            return self._lists.remove(queue, Flushed(FLUSHED, queue.name)) if queue.size else 0
         wanted = set(map(int, op.states))
         living = sum(
-            not decide.is_over(message, now_ms) and (not wanted or message.state in wanted)
+            message.state in wanted and not decide.is_over(message, now_ms)
             for message in queue.all()
         )
-        event: Removed | Flushed | None = Flushed(FLUSHED, queue.name)
-        if op.states:
-            event = decide.purge(queue, op.states)
-        if event is not None and queue.size:
+        event = decide.purge(queue, op.states)
+        if event is not None:
             self._lists.remove(queue, event)
         return living
 
     def _purge_all(self, op: PurgeAll) -> int:
-        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        self._books.at_ms = self._books.clock.now_us() // 1000
         queues = [
             queue
             for queue in self._lists.queues.values()
             if isinstance(queue, Worklist) and queue.family is op.family
         ]
-        living = sum(
-            not decide.is_over(message, now_ms) for queue in queues for message in queue.all()
+        living = self._lists.run_all(
+            [(queue, [Forgotten(FORGOTTEN, queue.name)]) for queue in queues]
         )
-        self._lists.run_all([(queue, [Forgotten(FORGOTTEN, queue.name)]) for queue in queues])
         for queue in queues:
             self._books.drop(queue)
             self._books.keep_claimed(queue)

@@ -107,7 +107,7 @@ class Worklists:
         self, id: bytes, now_ms: int, directory: Directory | None = None
     ) -> WorkMessage | None:
         """The message, if it lives; more may be due in its worklist than has been settled."""
-        message = (directory or self.directory).by_id.get(id)
+        message = (directory or self.directory).get(id)
         if message is None:
             return None
         if is_due(message.queue, message, now_ms):
@@ -119,12 +119,12 @@ class Worklists:
     def find_all(self, ids: Sequence[bytes]) -> list[tuple[Worklist, list[WorkMessage]]]:
         """The living messages, each once, by worklist; what time made due there is settled."""
         self.books.at_ms = now_ms = self.books.clock.now_us() // 1000
-        by_id = self.directory.by_id
+        directory = self.directory
         found: list[tuple[Worklist, list[WorkMessage]]] = []
         queue: Worklist | None = None
         messages: list[WorkMessage] = []
         for id in ids if len(ids) == 1 else dict.fromkeys(ids):
-            message = by_id.get(id)
+            message = directory.get(id)
             if message is not None and message.queue.soonest_ms <= now_ms:
                 self.settle_some(message.queue, now_ms, SETTLE_MOST)
                 message = self.settled_message(id, now_ms)
@@ -188,8 +188,10 @@ class Worklists:
             queue.set_soonest()
         return messages
 
-    def run_all(self, work: Iterable[tuple[Worklist, Sequence[WorkEvent]]]) -> None:
-        """Journal and apply events of several worklists, all of them or none."""
+    def run_all(self, work: Iterable[tuple[Worklist, Sequence[WorkEvent]]]) -> int:
+        """Journal and apply events of several worklists, all of them or none; how many messages
+        lived in those that they emptied."""
+        living = 0
         rows = [(queue, event) for queue, events in work for event in events]
         for number, (queue, event) in enumerate(rows):
             # The first takes the room of all, so that none of the others is refused.
@@ -197,18 +199,20 @@ class Worklists:
             if not number:
                 spare_bytes = sum(_record_bytes(other, it) for other, it in rows[1:])
             self.journal.append(event, spare_bytes)
-            self.apply(queue, event)
+            living += self.apply(queue, event)
         for queue, _ in rows:
             self.books.set_alarm(queue)
+        return living
 
-    def apply(self, queue: Worklist, event: WorkEvent) -> None:
-        if event.kind == FORGOTTEN and queue.family.owns_ids:
-            self.books.empty(queue)
-            return
+    def apply(self, queue: Worklist, event: WorkEvent) -> int:
+        """The event is true; when it emptied the worklist, how many messages lived in it."""
+        if event.kind == FLUSHED or event.kind == FORGOTTEN:
+            living = self.books.empty(queue)
+            if event.kind == FLUSHED:
+                queue.set_soonest()
+            return living
         gone = APPLY[event.kind](queue, event)
         if gone:
-            if event.kind == FLUSHED or event.kind == FORGOTTEN:
-                self.books.note_purged(queue, gone)
             self._went(queue, gone)
         elif event.kind == MOVED_BACK:
             self.books.stamp_us = cast(Any, event).place + len(cast(Any, event).ids) - 1
@@ -217,6 +221,7 @@ class Worklists:
             self.has_work(queue)
         elif event.kind == DIED and self.books.watched:
             self._notice(cast(Any, event).ids)
+        return 0
 
     def put(self, queue: Worklist, event: Added) -> None:
         """The messages of the event, which was appended last, are in the worklist."""
@@ -224,10 +229,12 @@ class Worklists:
         self.books.stamp_us = event.place + len(messages) - 1
         self.bodies.came(messages, event.bodies)
 
-    def remove(self, queue: Worklist, event: Removed | Expired | Flushed) -> None:
+    def remove(self, queue: Worklist, event: Removed | Expired | Flushed) -> int:
+        """The messages are gone; if the event emptied the worklist, how many of them lived."""
         self.journal.append(event)
-        self.apply(queue, event)
+        living = self.apply(queue, event)
         self.books.set_alarm(queue)
+        return living
 
     def keep(self, queue: Worklist) -> None:
         """The worklist, which is new, can be found."""
