@@ -192,6 +192,25 @@ def test_events_that_expire_in_a_queue_of_many_groups_cost_little_at_a_time(
     assert store.info()["messages"] == 0
 
 
+def test_a_removed_event_costs_a_few_lines_for_each_group(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    groups = 10_000  # so many that a tick removes one event
+    store.run(Put(EVENTS, b"q", [b"x"] * 5, SOON_MS))
+    store.run(Put(EVENTS, b"q", [b"alive"], DAY_MS))
+    for number in range(groups):
+        store.run(Reserve(EVENTS, b"q", b"g%d" % number, 0, 6))
+    store.run(Reserve(EVENTS, b"q", b"slow", DAY_MS, 6))
+    store.commit()
+    clock.advance(2_000)
+
+    lines = tick_all(store, clock)
+
+    assert lines < 13 * groups
+    assert store.info()["messages"] == 1
+    check_indexes(store)
+
+
 def fill_jobs(store: EmbeddedStore) -> None:
     many(store, lambda bodies: Add(JOBS, b"q", bodies, Terms(DAY_MS, retry_ms=60_000)))
     store.run(Add(JOBS, b"q", [b"late"] * 100, Terms(DAY_MS, delay_ms=5_000)))

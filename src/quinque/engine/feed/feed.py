@@ -123,14 +123,22 @@ class Feed(Queue):
     def remove(self, message: FeedMessage) -> None:
         """The message is in no index of the queue any more, nor of its groups."""
         del self.messages[message.id]
+        before, after = message.before, message.after
+        place = message.place
         over: list[bytes] = []
+        # Of 10,000 groups most have nothing to do with the message: no call for each of them.
         for group in self.groups.values():
-            group.forget(message)
-            if group.is_over and self.in_order:
+            if place > group.cursor:
+                continue
+            group.passed -= 1
+            if group.at is message:
+                group.at = before
+            if group.held or group.again:
+                group.forget(message)
+            if not group.passed and not group.held and self.in_order:
                 over.append(group.name)
         for name in over:
             del self.groups[name]
-        before, after = message.before, message.after
         if self.dead_until is message:
             self.dead_until = before
         if before is not None:

@@ -169,18 +169,14 @@ class Group:
         self.cursor = message.place
 
     def forget(self, message: FeedMessage) -> None:
-        """The message is gone for everyone."""
+        """The message, which the group has passed, is neither held nor to be had again."""
         id = message.id
-        if message.place <= self.cursor:
-            self.passed -= 1
-            if self.at is message:
-                self.at = message.before
-            held = self.held.get(id)
-            if held is not None and held.message is message:
-                del self.held[id]
-                self.trim_deadlines()
-            elif id in self.again:
-                self.take_again(id)
+        held = self.held.get(id)
+        if held is not None and held.message is message:
+            del self.held[id]
+            self.trim_deadlines()
+        elif id in self.again:
+            self.take_again(id)
 
     def clear(self) -> Group:
         """No message is left to the group but those it holds, and they will not come back. What it
