@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import multiprocessing
+import os
 import shutil
 from itertools import count, product
 from pathlib import Path
@@ -15,8 +18,10 @@ from quinque.model.ops import Ack, Count, Flush, Put, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
 from quinque.model.work_ops import Configure
 from quinque.stores.clock import ManualClock
+from quinque.stores.embedded import compact
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
+from tests.store.disk import Disk
 from tests.store.picture import check_indexes, feed_of, messages_of, picture_of
 from tests.store.random_claims import ClaimWorker
 from tests.store.random_reliable import ReliableWorker
@@ -392,6 +397,94 @@ def test_a_segment_that_was_damaged_meanwhile_is_written_again_from_memory(
     assert caplog.text.count(f"{first} at byte ") == 1
     check_copy(folder, store)
     store.close()
+
+
+def cut_while_compacted(folder: Path) -> None:
+    """A segment is cut off while compaction reads it. SIGBUS would end the process."""
+    store = EmbeddedStore(folder / "live", clock=ManualClock(), segment_bytes=400_000)
+    while len(store.journal.sizes) < 2:
+        store.run(Put(EVENTS, b"q", [b"x" * 1_000]))
+        store.commit()
+    steps = store._compactor._compact(1)
+    next(steps)
+    os.truncate(folder / "live" / "0000000001.journal", 8_192)
+    for _ in steps:
+        store.journal.commit(store.at_ms)
+        store.bodies.committed()
+    check_copy(folder, store)
+    os._exit(0)
+
+
+def test_a_segment_that_is_cut_off_while_it_is_read_is_written_again_from_memory(
+    folder: Path,
+) -> None:
+    child = multiprocessing.get_context("fork").Process(target=cut_while_compacted, args=(folder,))
+    child.start()
+    child.join()
+
+    assert child.exitcode == 0
+
+
+def test_a_segment_that_the_disk_cannot_read_is_written_again_from_memory(
+    stage: Stage, folder: Path, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3):
+        stage.put(b"%d" % number)
+    stage.turn()
+    path = folder / f"{min(stage.store.journal.sizes):010d}.journal"
+    disk.fail("pread", errno.EIO)
+
+    for _ in stage.compact_first():
+        stage.turn()
+
+    disk.heal()
+    assert not path.exists()
+    assert caplog.text.count("it cannot be read (Input/output error)") == 1
+    stage.reopened()
+    assert stage.take(count=5) == [b"0", b"1", b"2"]
+
+
+def test_a_body_that_the_disk_cannot_read_is_set_aside_and_does_not_stop_compaction(
+    stage: Stage, folder: Path, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.reopened(maxmemory=1)
+    stage.put(b"first")
+    stage.put(b"second")
+    stage.turn()
+    path = folder / f"{min(stage.store.journal.sizes):010d}.journal"
+    disk.fail("pread", errno.EIO)
+
+    turns = 0
+    for _ in stage.compact_first():
+        stage.turn()
+        turns += 1
+
+    disk.heal()
+    assert not path.exists()
+    assert turns >= 2 * (compact.READS_MOST - 1)  # it may pass
+    assert len([it for it in caplog.records if "set aside message" in it.message]) == 2
+    stage.put(b"third")
+    stage.turn()
+    stage.reopened()
+    assert stage.take(count=5) == [b"third"]
+
+
+def test_a_batch_that_is_longer_than_what_is_read_at_a_time_is_compacted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact, "READ_BYTES", 100)
+    bodies = [b"%d" % number * 50 * (number % 3) for number in range(20)]
+    for body in bodies:
+        stage.put(body)
+    stage.turn()
+    for body in bodies:
+        stage.put(body)
+        stage.turn()
+
+    stage.compact_all()
+    stage.reopened()
+
+    assert stage.take(count=50) == bodies * 2
 
 
 def test_a_damaged_body_does_not_stop_compaction(

@@ -15,8 +15,8 @@ Not here: what Kept and GroupKept do when read back (engine/feed/apply.py).
 
 from __future__ import annotations
 
+import errno
 import logging
-import mmap
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -47,6 +47,7 @@ from quinque.stores.embedded.journal import (
     NO_FILES,
     Journal,
     pack_home,
+    read_at,
     segment_of,
     where,
 )
@@ -61,7 +62,15 @@ from quinque.stores.embedded.kept import (
     subscription_kept,
 )
 from quinque.stores.embedded.manifest import segment_path
-from quinque.stores.embedded.records import Damage, read_batches, read_records
+from quinque.stores.embedded.records import (
+    Batch as WrittenBatch,
+)
+from quinque.stores.embedded.records import (
+    Damage,
+    batch_bytes,
+    read_records,
+    read_whole_batches,
+)
 from quinque.stores.embedded.replay import Recovered
 from quinque.stores.embedded.staged import Batch, Place
 
@@ -72,6 +81,8 @@ _WITH_ONE: Final = frozenset({KEPT, WORK_KEPT, REPLACED, TASK_KEPT, TASK_REPLACE
 _WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED})
 _LOOKS: Final = 10_000  # messages that one step looks at, about a millisecond
 STEP_BYTES = 64 << 10  # not Final: compiled, a test could not make it small
+READ_BYTES = 256 << 10  # of a segment at a time; not Final either
+READS_MOST: Final = 10  # a body that the disk cannot read so often is damaged
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
 SEGMENTS_LEFT: Final = 2  # the one being written and the one before it are not worth the work
 
@@ -102,6 +113,7 @@ class Compactor:
         self._asked = -1  # segments up to this one are gone through, whatever there is to gain
         self._written: Worklist | None = None  # whose counts and settings are written again
         self.is_stuck = False  # there is no room to write the next message again
+        self._failed_reads = 0  # of one body, in a row
         self.dropped = 0
         self._own_bytes = 0  # of the batch that is pending, what was written again
         # A round goes through all segments up to `_round_end`.
@@ -188,29 +200,29 @@ class Compactor:
         size_bytes = self._journal.sizes[segment]
         passed = 0
         is_damaged = False
-        while (mapped := self._map(segment, size_bytes)) is None:
-            yield
-        with mapped as data:
-            for batch in read_batches(data):
-                if isinstance(batch, Damage):
-                    log.error(
-                        "%s at byte %d: %s. The segment is written again from memory",
-                        segment_path(self._journal.folder, segment),
-                        batch.at,
-                        batch.why,
-                    )
-                    is_damaged = True
-                    break
-                for start, end, record in read_records(batch):
-                    if record[0] in _WITH_BODY:
-                        home = pack_home(segment, start, end - start)
-                        yield from self._keep(home, record)
-                    elif record[0] in _WITH_CHUNK:
-                        home = pack_home(segment, start, end - start)
-                        yield from self._keep_chunk(home, record)
-                    if end - passed > STEP_BYTES:
-                        passed = end
-                        yield
+        for batch in self._batches(segment, size_bytes):
+            if batch is None:
+                yield
+                continue
+            if isinstance(batch, Damage):
+                log.error(
+                    "%s at byte %d: %s. The segment is written again from memory",
+                    segment_path(self._journal.folder, segment),
+                    batch.at,
+                    batch.why,
+                )
+                is_damaged = True
+                break
+            for start, end, record in read_records(batch):
+                if record[0] in _WITH_BODY:
+                    home = pack_home(segment, start, end - start)
+                    yield from self._keep(home, record)
+                elif record[0] in _WITH_CHUNK:
+                    home = pack_home(segment, start, end - start)
+                    yield from self._keep_chunk(home, record)
+                if end - passed > STEP_BYTES:
+                    passed = end
+                    yield
         if is_damaged:
             yield from self._keep_from_memory(segment)
             if segment == self._kept_damaged:
@@ -227,17 +239,34 @@ class Compactor:
         self.dropped += 1
         self._measure(segment)
 
-    def _map(self, segment: int, size_bytes: int) -> mmap.mmap | None:
-        """The bytes of the segment; None while the process may not open another file."""
-        try:
-            mapped = mmap.mmap(self._journal.file_of(segment), size_bytes, prot=mmap.PROT_READ)
-        except OSError as exc:
-            if exc.errno not in NO_FILES:
-                raise
-            self.is_stuck = True
-            return None
-        self.is_stuck = False
-        return mapped
+    def _batches(self, segment: int, size_bytes: int) -> Iterator[WrittenBatch | Damage | None]:
+        """The batches of the segment, last a Damage if not all can be read; None while the process
+        may not open another file."""
+        # Not mapped: where the disk cannot read, or the file was cut off, that is SIGBUS.
+        at, most = 0, READ_BYTES
+        while at < size_bytes:
+            try:
+                data = read_at(self._journal.file_of(segment), at, min(most, size_bytes - at))
+            except OSError as exc:
+                if exc.errno not in NO_FILES:
+                    yield Damage(at, False, f"it cannot be read ({exc.strerror})")
+                    return
+                self.is_stuck = True
+                yield None
+                continue
+            self.is_stuck = False
+            start = at
+            for found in read_whole_batches(data, at):
+                yield found
+                if isinstance(found, Damage):
+                    return
+                at = found.end
+            most = READ_BYTES
+            if at == start:  # not one batch as a whole
+                most = batch_bytes(data)
+                if most <= len(data) or at + most > size_bytes or len(data) < READ_BYTES:
+                    yield Damage(at, False, "the file ends inside a batch")
+                    return
 
     def _keep_from_memory(self, segment: int) -> Iterator[None]:
         """Write again all that lives in the segment, of which not every record can be read."""
@@ -291,15 +320,12 @@ class Compactor:
         try:
             body = self._bodies.of(message)
         except JournalDamaged as exc:
-            self.is_stuck = False
-            try:
-                self._set_aside(queue, message, exc)
-            except DiskFull:
-                self.is_stuck = True
-            return not self.is_stuck
-        except NotDone:
+            return self._has_set_aside(queue, message, exc)
+        except NotDone as exc:
             self.is_stuck = True
-            return False
+            if not self._is_lost(exc):
+                return False
+            return self._has_set_aside(queue, message, JournalDamaged(str(exc)))
         event: Event
         if isinstance(queue, Feed):
             assert isinstance(message, FeedMessage)
@@ -313,6 +339,26 @@ class Compactor:
         self._bodies.moved(message, self._journal.body_home(), body)
         return True
 
+    def _has_set_aside(self, queue: Queue, message: Message, why: JournalDamaged) -> bool:
+        """Whether there was room to set the message aside."""
+        self.is_stuck = False
+        try:
+            self._set_aside(queue, message, why)
+        except DiskFull:
+            self.is_stuck = True
+        return not self.is_stuck
+
+    def _is_lost(self, failure: NotDone) -> bool:
+        """Whether a body is damaged because the disk failed to read it too often."""
+        cause = failure.__cause__
+        if not isinstance(cause, OSError) or cause.errno != errno.EIO:
+            return False
+        self._failed_reads += 1
+        if self._failed_reads < READS_MOST:
+            return False
+        self._failed_reads = 0
+        return True
+
     def _has_kept_chunk(
         self, segment: int, chunk: Message, event_of: Callable[[bytes], Event]
     ) -> bool:
@@ -322,8 +368,11 @@ class Compactor:
         except JournalDamaged as exc:
             self._keep_damaged(segment, str(exc))
             return True
-        except NotDone:
+        except NotDone as exc:
             self.is_stuck = True
+            if self._is_lost(exc):
+                self._keep_damaged(segment, str(exc))
+                return True
             return False
         if not self._has_appended(event_of(body)):
             return False
@@ -337,6 +386,7 @@ class Compactor:
             log.error("%s is damaged and cannot be compacted: %s", path, why)
         self._kept_damaged = segment
         self._asked = -1
+        self.is_stuck = False
 
     def _keep(self, home: int, record: tuple[Any, ...]) -> Iterator[None]:
         """Write the messages of this record again that live, and live here."""

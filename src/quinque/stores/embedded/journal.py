@@ -466,6 +466,14 @@ def write_all(file: int, data: bytes, at: int) -> None:
         at += written
 
 
+def read_at(file: int, at: int, size_bytes: int) -> bytes:
+    """The bytes there; fewer at the end of the file. Raises OSError."""
+    data = os.pread(file, size_bytes, at)
+    while (left := size_bytes - len(data)) and (part := os.pread(file, left, at + len(data))):
+        data += part
+    return data
+
+
 def body_of(record: Any, index: int) -> bytes:
     """The body number `index` of a record that has many, or the one of another."""
     last = record[-1]
