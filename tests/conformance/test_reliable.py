@@ -8,7 +8,7 @@ from quinque.errors import Leaving, WrongType
 from quinque.model.families import JOBS, RELIABLE
 from quinque.model.lifecycle import Kind, Reason
 from quinque.model.ops import Op
-from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Recover
+from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Recover, Undeliver
 from quinque.model.work_ops import Add, LookAt, SetNode, Take, Terms
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
@@ -383,3 +383,38 @@ def test_what_happened_to_an_element_is_on_record(store: Store) -> None:
         OnRecord(Kind.DELIVERED, Reason.RECOVERED, id),
         OnRecord(Kind.ACKED, Reason.NONE, id),
     ]
+
+
+def test_what_did_not_reach_its_consumer_is_where_it_was(store: Store) -> None:
+    push(store, b"1", b"2", b"3")
+    taken = pop(store, 2)
+
+    assert store.run(Undeliver(RELIABLE, taken)) == 2
+    assert store.run(Undeliver(RELIABLE, taken)) == 0
+    assert delivered(store) == []
+    assert popped(store, 5) == [b"1", b"2", b"3"]
+
+
+def test_what_was_delivered_again_or_acked_since_is_not_taken_away(store: Store) -> None:
+    push(store, b"1", b"2", b"3")
+    first = pop(store, 3)
+    recover(store, 1)
+    ack(store, first[1].message_id)
+
+    assert store.run(Undeliver(RELIABLE, first)) == 1
+    assert delivered(store) == [b"1"]
+
+    again = pop(store)
+    assert store.run(Undeliver(RELIABLE, first)) == 0
+    assert store.run(Undeliver(RELIABLE, again)) == 1
+    assert popped(store, 5) == [b"3"]
+
+
+def test_what_of_several_queues_did_not_reach_its_consumer_is_in_each(store: Store) -> None:
+    push(store, b"1")
+    push(store, b"2", queue=OTHER)
+    taken = pop(store, 5, QUEUE, OTHER)
+
+    assert store.run(Undeliver(RELIABLE, taken)) == 2
+    assert popped(store) == [b"1"]
+    assert popped(store, 1, OTHER) == [b"2"]

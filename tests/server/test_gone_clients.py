@@ -135,6 +135,24 @@ def test_an_item_it_asked_for(moment: int, tmp_path: Path, waits: bool) -> None:
         assert (b"body" in got) != (b"body" in call(stage, "c", "WQ.LEASE i 60000"))
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_element_it_asked_for(moment: int, tmp_path: Path, waits: bool) -> None:
+    """It is where it was: before the others."""
+    with Stage(tmp_path, 2, is_late=True) as stage:
+        if waits:
+            call(stage, "a", "RQ.POP BLOCK -1 q")
+            stage.send("b", [words("RQ.PUSH q body"), words("RQ.PUSH q other")])
+        else:
+            call(stage, "b", "RQ.PUSH q body")
+            call(stage, "b", "RQ.PUSH q other")
+            stage.send("a", [words("RQ.POP q")])
+
+        got = lose(stage, "a", moment)
+        left = call(stage, "b", "RQ.POP q")
+        assert (b"body" in got) != (b"body" in left)
+        assert b"other" in left + call(stage, "b", "RQ.POP q")
+
+
 def test_an_event_it_asked_for(moment: int, tmp_path: Path) -> None:
     with Stage(tmp_path, 2, is_late=True) as stage:
         call(stage, "b", "QADD e 60 body")
@@ -252,6 +270,27 @@ def test_a_client_that_dies_while_a_large_job_is_sent_leaves_it_for_others(
 
     wait_until(lambda: client.call("CLIENT", "LIST", "ID", number) == b"")
     assert client.call("GETJOB", "FROM", "large")[0][2] == body
+
+
+def test_a_client_that_dies_while_a_large_element_is_sent_leaves_it_for_others(
+    broker: RunningBroker, client: Client
+) -> None:
+    """It is where it was: before the others."""
+    body = b"x" * 16_000_000  # more than the buffers of both ends have room for
+    with broker.connect() as waiter:
+        number = waiter.call("CLIENT", "ID")
+        waiter.send("RQ.POP", "BLOCK", -1, "elements")
+        wait_until(lambda: b" flags=b " in client.call("CLIENT", "LIST", "ID", number))
+        client.call("RQ.PUSH", "elements", body)
+        client.call("RQ.PUSH", "elements", "small")
+        wait_until(lambda: b" omem=0 " not in client.call("CLIENT", "LIST", "ID", number))
+
+        waiter.reset()
+
+    wait_until(lambda: client.call("CLIENT", "LIST", "ID", number) == b"")
+    # On Redis it may be on its way back.
+    wait_until(lambda: client.call("RQ.INSPECT", "elements", 0, 1)[0][1] == body)
+    assert [client.call("RQ.POP", "elements")[0][2] for _ in range(2)] == [body, b"small"]
 
 
 @pytest.mark.parametrize("kind", stores.ALL)

@@ -5,8 +5,8 @@ Called by   server/ (dispatch.py and its neighbours), where an answer may come l
 Calls       nothing.
 
 Otherwise it would be nobody's until its lease has ended. A job that is worked at most once comes
-back too where the store is asked directly; over the wire, ENQUEUE refuses it. An element of
-RedisRQ's stays delivered, and comes back when a consumer recovers it.
+back too where the store is asked directly; over the wire, ENQUEUE refuses it. So does an element of
+RedisRQ's; over the wire it stays delivered, and comes back when a consumer recovers it.
 
 Not here: messages that a client got and did not ack (the store's clock brings those back).
 """
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from quinque.model.ops import Op, Release, Reserve
-from quinque.model.own_ops import ExtendLeases
+from quinque.model.own_ops import ExtendLeases, Undeliver
 from quinque.model.tube_ops import ReleaseTasks, TakeTasks
 from quinque.model.work_ops import Requeue, Take
 
@@ -34,7 +34,7 @@ def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> Op |
         if op.family.has_chosen_ids:  # the lease is over at once
             return ExtendLeases(op.family, handed_out[0].queue, ids, 1)
         if op.family.owns_ids:
-            return None
+            return Undeliver(op.family, handed_out)
         return Requeue(op.family, ids, is_nack=False, is_undelivered=True)
     if isinstance(op, Reserve):
         ids = [delivery.message_id for delivery in handed_out]

@@ -18,7 +18,7 @@ from typing import Final
 
 from quinque.model.families import Family
 from quinque.model.ops import Op
-from quinque.model.work_ops import Terms
+from quinque.model.work_ops import Terms, WorkDelivery
 
 # They live until they are acked, and a lease ends only when somebody ends it.
 RELIABLE_TERMS: Final = Terms(ttl_ms=0)
@@ -48,6 +48,16 @@ class Recover(Op):
     queue: bytes
     count: int
     elapsed_ms: int
+
+
+@dataclass
+class Undeliver(Op):
+    """Messages that were taken are ready, in the place they had: their delivery did not reach its
+    consumer. One that was delivered again since, or is gone, stays as it is. The result is how many
+    it is so for."""
+
+    family: Family
+    deliveries: Sequence[WorkDelivery]
 
 
 @dataclass

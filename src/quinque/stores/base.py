@@ -62,6 +62,7 @@ from quinque.model.own_ops import (
     Inspect,
     Inspected,
     Recover,
+    Undeliver,
 )
 from quinque.model.queue_ops import (
     DeleteQueues,
@@ -232,6 +233,8 @@ class Store(Protocol):
     def run(self, op: Complete) -> list[bool] | None: ...
     @overload
     def run(self, op: Recover) -> list[WorkDelivery] | None: ...
+    @overload
+    def run(self, op: Undeliver) -> int: ...
     @overload
     def run(self, op: Inspect) -> list[Inspected] | None: ...
     @overload

@@ -326,7 +326,7 @@ class Broker(TypedRun):
             if any(type(reply) is Reply for reply in replies):
                 return
             back = giving_back(op, _call_of(op).result(op, replies))
-            if back is None:
+            if back is None or type(back) not in CALLS:
                 return
             call = _call_of(back)
             link = await self._link(self._at, is_of_session=call.is_of_session, is_alone=False)

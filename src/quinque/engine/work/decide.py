@@ -43,7 +43,7 @@ from quinque.model.events import (
 from quinque.model.limits import SETTLE_MOST_COUNTING
 from quinque.model.own_events import RECOVERED, Recovered
 from quinque.model.states import State
-from quinque.model.work_ops import Add, Configure, Extend, Requeue
+from quinque.model.work_ops import Add, Configure, Extend, Requeue, WorkDelivery
 
 NACKED = b"nacked"
 
@@ -156,6 +156,22 @@ def requeue(
     if dead:
         events.append(Died(DIED, queue.name, now_ms, True, op.reason or NACKED, dead))
     return events, {*back, *dead}
+
+
+def undeliver(queue: Worklist, deliveries: Sequence[WorkDelivery], now_ms: int) -> Requeued | None:
+    """Make those messages ready that were not delivered again since: each time that a message comes
+    back it has one requeue more, and without a recovery one delivery more than that."""
+    ids: list[bytes] = []
+    for delivery in deliveries:
+        message = queue.find(delivery.message_id)
+        if (
+            message is not None
+            and message.state == LEASED
+            and message.requeues == delivery.requeues
+            and message.deliveries == delivery.requeues + 1
+        ):
+            ids.append(message.id)
+    return Requeued(REQUEUED, queue.name, now_ms, ENQUEUE, 0, b"", ids) if ids else None
 
 
 def hold(

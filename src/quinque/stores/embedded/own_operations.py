@@ -17,9 +17,10 @@ from quinque.engine.work import decide
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.views import delivered_ms, inspect
 from quinque.engine.work.worklist import LEASED, Worklist
+from quinque.model.events import WorkEvent
 from quinque.model.families import Family
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
-from quinque.model.own_ops import Complete, Inspect, Inspected, Recover
+from quinque.model.own_ops import Complete, Inspect, Inspected, Recover, Undeliver
 from quinque.model.work_ops import WorkDelivery
 from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.worklists import Worklists
@@ -32,6 +33,7 @@ class OwnOperations:
         self.runners: dict[type, Callable[[Any], Any]] = {
             Complete: self._complete,
             Recover: self._recover,
+            Undeliver: self._undeliver,
             Inspect: self._inspect,
         }
 
@@ -77,6 +79,22 @@ class OwnOperations:
             WorkDelivery(queue.name, message.id, body, message.nacks, message.requeues)
             for message, body in zip(messages, bodies, strict=True)
         ]
+
+    def _undeliver(self, op: Undeliver) -> int:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        events: list[tuple[Worklist, Sequence[WorkEvent]]] = []
+        count = 0
+        for name in dict.fromkeys(delivery.queue for delivery in op.deliveries):
+            queue = self._lists.settled(op.family, name, now_ms)
+            if queue is None:
+                continue
+            some = [delivery for delivery in op.deliveries if delivery.queue == name]
+            event = decide.undeliver(queue, some, now_ms)
+            if event is not None:
+                events.append((queue, [event]))
+                count += len(event.ids)
+        self._lists.run_all(events)
+        return count
 
     def _inspect(self, op: Inspect) -> list[Inspected] | None:
         queue = self._looked_at(op.family, op.queue)

@@ -1,7 +1,8 @@
-"""The operations on worklists that number their messages, as steps: complete, recover, inspect.
+"""The operations on worklists that number their messages, as steps: complete, recover, undeliver
+and inspect.
 
 Called by   runners.py.
-Calls       the scripts complete, recover and inspect.
+Calls       the scripts complete, recover, undeliver and inspect.
 
 Such a worklist lies in the slot of its name and nowhere else: ids are numbered slot by slot, so an
 id alone tells nobody where to look.
@@ -16,7 +17,7 @@ from typing import Final
 
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
-from quinque.model.own_ops import Complete, Inspect, Inspected, Recover
+from quinque.model.own_ops import Complete, Inspect, Inspected, Recover, Undeliver
 from quinque.model.work_ops import WorkDelivery
 from quinque.stores.redis.calls import Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
@@ -51,6 +52,18 @@ def recover(op: Recover, edge: Edge) -> Steps:
     return [WorkDelivery(op.queue, *row[at : at + 4]) for at in range(0, len(row), 4)]
 
 
+def undeliver(op: Undeliver, edge: Edge) -> Steps:
+    calls = []
+    for queue in dict.fromkeys(delivery.queue for delivery in op.deliveries):
+        argv = about_queue(op.family, queue, edge)
+        for delivery in op.deliveries:
+            if delivery.queue == queue:
+                argv += [delivery.message_id, delivery.requeues]
+        calls.append(Call("undeliver", [_home(queue)], argv))
+    replies = yield calls
+    return sum(replies)
+
+
 def inspect(op: Inspect, edge: Edge) -> Steps:
     argv = about_queue(op.family, op.queue, edge, SETTLE_MOST_COUNTING)
     argv += [int(op.is_leased), max(-_START_MOST, min(op.start, _START_MOST))]
@@ -68,5 +81,6 @@ def _home(queue: bytes) -> bytes:
 RUNNERS: Final[dict[type[Op], Runner]] = {
     Complete: complete,
     Recover: recover,
+    Undeliver: undeliver,
     Inspect: inspect,
 }
