@@ -318,6 +318,21 @@ def test_a_released_message_is_the_next_one(store: Store) -> None:
     assert [(it.body, it.deliveries) for it in lease(store, 2)] == [(b"1", 2), (b"3", 1)]
 
 
+def test_a_message_that_is_given_back_untried_was_not_delivered(store: Store) -> None:
+    ids = put(store, b"1", b"2", b"3")
+    take(store, 2)
+    release(store, ids[1])
+    take(store)
+    back = Release(EVENTS, b"q", b"g", [ids[0], ids[0], ids[1], ids[2]], is_uncounted=True)
+
+    assert store.run(back) == [True, False, True, False]
+
+    assert counts(store) == (0, 1, 0, 2)  # one was never delivered, and one is to be had again
+    assert [(it.body, it.deliveries) for it in lease(store, 3)] == [(b"1", 1), (b"2", 2), (b"3", 1)]
+    release(store, ids[0])
+    assert [(it.body, it.deliveries) for it in lease(store, 3)] == [(b"1", 2)]
+
+
 def test_only_who_holds_a_message_can_release_it(store: Store, clock: ManualClock) -> None:
     (id,) = put(store, b"1")
     take(store, lease_ms=100)

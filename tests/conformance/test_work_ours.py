@@ -9,7 +9,7 @@ from quinque.model.families import EVENTS, JOBS
 from quinque.model.limits import REDRIVE_MOST
 from quinque.model.ops import Put
 from quinque.model.states import State
-from quinque.model.work_ops import AwaitEnd, FindKey, Purge, PurgeAll, Redrive
+from quinque.model.work_ops import AwaitEnd, FindKey, Purge, PurgeAll, Redrive, Requeue
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance.conftest import Reopen
@@ -74,6 +74,21 @@ def test_a_nack_after_the_last_delivery_makes_a_message_dead(
 
     assert (state(store, id), show(store, id).reason) == (State.DEAD, kept)
     assert counters(store, id) == (1, 0, 1)
+
+
+def test_a_delivery_that_is_not_counted_is_not_the_last(store: Store) -> None:
+    id = add_one(store, b"x", max_deliveries=2)
+    for _ in range(5):
+        take(store)
+        assert store.run(Requeue(JOBS, [id], is_nack=False, is_uncounted=True)) == [True]
+    assert counters(store, id) == (0, 5, 0)
+
+    for deliveries in (1, 2):
+        take(store)
+        assert counters(store, id)[2] == deliveries
+        nack(store, id)
+
+    assert counts(store) == (0, 0, 0, 1)
 
 
 def test_enqueueing_never_makes_a_message_dead(store: Store) -> None:

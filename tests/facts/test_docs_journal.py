@@ -14,7 +14,17 @@ from tests.facts.repository import ROOT
 PAGE = text_of(ROOT / "docs" / "journal.md")
 # Of a Requeued, of a Removed and of a TasksReturned, and not kinds of records.
 REASONS = (
-    *("LAPSE", "NACK", "ENQUEUE", "DELAY_OVER", "FINISHED", "DELETED", "PURGED", "NO_ACK"),
+    *(
+        "LAPSE",
+        "NACK",
+        "ENQUEUE",
+        "DELAY_OVER",
+        "UNCOUNTED",
+        "FINISHED",
+        "DELETED",
+        "PURGED",
+        "NO_ACK",
+    ),
     *("BY_RELEASE", "BY_SESSION", "BY_TTR", "BY_DELAY", "BY_KICK"),
 )
 # They have the same fields.

@@ -162,7 +162,7 @@ class Walk:
 
     def _release(self) -> None:
         queue, group = self._feed(), self._one(GROUPS)
-        self._run(Release(EVENTS, queue, group, self._event_ids(queue, group)))
+        self._run(Release(EVENTS, queue, group, self._event_ids(queue, group), self._flip()))
 
     def _extend_leases(self) -> None:
         queue, group = self._feed(), self._one(GROUPS)
@@ -244,7 +244,9 @@ class Walk:
 
     def _requeue(self) -> None:
         ids, delay_ms = self._ids((State.LEASED, State.DELAYED)), self._one((0, 0, 1, 1_000))
-        self._run(Requeue(JOBS, ids, self._flip(), delay_ms, self._one(REASONS)))
+        op = Requeue(JOBS, ids, self._flip(), delay_ms, self._one(REASONS))
+        op.is_uncounted = self._flip()
+        self._run(op)
 
     def _hold(self) -> None:
         self._run(Hold(JOBS, self._ids((State.READY,))))

@@ -325,6 +325,45 @@ def test_coroutines_that_do_not_end_are_cancelled_and_given_back(
     assert (shown.state.name, shown.nacks) == ("READY", 0)
 
 
+@pytest.mark.parametrize("family", ["jobs", "events", "items", "tubes"])
+def test_an_orderly_stop_is_no_delivery(
+    app: CountingApp, queues: Queues, queue: str, family: str
+) -> None:
+    jobs, events = queues.jobs(queue), queues.events(queue)
+    items, tube = queues.items(queue), queues.tube(queue)
+    if family == "jobs":
+        jobs.add(b"x", retry=300)
+    elif family == "events":
+        events.add(b"x")
+    elif family == "items":
+        items.add("x", b"x")
+    else:
+        tube.make()
+        tube.put(b"x")
+    began, errors = list[int](), list[BaseException]()
+
+    async def hang(body: bytes, message: Message) -> None:
+        began.append(message.deliveries)
+        await asyncio.sleep(TIMEOUT_S)
+
+    async def fail(body: bytes) -> None:
+        raise ValueError
+
+    app.failed(lambda message, error: errors.append(error))
+    settings = {"family": family, "group": "g", "max_deliveries": 2, "backoff": (0, 0)}
+    app.add(queue, hang, **settings)  # type: ignore[arg-type]
+    for times in range(1, 5):
+        with working(app, deadline_s=0.01):
+            wait_until(lambda times=times: len(began) == times, "it is worked")  # type: ignore[misc]
+
+    assert errors == []
+    app.handlers.clear()
+    app.add(queue, fail, **settings)  # type: ignore[arg-type]
+    with working(app):
+        wait_until(lambda: len(errors) == 2, "it failed as often as it may")
+    assert [type(error) for error in errors] == [ValueError] * 2
+
+
 def test_what_a_process_had_in_hand_when_it_died_is_settled_by_the_next(
     app: CountingApp, queues: Queues, queue: str
 ) -> None:

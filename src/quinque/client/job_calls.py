@@ -44,7 +44,8 @@ _STATES: Final = {word.encode(): state for state, word in _WORDS.items()}
 def _requeue(op: Requeue) -> list[Request]:
     _is_of_jobs(op, op.family)
     if not op.is_nack:
-        return [["ENQUEUE", id] for id in op.message_ids]
+        word = "UNGETJOB" if op.is_uncounted else "ENQUEUE"
+        return [[word, id] for id in op.message_ids]
     words: list[bytes | str | int] = []
     if op.delay_ms:
         words += ["DELAY", f"{op.delay_ms // 1000}.{op.delay_ms % 1000:03}"]

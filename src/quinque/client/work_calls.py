@@ -153,7 +153,8 @@ def _ack(op: Ack) -> list[Request]:
 
 def _release(op: Release) -> list[Request]:
     _is_of(op, op.family, EVENTS)
-    return [["QRELEASE", op.queue, op.group, id] for id in op.message_ids]
+    word = "QUNGET" if op.is_uncounted else "QRELEASE"
+    return [[word, op.queue, op.group, id] for id in op.message_ids]
 
 
 def _look_at(op: LookAt) -> list[Request]:

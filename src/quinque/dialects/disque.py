@@ -256,6 +256,15 @@ def parse_enqueue(argv: list[bytes]) -> Requeue:
     return Requeue(JOBS, read_ids(argv[1:]), is_nack=False)
 
 
+def parse_ungetjob(argv: list[bytes]) -> Requeue:
+    """UNGETJOB [id ...]
+
+    Queue active jobs now, as ENQUEUE does, and do not count the delivery: they were not tried. How
+    many it was done to. Ours.
+    """
+    return Requeue(JOBS, read_ids(argv[1:]), is_nack=False, is_uncounted=True)
+
+
 def parse_dequeue(argv: list[bytes]) -> Hold:
     """DEQUEUE [id ...]
 
@@ -353,6 +362,7 @@ COMMANDS: Final = [
     _finishes("DELJOB", parse_deljob),
     _on_ids("NACK", -1, parse_nack, reply_number, _ids_of_nack),
     _on_ids("ENQUEUE", -1, parse_enqueue, reply_number),
+    _on_ids("UNGETJOB", -1, parse_ungetjob, reply_number),
     _on_ids("DEQUEUE", -1, parse_dequeue, reply_number),
     _on_ids("WORKING", -2, parse_working, reply_working, lambda argv: argv[1:2]),
 ]

@@ -1,4 +1,5 @@
-"""The events family: commands on leases that neither bananaq nor okq has: QEXTEND QRELEASE.
+"""The events family: commands on leases that neither bananaq nor okq has: QEXTEND QRELEASE
+QUNGET.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       dialects/args.py.
@@ -40,6 +41,15 @@ def parse_qrelease(argv: list[bytes]) -> Release:
     return Release(EVENTS, *_queue_and_group(argv), argv[3:])
 
 
+def parse_qunget(argv: list[bytes]) -> Release:
+    """QUNGET queue consumerGroup eventID [eventID ...]
+
+    The group gives the events back untried: it may have them again at once, and the delivery is not
+    counted. How many it held. Ours.
+    """
+    return Release(EVENTS, *_queue_and_group(argv), argv[3:], is_uncounted=True)
+
+
 def gather_ids(op: ExtendLeases | Release, ids: list[bytes]) -> bool:
     """Requests of one group are one."""
     op.message_ids = ids
@@ -66,4 +76,5 @@ def _on_ids(name: str, arity: int, parse: Callable[..., Any]) -> Command:
 COMMANDS: Final = [
     _on_ids("QEXTEND", -5, parse_qextend),
     _on_ids("QRELEASE", -4, parse_qrelease),
+    _on_ids("QUNGET", -4, parse_qunget),
 ]

@@ -98,12 +98,13 @@ class Acked(NamedTuple):
 
 
 class Released(NamedTuple):
-    """A consumer gave messages back."""
+    """A consumer gave messages back; untried if `is_uncounted`, which older records have not."""
 
     kind: int
     queue: bytes
     group: bytes
     ids: Sequence[bytes]
+    is_uncounted: bool = False
 
 
 class Extended(NamedTuple):
@@ -227,11 +228,12 @@ LAPSE: Final = 0
 NACK: Final = 1
 ENQUEUE: Final = 2
 DELAY_OVER: Final = 3
+UNCOUNTED: Final = 4  # as ENQUEUE, and the delivery is not counted
 
 
 class Requeued(NamedTuple):
     """Leased or delayed messages are ready, or delayed until `due_ms` if that is not 0; `why` is
-    LAPSE, NACK, ENQUEUE or DELAY_OVER."""
+    LAPSE, NACK, ENQUEUE, DELAY_OVER or UNCOUNTED."""
 
     kind: int
     queue: bytes
@@ -370,7 +372,7 @@ Event = FeedEvent | WorkEvent | Named | Numbered | ClaimEvent | StageEvent
 AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
     LEASED: Leased._make,
     ACKED: Acked._make,
-    RELEASED: Released._make,
+    RELEASED: lambda record: Released(*record),
     EXTENDED: Extended._make,
     LAPSED: Lapsed._make,
     EXPIRED: Expired._make,

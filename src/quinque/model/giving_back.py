@@ -35,10 +35,10 @@ def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> Op |
             return ExtendLeases(op.family, handed_out[0].queue, ids, 1)
         if op.family.owns_ids:
             return Undeliver(op.family, handed_out)
-        return Requeue(op.family, ids, is_nack=False, is_undelivered=True)
+        return Requeue(op.family, ids, is_nack=False, is_undelivered=True, is_uncounted=True)
     if isinstance(op, Reserve):
         ids = [delivery.message_id for delivery in handed_out]
-        return Release(op.family, op.queue, op.group, ids)
+        return Release(op.family, op.queue, op.group, ids, is_uncounted=True)
     if isinstance(op, TakeTasks):
         ids = [task.message_id for task in handed_out]
         return ReleaseTasks(op.queue, session or op.session, ids)

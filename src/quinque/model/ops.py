@@ -101,12 +101,14 @@ class Ack(Op):
 
 @dataclass
 class Release(Op):
-    """Give leased messages back at once; the result says of each whether it was so."""
+    """Give leased messages back at once; the result says of each whether it was so. With
+    `is_uncounted` nobody tried them: the delivery is not counted."""
 
     family: Family
     queue: bytes
     group: bytes
     message_ids: Sequence[bytes]
+    is_uncounted: bool = False
 
 
 @dataclass

@@ -169,7 +169,8 @@ class JobSource(Source):
         return [Finish(JOBS, [message.raw_id for message in messages])]
 
     def give_back(self, messages: Sequence[Message]) -> list[Op]:
-        return [Requeue(JOBS, [message.raw_id for message in messages], is_nack=False)]
+        ids = [message.raw_id for message in messages]
+        return [Requeue(JOBS, ids, is_nack=False, is_uncounted=True)]
 
     def retry(self, message: Message, delay_s: float) -> list[Op]:
         """With the traceback as the reason, which stays with the job when this was the last."""
@@ -244,6 +245,10 @@ class EventSource(LeasedSource):
 
     def give_back(self, messages: Sequence[Message]) -> list[Op]:
         ids = [message.raw_id for message in messages]
+        return [Release(EVENTS, self._queue, self.handler.group, ids, is_uncounted=True)]
+
+    def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
+        """The broker counts the delivery: it was a try."""
         return [Release(EVENTS, self._queue, self.handler.group, ids)]
 
     def added_s(self, id: bytes) -> float | None:

@@ -155,11 +155,15 @@ def apply_given_back(queue: Feed, event: Released | Lapsed) -> None:
     group = queue.groups.get(event.group)
     if group is None:
         return
+    is_uncounted = isinstance(event, Released) and event.is_uncounted
     for id in event.ids:
         lease = group.held.pop(id, None)
         if lease is None:
             continue
         if lease.message is queue.messages.get(id):
+            if is_uncounted:
+                lease.deliveries -= 1
+                group.fresh += lease.deliveries == 0
             group.give_again(lease)
         else:
             group.detached -= 1

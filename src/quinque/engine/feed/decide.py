@@ -155,7 +155,7 @@ def ack(queue: Feed, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
 
 
 def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bool]]:
-    """Give back what the group holds."""
+    """Give back what the group holds, as if it had not been delivered if that is asked for."""
     group = queue.groups.get(op.group)
     back: dict[bytes, None] = {}
     results: list[bool] = []
@@ -164,8 +164,9 @@ def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bo
         results.append(is_held)
         if is_held:
             back[id] = None
-    events: list[Event] = [Released(RELEASED, queue.name, op.group, list(back))] if back else []
-    return events, results
+    if not back:
+        return [], results
+    return [Released(RELEASED, queue.name, op.group, list(back), op.is_uncounted)], results
 
 
 def extend(queue: Feed, op: ExtendLeases, now_ms: int) -> Extended | None:

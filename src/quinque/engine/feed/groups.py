@@ -50,7 +50,10 @@ class Group:
         self.held: dict[bytes, Lease] = {}
         self.detached = 0  # of the held, those whose message was flushed
         self.again: dict[bytes, Lease] = {}
-        self.fresh = 0  # of those to be had again, the ones never delivered: pushed to the front
+        self.fresh = (
+            0  # of those to be had again, the ones never delivered: pushed to the front, or
+        )
+        # given back untried
         # Their places and ids. Leases lapse mostly in the order in which they were given: those are
         # in line, lowest first; the heap has the others. The heads of both are to be had again, and
         # what stands behind is checked when it gets there.

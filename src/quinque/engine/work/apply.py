@@ -32,6 +32,7 @@ from quinque.model.events import (
     REMOVED,
     REQUEUED,
     TAKEN,
+    UNCOUNTED,
     WORK_KEPT,
     WORKLIST_KEPT,
     Added,
@@ -159,6 +160,8 @@ def apply_requeued(queue: Worklist, event: Requeued) -> None:
             # Read back: there was no room for this record until compaction had made some, and by
             # then the message was written again as it is.
             continue
+        if why == UNCOUNTED and message.state == LEASED and message.deliveries:
+            message.deliveries -= 1
         queue.leave(message)
         if why == NACK:
             message.nacks += 1

@@ -30,6 +30,7 @@ from quinque.model.events import (
     REMOVED,
     REQUEUED,
     TAKEN,
+    UNCOUNTED,
     Added,
     Configured,
     Died,
@@ -150,7 +151,7 @@ def requeue(
         (dead if is_last else back).append(message.id)
     events: list[WorkEvent] = []
     if back:
-        why = NACK if op.is_nack else ENQUEUE
+        why = NACK if op.is_nack else UNCOUNTED if op.is_uncounted else ENQUEUE
         due_ms = now_ms + op.delay_ms if op.delay_ms else 0
         events.append(Requeued(REQUEUED, queue.name, now_ms, why, due_ms, op.reason, back))
     if dead:

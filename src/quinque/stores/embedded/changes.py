@@ -46,6 +46,7 @@ _REMOVED: Final = int(Kind.REMOVED)
 _HELD: Final = int(Kind.HELD)
 _LAPSED: Final = int(Reason.LAPSED)
 _NACKED: Final = int(Reason.NACKED)
+_ASKED: Final = int(Reason.ASKED)
 _REDRIVEN: Final = int(Reason.REDRIVEN)
 _PURGED: Final = int(Reason.PURGED)
 _NO_ACK: Final = int(Reason.NO_ACK)
@@ -56,7 +57,8 @@ _RENAMED: Final = int(Reason.RENAMED)
 _WHY_REQUEUED: Final = {
     events.LAPSE: _LAPSED,
     events.NACK: _NACKED,
-    events.ENQUEUE: int(Reason.ASKED),
+    events.ENQUEUE: _ASKED,
+    events.UNCOUNTED: _ASKED,
     events.DELAY_OVER: int(Reason.DELAY_OVER),
 }
 _WHY_REMOVED: Final = {
@@ -297,8 +299,9 @@ class Changes:
         self.put(_ACKED, 0, self.families.get(queue, 0), queue, group, 0, ids, None)
 
     def _released(self, event: Any) -> None:
-        _, queue, group, ids = event
-        self.put(_RETURNED, _NACKED, self.families.get(queue, 0), queue, group, 0, ids, None)
+        _, queue, group, ids, is_uncounted = events.Released(*event)
+        reason = _ASKED if is_uncounted else _NACKED
+        self.put(_RETURNED, reason, self.families.get(queue, 0), queue, group, 0, ids, None)
 
     def _extended(self, event: Any) -> None:
         _, queue, group, _, ids = event

@@ -90,7 +90,7 @@ def _ack(op: Ack, edge: Edge) -> Steps:
 
 
 def _release(op: Release, edge: Edge) -> Steps:
-    argv: list[Arg] = [op.group, *op.message_ids]
+    argv: list[Arg] = [op.group, int(op.is_uncounted), *op.message_ids]
     (results,) = yield [_call("release", op, edge.now_ms(), argv)]
     return [result == 1 for result in results]
 

@@ -6,7 +6,8 @@
 --          3  now_ms           the broker's clock
 --          4  settle_most      of what is due, so much is settled first
 --          5  group            who holds them
---          6.. id              of each message
+--          6  is_uncounted   1 = nobody tried them: the delivery is not counted
+--          7.. id              of each message
 -- RETURNS  for each id 1 if it was given back, else 0
 -- ERRORS   WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/feed/decide.py:release
@@ -19,12 +20,14 @@
 -- include lib/feed_open.lua
 -- include lib/feed_pick.lua
 -- include lib/feed_record.lua
+-- include lib/feed_undeliver.lua
 -- include lib/keep_time.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local group = ARGV[5]
-local ids = argv_rest(6)
+local group, is_uncounted = ARGV[5], ARGV[6] == '1'
+local ids = argv_rest(7)
+local reason = is_uncounted and ASKED or NACKED
 
 if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
@@ -35,9 +38,12 @@ local is_held, is_detached = feed_held(feed, keys, ids, now_ms)
 local results, picked = feed_pick(ids, function(at)
   return is_held[at] and 'back' or is_detached[at] and 'flushed'
 end)
+if is_uncounted then
+  feed_undeliver(keys, picked.back or {})
+end
 feed_give_back(feed, keys, picked.back or {})
-feed_record(feed, RETURNED, NACKED, group, picked.back)
-feed_record(feed, RETURNED, NACKED, group, picked.flushed)
+feed_record(feed, RETURNED, reason, group, picked.back)
+feed_record(feed, RETURNED, reason, group, picked.flushed)
 feed_end_detached(feed, keys, group, picked.flushed or {})
 if picked.back or picked.flushed then
   ready_names[feed.queue] = true

@@ -8,7 +8,8 @@
 --          4  delay_ms         0 = they are ready
 --          5  reason           why they are given back
 --          6  is_undelivered   1 = the delivery did not reach its consumer
---          7.. id              of each message, none twice
+--          7  is_uncounted     1 = the delivery is not counted
+--          8.. id              of each message, none twice
 -- RETURNS  for each id 1 if it is so, else 0
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:requeue
@@ -21,10 +22,13 @@
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
 local is_nack, delay_ms, reason = ARGV[3] == '1', tonumber(ARGV[4]), ARGV[5]
-local is_undelivered = ARGV[6] == '1'
+local is_undelivered, is_uncounted = ARGV[6] == '1', ARGV[7] == '1'
 
 local function give_back(message)
   local list = message.list
+  if is_uncounted and message.state == 'leased' and message.deliveries > 0 then
+    message.deliveries = message.deliveries - 1
+  end
   work_leave(message)
   if is_nack then
     message.nacks = message.nacks + 1
@@ -43,7 +47,7 @@ local function give_back(message)
 end
 
 local done = {}
-for at, message in ipairs(work_find_messages(slot, argv_rest(7), now_ms, settle_most)) do
+for at, message in ipairs(work_find_messages(slot, argv_rest(8), now_ms, settle_most)) do
   done[at] = 0
   -- A message that is worked at most once comes back only if no consumer can have seen it.
   if message and (message.state == 'leased' or message.state == 'delayed')

@@ -4,24 +4,15 @@
 --
 -- include lib/claim_chunk.lua
 -- include lib/claim_close.lua
+-- include lib/feed_undeliver.lua
 
 -- The group may have those again that it still holds, and has had them once less often.
 local function claim_undeliver(feed, claim, ids)
   local keys = feed_group_keys(feed, claim.subscription.group)
   local picked = claim_feed_pick(feed, keys, claim, ids, true)
   local back, flushed = picked.back, picked.flushed_back
-  local several, once = {}, {}
-  for at, counted in ipairs(many('ZMSCORE', keys.deliveries, back)) do
-    local deliveries = (tonumber(counted) or 1) - 1
-    if deliveries == 1 then
-      once[#once + 1] = back[at]
-    else
-      several[#several + 1], several[#several + 2] = deliveries, back[at]
-    end
-  end
+  feed_undeliver(keys, back)
   feed_give_back(feed, keys, back)
-  many('ZREM', keys.deliveries, once)
-  many('ZADD', keys.deliveries, several)
   feed_end_detached(feed, keys, claim.subscription.group, flushed)
   for _, id in ipairs(flushed) do
     back[#back + 1] = id
