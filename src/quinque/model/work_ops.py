@@ -192,8 +192,8 @@ class Requeue(Op):
     whether it was so. A nack counts as one, and may be the last: then the message is dead.
 
     Messages that are worked at most once stay leased, unless the delivery did not reach its
-    consumer (`is_undelivered`). With `is_uncounted` it is no delivery: a message that is delivered
-    too often is dead, and nobody tried this one to its end."""
+    consumer (`is_undelivered`). With `is_uncounted`, and without a nack, the last delivery does not
+    count towards the limit of deliveries."""
 
     family: Family
     message_ids: Sequence[bytes]

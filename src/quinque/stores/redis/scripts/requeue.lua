@@ -26,7 +26,7 @@ local is_undelivered, is_uncounted = ARGV[6] == '1', ARGV[7] == '1'
 
 local function give_back(message)
   local list = message.list
-  if is_uncounted and message.state == 'leased' and message.deliveries > 0 then
+  if is_uncounted and not is_nack and message.state == 'leased' and message.deliveries > 0 then
     message.deliveries = message.deliveries - 1
   end
   work_leave(message)
