@@ -382,9 +382,11 @@ class Desk:
     async def give_back_unbegun(self) -> None:
         """To be asked for when `take` has ended, which would take it anew."""
         async with self.order:
-            if self._unbegun:
-                await self._asking.once(self.source.give_back(self._unbegun))
+            ours = [message for message in self._unbegun if not message.is_lost]
+            # First, so that it is not asked for twice: by then somebody else may have them.
             self._forget(self._unbegun)
+            if ours:
+                await self._asking.once(self.source.give_back(ours))
 
     async def finish(self) -> None:
         """All that was begun has ended, and is settled."""

@@ -145,15 +145,18 @@ class Runtime:
         for task in taking:
             task.cancel()
         await asyncio.wait(taking)
+        # Not cut off by the deadline: nobody would know whether it was done.
+        unbegun = [asyncio.create_task(desk.give_back_unbegun()) for desk in self._desks]
         try:
             async with asyncio.timeout_at(until_s):
-                await asyncio.gather(*(desk.give_back_unbegun() for desk in self._desks))
+                await asyncio.wait(unbegun)
                 await asyncio.gather(*(desk.finish() for desk in self._desks))
         except TimeoutError:
             LOG.warning("%g s are over", self._deadline_s)
         is_settled = True
         try:
             async with asyncio.timeout(_SETTLING_S):
+                await asyncio.gather(*unbegun)
                 await asyncio.gather(*(desk.give_up() for desk in self._desks))
         except TimeoutError:
             is_settled = False
