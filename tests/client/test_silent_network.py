@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,3 +57,41 @@ def test_a_job_that_a_vanished_client_took_comes_back_after_its_retry_time(
     again = jobs.take(timeout=TIMEOUT_S)
     assert again.id == id
     assert jobs.ack([again]) == 1
+
+
+@pytest.mark.parametrize("family", ["items", "events"])
+def test_a_lease_that_is_ended_is_not_ended_again_when_somebody_else_may_have_the_message(
+    opener: Opener, network: CuttingProxy, well_connected: Any, queue: str, family: str
+) -> None:
+    queues = opener.connect(network.url, retries=20)
+    if family == "items":
+        well_connected.items(queue).add("x", b"x")
+        message = queues.items(queue).lease(300)
+    else:
+        well_connected.events(queue).add(b"x")
+        message = queues.events(queue).group("g", lease=300).take()
+    ended: list[BaseException | bool] = []
+
+    def end() -> None:
+        try:
+            ended.append(message.extend(0.001))
+        except OutcomeUnknown as error:
+            ended.append(error)
+
+    network.cut(to_client=0)  # what is asked is done, and nobody hears of it
+    ending = threading.Thread(target=end)
+    ending.start()
+    group = well_connected.events(queue).group("g", lease=300)
+    if family == "items":
+        other = well_connected.items(queue).lease(300, timeout=TIMEOUT_S)
+    else:
+        other = group.take(timeout=TIMEOUT_S)
+    network.go_on()
+    ending.join(TIMEOUT_S)
+
+    assert other is not None
+    assert [type(it) for it in ended] == [OutcomeUnknown]
+    if family == "items":
+        assert well_connected.items(queue).info().ready == 0
+    else:
+        assert group.take(timeout=0.1) is None

@@ -44,6 +44,7 @@ from quinque.model.work_ops import (
 _TYPES: Final = {JOBS: JOBS.name, RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name, TUBES: TUBES.name}
 _FAMILIES: Final = {"RELIABLEQ": RELIABLE, **BY_NAME}
 _ITEM_STATES: Final = {State.READY: "queued", State.LEASED: "processing"}
+_LONG_MS: Final = 30_000  # a lease of this length runs still when the request is sent again
 _NO_LIMIT: Final = 1 << 62  # what ScanQueues has for none
 
 
@@ -211,9 +212,10 @@ CALLS: Final[dict[type[Op], Call]] = {
     Complete: Call(_complete, _completed, is_safe=True),
     # Sent again, it would hand out more than was asked for.
     Recover: Call(lambda op: [_recover(op)], _recovered, is_safe=False),
-    # An item that is there stays; a lease begins anew.
+    # An item that is there stays.
     AddItems: Call(_add_items, _each_whether, is_safe=True),
-    ExtendLeases: Call(_extend, _each_whether, is_safe=True),
+    # A lease begins anew. One that may have ended by then may be another consumer's.
+    ExtendLeases: Call(_extend, _each_whether, is_safe=lambda op: op.lease_ms >= _LONG_MS),
     # Somebody may have made it anew.
     DeleteQueues: asks(_delete, int, is_safe=False),
     # These change nothing.
