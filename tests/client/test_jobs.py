@@ -16,6 +16,21 @@ def jobs(queues: Any, queue: str) -> Any:
     return queues.jobs(queue, codec="json", retry=60)
 
 
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it cannot be said")
+
+
+def test_a_job_is_given_back_though_its_error_cannot_be_said(queues: Any, queue: str) -> None:
+    jobs = queues.jobs(queue, max_deliveries=1)
+    id = jobs.add(b"x")
+
+    with pytest.raises(Mute), jobs.take():
+        raise Mute
+
+    assert jobs.show(id).reason == b"Mute"
+
+
 def test_what_is_added_is_taken_and_acked(jobs: Any) -> None:
     id = jobs.add({"to": "a"})
 

@@ -60,6 +60,14 @@ def as_reason(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")[:NAME_MOST_BYTES]
 
 
+def reason_of(error: BaseException) -> str:
+    """Return what an error is and says, as the reason of a nack."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # the error is of the program, and its __str__ may do anything
+        return type(error).__name__
+
+
 def _encoded(what: str, text: str) -> bytes:
     """As it came from a broker: what was no UTF-8 there is in surrogates."""
     try:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, overload
 
-from quinque.client.checks import EXACT_MOST, as_name, as_reason, as_whole, as_work_id
+from quinque.client.checks import EXACT_MOST, as_name, as_reason, as_whole, as_work_id, reason_of
 from quinque.client.codecs import Codec, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_ms, as_wait_ms, as_whole_ms
@@ -93,7 +93,7 @@ class Job(KeptBody):
             self.ack()
         else:
             with suppress(UNHEARD):
-                self.nack(reason=f"{type(error).__name__}: {error}")
+                self.nack(reason=reason_of(error))
 
     def __repr__(self) -> str:
         return f"Job({self.id!r})"
