@@ -279,7 +279,9 @@ class Threads(Executor):
         return back
 
     async def stop(self) -> None:
-        """Nothing: their messages are given back while they run."""
+        """No thread can be stopped: their messages are given back while they run. Those that have
+        ended are done, whether the loop has had a turn to hear of it or not."""
+        self._collect()
 
     def abandon(self, message: Message) -> None:
         """Another thread is in the place of the one that hangs, and tells of it first: a hook may
