@@ -188,12 +188,13 @@ class Stage:
         self._stop()
         self.broker = self._start()
 
-    def connect(self, client: str, wire: Wire) -> None:
+    def connect(self, client: str, wire: Wire) -> Connection:
         """The client is connected."""
         connection = Connection(self.broker)
         connection.connection_made(wire)
         connection.protocol = self._protocol  # as HELLO does
         self._clients[client] = connection, wire
+        return connection
 
     def _start(self) -> Broker:
         self.store = store = self._open()

@@ -13,7 +13,7 @@ Not here: messages that a client got and did not ack (the store's clock brings t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from quinque.model.ops import Op, Release, Reserve
@@ -24,22 +24,50 @@ from quinque.model.work_ops import Requeue, Take
 HANDING_OUT: Final = (Take, Reserve, TakeTasks)
 
 
-def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> Op | None:
-    """The operation that gives back what this one handed out, to that session if it was for more
-    than one; None if it hands out nothing."""
+def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> list[Op]:
+    """The operations that give back what this one handed out, to that session if it was for more
+    than one; none if it hands out nothing.
+
+    A message is given back only under the lease that it was handed out with, as far as that is
+    known: when the lease has ended meanwhile, another consumer may have the message.
+    """
     if not handed_out:
-        return None
+        return []
     if isinstance(op, Take):
-        ids = [delivery.message_id for delivery in handed_out]
         if op.family.has_chosen_ids:  # the lease is over at once
-            return ExtendLeases(op.family, handed_out[0].queue, ids, 1)
+            queue = handed_out[0].queue
+            return [
+                ExtendLeases(op.family, queue, ids, 1, deadline_ms=deadline_ms)
+                for deadline_ms, ids in _by(_deadline, handed_out)
+            ]
         if op.family.owns_ids:
-            return Undeliver(op.family, handed_out)
-        return Requeue(op.family, ids, is_nack=False, is_undelivered=True, is_uncounted=True)
+            return [Undeliver(op.family, handed_out)]
+        return [
+            Requeue(op.family, ids, is_nack=False, returns=returns, is_uncounted=True)
+            for returns, ids in _by(_returns, handed_out)
+        ]
     if isinstance(op, Reserve):
-        ids = [delivery.message_id for delivery in handed_out]
-        return Release(op.family, op.queue, op.group, ids, is_uncounted=True)
+        return [
+            Release(op.family, op.queue, op.group, ids, deadline_ms, is_uncounted=True)
+            for deadline_ms, ids in _by(_deadline, handed_out)
+        ]
     if isinstance(op, TakeTasks):
         ids = [task.message_id for task in handed_out]
-        return ReleaseTasks(op.queue, session or op.session, ids)
-    return None
+        return [ReleaseTasks(op.queue, session or op.session, ids)]
+    return []
+
+
+def _deadline(delivery: Any) -> int:
+    return int(delivery.deadline_ms)
+
+
+def _returns(delivery: Any) -> int:
+    return int(delivery.nacks + delivery.requeues)
+
+
+def _by(key: Callable[[Any], int], handed_out: Sequence[Any]) -> Iterable[tuple[int, list[bytes]]]:
+    """The ids of the messages that have a key in common, by that key."""
+    found: dict[int, list[bytes]] = {}
+    for delivery in handed_out:
+        found.setdefault(key(delivery), []).append(delivery.message_id)
+    return found.items()

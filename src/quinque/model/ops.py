@@ -14,7 +14,7 @@ has too (model/own_ops.py), what an operation does
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from quinque.model.families import Family
 
@@ -27,12 +27,14 @@ class Op:
 
 @dataclass
 class Delivery:
-    """One message handed to one consumer. `deliveries` counts this one too; 0 = it is not told."""
+    """One message handed to one consumer. `deliveries` counts this one too; 0 = it is not told. The
+    lease ends at `deadline_ms`; 0 = the store alone knows."""
 
     queue: bytes
     message_id: bytes
     body: bytes
     deliveries: int
+    deadline_ms: int = field(default=0, compare=False)
 
 
 @dataclass
@@ -102,12 +104,14 @@ class Ack(Op):
 @dataclass
 class Release(Op):
     """Give leased messages back at once; the result says of each whether it was so. With
+    `deadline_ms`, those whose leases end then: others have been taken again since. With
     `is_uncounted` nobody tried them: the delivery is not counted."""
 
     family: Family
     queue: bytes
     group: bytes
     message_ids: Sequence[bytes]
+    deadline_ms: int = 0
     is_uncounted: bool = False
 
 

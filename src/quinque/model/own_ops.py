@@ -101,13 +101,15 @@ class AddItems(Op):
 @dataclass
 class ExtendLeases(Op):
     """Leases that run still end `lease_ms` from now, be that later or sooner; the result says of
-    each message whether it is so. In a feed they are those of `group`."""
+    each message whether it is so. In a feed they are those of `group`. With `deadline_ms`, leases
+    of items that end then, as in Release."""
 
     family: Family
     queue: bytes
     message_ids: Sequence[bytes]
     lease_ms: int
     group: bytes = b""
+    deadline_ms: int = 0
 
 
 @dataclass

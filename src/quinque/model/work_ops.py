@@ -9,7 +9,7 @@ Not here: the operations on feeds (model/ops.py), what an operation does (engine
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from quinque.model.families import Family
@@ -56,13 +56,15 @@ PLAIN_TERMS: Final = Terms(WORK_TTL_MS, retry_ms=default_retry_ms(WORK_TTL_MS))
 @dataclass
 class WorkDelivery:
     """One message handed to one consumer, with how often it was given back (nacks), and how often
-    it was queued again for any other reason."""
+    it was queued again for any other reason. Of an item, the lease ends at `deadline_ms`; 0 = the
+    store alone knows."""
 
     queue: bytes
     message_id: bytes
     body: bytes
     nacks: int
     requeues: int
+    deadline_ms: int = field(default=0, compare=False)
 
 
 @dataclass
@@ -192,15 +194,17 @@ class Requeue(Op):
     whether it was so. A nack counts as one, and may be the last: then the message is dead.
 
     Messages that are worked at most once stay leased, unless the delivery did not reach its
-    consumer (`is_undelivered`). With `is_uncounted`, and without a nack, the last delivery does not
-    count towards the limit of deliveries."""
+    consumer. That is so with `returns`: how often the messages had come back when they were
+    delivered, nacks and requeues together. Those that have come back since stay as they are. With
+    `is_uncounted`, and without a nack, the last delivery does not count towards the limit of
+    deliveries."""
 
     family: Family
     message_ids: Sequence[bytes]
     is_nack: bool
     delay_ms: int = 0
     reason: bytes = b""
-    is_undelivered: bool = False
+    returns: int | None = None
     is_uncounted: bool = False
 
 

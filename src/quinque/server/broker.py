@@ -192,14 +192,12 @@ class Broker:
     def give_back(self, op: Any, found: Any, session: bytes = b"") -> None:
         """The messages that an operation found are for others: the client for which they were is
         gone. They were for that session, if one is named."""
-        back = giving_back(op, found if isinstance(found, list) else (), session)
-        if back is None:
-            return
-        try:
-            self.store.run(back)
-        except QuinqueError as error:
-            log.warning("messages for a client that is gone come back later: %s", error)
-        self.turn.touch()
+        for back in giving_back(op, found if isinstance(found, list) else (), session):
+            try:
+                self.store.run(back)
+            except QuinqueError as error:
+                log.warning("messages for a client that is gone come back later: %s", error)
+            self.turn.touch()
 
     def say_goodbye(self) -> None:
         """Waiting readers are answered, and every connection closes once its replies are out."""
@@ -237,8 +235,8 @@ class Broker:
         return counts
 
     def close_idle(self) -> None:
-        """Close clients that sent nothing and got no reply for `idle-timeout`. Leave those that wait
-        for a reply, and those of a session, whose tasks would go to another while they work."""
+        """Close clients that sent nothing and got no reply for `idle-timeout`, but not those that
+        wait for a reply or are of a session, whose tasks would go to another while they work."""
         limit_s = self.config.idle_timeout
         if limit_s > 0:
             oldest_s = monotonic() - limit_s

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quinque.server")
 
-# Names of functions are kept by their bytes; those that are none are not kept. The name of a tube is
-# part of one, after words such as box.queue.
+# Names of functions are kept by their bytes; those that are none are not kept. The name of a tube
+# is part of one, after words such as box.queue.
 _CALLS_MOST: Final = 4096
 _FUNCTION_MOST_BYTES: Final = NAME_MOST_BYTES + 256
 # One connection may have this part of all requests that may wait, and at least so many.

@@ -263,9 +263,11 @@ class Waiters:
     def _give_back(self, waiting: Waiting, found: Any) -> None:
         """What came for a reader that was gone by then goes back."""
         wait = waiting.wait
-        back = giving_back(wait.op if wait.again is None else wait.again, found or ())
-        if back is not None:
-            self._run(back)
+        for back in giving_back(wait.op if wait.again is None else wait.again, found or ()):
+            try:
+                self._run(back)
+            except QuinqueError as error:
+                log.warning("messages for a client that is gone come back later: %s", error)
 
     def _fail(self, waiting: Waiting, error: QuinqueError) -> None:
         if not waiting.is_over:

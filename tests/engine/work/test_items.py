@@ -15,7 +15,7 @@ from quinque.model.events import WorkKept
 from quinque.model.families import ITEMS
 from quinque.model.limits import TOGETHER_MOST
 from quinque.model.own_events import MOVED_BACK, REPLACED, MovedBack
-from quinque.model.own_ops import ITEM_TERMS, AddItems
+from quinque.model.own_ops import ITEM_TERMS, AddItems, ExtendLeases
 from tests.engine.work.invariants import check_worklist
 from tests.engine.work.steps import NOW_MS, configure, found, run
 
@@ -36,7 +36,7 @@ def lease(queue: Worklist, *ids: bytes, lease_ms: int) -> None:
 
 
 def extend(queue: Worklist, *ids: bytes, lease_ms: int) -> None:
-    event = items.extend(queue, ids, lease_ms, NOW_MS)
+    event = items.extend(queue, ExtendLeases(ITEMS, queue.name, ids, lease_ms), NOW_MS)
     run(queue, [event] if event is not None else [])
 
 

@@ -76,8 +76,7 @@ class Local:
     async def _give_back(self, attempt: asyncio.Future[tuple[Any, float | None]], op: Op) -> None:
         with suppress(QuinqueError):
             found, _ = await attempt
-            back = giving_back(op, found)
-            if back is not None:
+            for back in giving_back(op, found):
                 await asyncio.to_thread(self._store.run, back)
 
     def _wake(self) -> None:

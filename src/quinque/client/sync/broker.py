@@ -323,12 +323,12 @@ class Broker(TypedRun):
             replies = link.late_replies(requests, LATE_S, is_alone=is_alone)
             if any(type(reply) is Reply for reply in replies):
                 return
-            back = giving_back(op, _call_of(op).result(op, replies))
-            if back is None or type(back) not in CALLS:
-                return
-            call = _call_of(back)
-            link = self._link(self._at, is_of_session=call.is_of_session, is_alone=False)
-            self._ask_once(link, call.requests(back), is_alone=False)
+            for back in giving_back(op, _call_of(op).result(op, replies)):
+                if type(back) not in CALLS:
+                    continue
+                call = _call_of(back)
+                link = self._link(self._at, is_of_session=call.is_of_session, is_alone=False)
+                self._ask_once(link, call.requests(back), is_alone=False)
 
     def _connect(self, address: Address) -> Link:
         """Raises NotDone, or what the broker says to who asks."""

@@ -160,7 +160,7 @@ def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bo
     back: dict[bytes, None] = {}
     results: list[bool] = []
     for id in op.message_ids:
-        is_held = id not in back and _held(group, id, now_ms) is not None
+        is_held = id not in back and _held(group, id, now_ms, op.deadline_ms) is not None
         results.append(is_held)
         if is_held:
             back[id] = None
@@ -231,10 +231,11 @@ def count_group(queue: Feed, group: Group) -> GroupCount:
     )
 
 
-def _held(group: Group | None, id: bytes, now_ms: int) -> FeedMessage | None:
-    """The message, if the group holds it and its lease has not run out."""
+def _held(group: Group | None, id: bytes, now_ms: int, deadline_ms: int = 0) -> FeedMessage | None:
+    """The message, if the group holds it and its lease has not run out; with `deadline_ms`, if it
+    is the lease that ends then."""
     lease = group.held.get(id) if group is not None else None
-    if lease is None or lease.deadline_ms <= now_ms:
+    if lease is None or lease.deadline_ms <= now_ms or 0 < deadline_ms != lease.deadline_ms:
         return None
     message = lease.message
     return None if 0 < message.expires_ms <= now_ms else message

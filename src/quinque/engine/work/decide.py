@@ -145,7 +145,10 @@ def requeue(
     for message in messages:
         if message.state != LEASED and message.state != DELAYED:
             continue
-        if not message.terms.retry_ms and message.was_ready and not op.is_undelivered:
+        if op.returns is not None:
+            if message.state != LEASED or message.nacks + message.requeues != op.returns:
+                continue
+        elif not message.terms.retry_ms and message.was_ready:
             continue
         is_last = op.is_nack and 0 < queue.limit_of(message) <= message.deliveries
         (dead if is_last else back).append(message.id)

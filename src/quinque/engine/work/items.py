@@ -8,14 +8,14 @@ Not here: what is the same in all worklists (decide.py), what time alone does (d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from quinque.engine.work.lots import in_lots
 from quinque.engine.work.worklist import LEASED, Worklist
 from quinque.errors import QueuePaused
 from quinque.model.events import ADDED, HELD, Added, Held
-from quinque.model.own_ops import ITEM_TERMS, AddItems
+from quinque.model.own_ops import ITEM_TERMS, AddItems, ExtendLeases
 
 
 class Sorted(NamedTuple):
@@ -60,13 +60,16 @@ def add(queue: Worklist, new: Mapping[bytes, bytes], now_ms: int, place: int) ->
     return in_lots(Added(ADDED, queue.name, family, place, now_ms, terms, None, ids, bodies))
 
 
-def extend(queue: Worklist, ids: Sequence[bytes], lease_ms: int, now_ms: int) -> Held | None:
+def extend(queue: Worklist, op: ExtendLeases, now_ms: int) -> Held | None:
     """Let those of the leases that still run end `lease_ms` from now; None when there are none."""
-    running = [id for id in dict.fromkeys(ids) if _is_running(queue, id, now_ms)]
-    return Held(HELD, queue.name, LEASED, now_ms + lease_ms, running) if running else None
+    ids = dict.fromkeys(op.message_ids)
+    running = [id for id in ids if _is_running(queue, id, now_ms, op.deadline_ms)]
+    return Held(HELD, queue.name, LEASED, now_ms + op.lease_ms, running) if running else None
 
 
-def _is_running(queue: Worklist, id: bytes, now_ms: int) -> bool:
+def _is_running(queue: Worklist, id: bytes, now_ms: int, deadline_ms: int) -> bool:
     message = queue.find(id)
+    if message is not None and 0 < deadline_ms != message.due_ms:
+        return False
     # More may be due than was settled.
     return message is not None and message.state == LEASED and message.due_ms > now_ms

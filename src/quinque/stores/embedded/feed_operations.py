@@ -156,7 +156,7 @@ class FeedOperations:
             if not op.tells_deliveries:
                 counts = [0] * len(counts)
             given += [
-                Delivery(queue.name, message.id, body, count)
+                Delivery(queue.name, message.id, body, count, event.deadline_ms)
                 for message, body, count in zip(messages, bodies, counts, strict=True)
             ]
             if not looks:  # one is enough where more has expired than one operation removes

@@ -90,7 +90,7 @@ class ItemOperations:
         queue = self._lists.settled(op.family, op.queue, now_ms)
         event = None
         if queue is not None:
-            event = items.extend(queue, op.message_ids, op.lease_ms, now_ms)
+            event = items.extend(queue, op, now_ms)
         if queue is None or event is None:
             return [False] * len(op.message_ids)
         self._lists.run_all([(queue, [event])])

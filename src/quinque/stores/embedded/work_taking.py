@@ -138,6 +138,6 @@ class WorkTaking:
             taken += len(event.ids)
         name = queue.name
         return [
-            WorkDelivery(name, message.id, body, message.nacks, message.requeues)
+            WorkDelivery(name, message.id, body, message.nacks, message.requeues, message.due_ms)
             for message, body in zip(messages[:taken], bodies, strict=False)
         ]

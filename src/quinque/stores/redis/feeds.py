@@ -77,8 +77,9 @@ def _put(op: Put, edge: Edge) -> Steps:
 def _reserve(op: Reserve, edge: Edge) -> Steps:
     argv: list[Arg] = [op.group, op.lease_ms, op.count, RESERVE_MOST_BYTES, int(edge.follows)]
     found = yield from _until_found("reserve", op, edge, argv)
+    deadline_ms = found.pop() if found else 0
     return [
-        Delivery(op.queue, id, body, deliveries if op.tells_deliveries else 0)
+        Delivery(op.queue, id, body, deliveries if op.tells_deliveries else 0, deadline_ms)
         for id, body, deliveries in zip(found[::3], found[1::3], found[2::3], strict=True)
     ]
 
@@ -90,7 +91,7 @@ def _ack(op: Ack, edge: Edge) -> Steps:
 
 
 def _release(op: Release, edge: Edge) -> Steps:
-    argv: list[Arg] = [op.group, int(op.is_uncounted), *op.message_ids]
+    argv: list[Arg] = [op.group, op.deadline_ms, int(op.is_uncounted), *op.message_ids]
     (results,) = yield [_call("release", op, edge.now_ms(), argv)]
     return [result == 1 for result in results]
 

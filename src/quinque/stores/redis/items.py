@@ -105,9 +105,9 @@ def _take_from(queue: bytes, op: Take, most: int, node: NodeView, edge: Edge) ->
         count = min(most - len(given), _SLICE_MOST)
         rest = (int(not node.is_leaving), count, room_bytes, op.lease_ms, int(edge.follows))
         (reply,) = yield [items_call("items_take", queue, edge, *rest)]
-        some, is_more = reply
+        some, is_more, deadline_ms = reply
         for id, body in zip(some[::2], some[1::2], strict=True):
-            given.append(WorkDelivery(queue, id, body, 0, 0))
+            given.append(WorkDelivery(queue, id, body, 0, 0, deadline_ms))
             room_bytes -= len(body)
     return given
 
@@ -131,7 +131,9 @@ def complete(op: Complete, edge: Edge) -> Steps:
 def extend_leases(op: ExtendLeases, edge: Edge) -> Steps:
     held: set[bytes] = set()
     for ids in _slices(list(dict.fromkeys(op.message_ids))):
-        call = items_call("items_extend", op.queue, edge, op.lease_ms, int(edge.follows), *ids)
+        call = items_call(
+            "items_extend", op.queue, edge, op.lease_ms, int(edge.follows), op.deadline_ms, *ids
+        )
         (reply,) = yield [call]
         held.update(id for id, is_held in zip(ids, reply, strict=True) if is_held)
     return [id in held for id in op.message_ids]

@@ -8,7 +8,8 @@
 --          5  settle_most      settle so many leases first
 --          6  lease_ms         so long
 --          7  follows          1 = the broker's clock follows that of Redis
---          8.. id              of each item, none twice
+--          8  deadline_ms      only leases that end then; 0 = all
+--          9.. id              of each item, none twice
 -- RETURNS  for each id 1 if it is so, else 0
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
 -- SAME AS  model/own_ops.py:ExtendLeases
@@ -23,16 +24,18 @@
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, is_waited = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
 local settle_most, lease_ms, follows = ARGV[5], tonumber(ARGV[6]), ARGV[7]
+local deadline_ms = tonumber(ARGV[8])
 
 local list = items_find(slot, queue, family, now_ms, settle_most, is_waited)
 if list == nil then
   return items_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
-local ids, done, held = argv_rest(8), {}, {}
+local ids, done, held = argv_rest(9), {}, {}
 local ends = list and items_lease_ends(list, ids)
 for at, id in ipairs(ids) do
   done[at] = 0
-  if ends and ends[at] and redis.call('EXISTS', list.item .. id) == 1 then
+  if ends and ends[at] and (deadline_ms == 0 or ends[at] == deadline_ms)
+      and redis.call('EXISTS', list.item .. id) == 1 then
     done[at] = 1
     held[#held + 1] = id
   end

@@ -11,7 +11,7 @@
 --          8  room_bytes       no more once the data are so large
 --          9  lease_ms         the leases run for so long
 --         10  follows          1 = the broker's clock follows that of Redis
--- RETURNS  a list: id, data of each item; 1 if there may be more
+-- RETURNS  a list: id, data of each item; 1 if there may be more; when their leases end, ms
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
 -- SAME AS  engine/work/decide.py:take
 
@@ -38,7 +38,7 @@ elseif not list then
     -- Whoever asks for a queue makes it, so that it can be seen that it was asked for.
     items_make(slot, queue, family, now_ms)
   end
-  return items_answer({{}, 0})
+  return items_answer({{}, 0, 0})
 end
 
 -- The id was in `queue` though somebody has the item: it stays theirs until the lease ends.
@@ -90,10 +90,11 @@ while #leased < most and room_bytes > 0 and looked < LOOK_MOST + most do
     redis.call('RPUSH', list.queue, ids[at])
   end
 end
+local deadline_ms = 0
 if #leased > 0 then
   many('LPUSH', list.processing, leased)
-  items_hold(list, leased, lease_ms, follows)
+  deadline_ms = items_hold(list, leased, lease_ms, follows)
   work_record(list, DELIVERED, NONE, leased)
   list.went, list.active_ms = list.went + #leased, now_ms
 end
-return items_answer({given, is_more and 1 or 0})
+return items_answer({given, is_more and 1 or 0, deadline_ms})

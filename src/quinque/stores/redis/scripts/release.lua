@@ -6,8 +6,9 @@
 --          3  now_ms           the broker's clock
 --          4  settle_most      of what is due, so much is settled first
 --          5  group            who holds them
---          6  is_uncounted   1 = nobody tried them: the delivery is not counted
---          7.. id              of each message
+--          6  deadline_ms      only leases that end then; 0 = all
+--          7  is_uncounted     1 = nobody tried them: the delivery is not counted
+--          8.. id              of each message
 -- RETURNS  for each id 1 if it was given back, else 0
 -- ERRORS   WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/feed/decide.py:release
@@ -25,8 +26,8 @@
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local group, is_uncounted = ARGV[5], ARGV[6] == '1'
-local ids = argv_rest(7)
+local group, deadline_ms, is_uncounted = ARGV[5], tonumber(ARGV[6]), ARGV[7] == '1'
+local ids = argv_rest(8)
 local reason = is_uncounted and ASKED or NACKED
 
 if not feed_open(feed, family, now_ms, settle_most) then
@@ -35,8 +36,11 @@ end
 
 local keys = feed_group_keys(feed, group)
 local is_held, is_detached = feed_held(feed, keys, ids, now_ms)
+local function is_meant(ends_ms)
+  return ends_ms and (deadline_ms == 0 or ends_ms == deadline_ms)
+end
 local results, picked = feed_pick(ids, function(at)
-  return is_held[at] and 'back' or is_detached[at] and 'flushed'
+  return is_meant(is_held[at]) and 'back' or is_meant(is_detached[at]) and 'flushed'
 end)
 if is_uncounted then
   feed_undeliver(keys, picked.back or {})

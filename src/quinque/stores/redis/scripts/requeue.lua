@@ -7,7 +7,8 @@
 --          3  is_nack          1 = they are given back, and it is counted so
 --          4  delay_ms         0 = they are ready
 --          5  reason           why they are given back
---          6  is_undelivered   1 = the delivery did not reach its consumer
+--          6  returns          the delivery did not reach its consumer: only leased messages that had
+--                              come back so often, nacks and requeues together; -1 = all
 --          7  is_uncounted     1 = the delivery is not counted
 --          8.. id              of each message, none twice
 -- RETURNS  for each id 1 if it is so, else 0
@@ -22,7 +23,7 @@
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
 local is_nack, delay_ms, reason = ARGV[3] == '1', tonumber(ARGV[4]), ARGV[5]
-local is_undelivered, is_uncounted = ARGV[6] == '1', ARGV[7] == '1'
+local returns, is_uncounted = tonumber(ARGV[6]), ARGV[7] == '1'
 
 local function give_back(message)
   local list = message.list
@@ -46,12 +47,19 @@ local function give_back(message)
   list.active_ms = now_ms
 end
 
+local function may_come_back(message)
+  if returns >= 0 then
+    return message.state == 'leased' and message.nacks + message.requeues == returns
+  end
+  -- A message that is worked at most once comes back only if no consumer can have seen it.
+  return (message.state == 'leased' or message.state == 'delayed')
+      and (message.terms.retry_ms > 0 or message.is_new)
+end
+
 local done = {}
 for at, message in ipairs(work_find_messages(slot, argv_rest(8), now_ms, settle_most)) do
   done[at] = 0
-  -- A message that is worked at most once comes back only if no consumer can have seen it.
-  if message and (message.state == 'leased' or message.state == 'delayed')
-      and (message.terms.retry_ms > 0 or message.is_new or is_undelivered) then
+  if message and may_come_back(message) then
     done[at] = 1
     if is_nack and work_is_spent(message) then
       message.nacks = message.nacks + 1

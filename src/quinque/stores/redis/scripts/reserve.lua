@@ -10,7 +10,8 @@
 --          7  count            how many at most
 --          8  room_bytes       when their bodies are larger than this, no more come
 --          9  follows          1 = the broker's clock follows that of Redis
--- RETURNS  id, body, how often it was delivered, id, ...; nothing = ask again, much had expired
+-- RETURNS  id, body, how often it was delivered, id, ..., and when their leases end, ms; nothing = ask
+--          again, much had expired
 -- ERRORS   WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/feed/decide.py:reserve
 
@@ -109,6 +110,7 @@ while is_more and #given < 3 * count and room_bytes > 0 do
 end
 
 if #given > 0 then
+  given[#given + 1] = tonumber(deadline_ms)
   keep_time(feed.prefix, now_ms)
 elseif feed.rounds > FEED_ROUNDS then
   return answer(false)

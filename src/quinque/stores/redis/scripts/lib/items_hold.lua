@@ -1,5 +1,5 @@
 -- items_hold(list, ids, lease_ms, follows): the items, which are in `processing`, are leased for so
--- long from now. If the broker's clock does not follow that of Redis ('0'), Redis keeps the leases
+-- long from now; when that ends, ms. If the broker's clock does not follow that of Redis ('0'), Redis keeps the leases
 -- for longer: when they end is what the broker's clock says.
 --
 -- include lib/items_lease_ends.lua
@@ -25,4 +25,5 @@ local function items_hold(list, ids, lease_ms, follows)
   end
   many('ZADD', list.due, scored)
   list.is_changed = true
+  return end_ms
 end
