@@ -8,6 +8,7 @@ from typing import Any
 from quinque.dialects.command import Wait
 from quinque.errors import QuinqueError
 from quinque.model.families import JOBS
+from quinque.model.glob import compile_glob
 from quinque.model.work_ops import Take
 from quinque.server.waiters import Waiters
 from quinque.stores.pending import Pending
@@ -70,4 +71,23 @@ def test_a_reader_of_many_queues_whose_answer_was_nothing_is_asked_for_once_more
 
     assert reader.answers == [[b"found"]]
     assert len(asked.pending) == 2
+    loop.close()
+
+
+def test_patterns_that_are_waited_on_are_compiled_once() -> None:
+    """Though there are more of them than the cache of patterns holds."""
+    loop = asyncio.new_event_loop()
+    waiters = Waiters(loop, lambda op: [])
+    patterns = [b"%d.*" % number for number in range(3_000)]
+    wait = Wait(Take(JOBS, [], patterns=patterns), (), b"", 60_000, patterns=patterns)
+    reader = Reader(waiters, [])
+    waiting = waiters.add(reader, wait, reader.answers.append, reader.errors.append)
+    before = compile_glob.cache_info().misses
+
+    for number in range(5):
+        waiters.wake([b"q%d" % number])
+
+    assert compile_glob.cache_info().misses == before
+    waiters.remove(waiting)
+    waiters.remove(reader.waiting)
     loop.close()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -86,6 +87,8 @@ class Waiters:
         self.lines: dict[bytes, dict[Waiting, None]] = {}
         # Those who wait on patterns of queues, by pattern.
         self._lines_by_pattern: dict[bytes, dict[Waiting, None]] = {}
+        # Of each of these patterns: it is compiled once, however many others there are.
+        self._matches: dict[bytes, re.Pattern[bytes]] = {}
         self.count = 0
 
     def add(
@@ -102,6 +105,8 @@ class Waiters:
         for queue in wait.queues:
             self.lines.setdefault(queue, {})[waiting] = None
         for pattern in wait.patterns:
+            if pattern not in self._matches:
+                self._matches[pattern] = compile_glob(pattern)
             self._lines_by_pattern.setdefault(pattern, {})[waiting] = None
         self.count += 1
         return waiting
@@ -124,6 +129,8 @@ class Waiters:
                     line.pop(waiting, None)
                     if not line:
                         del lines[name]
+                        if lines is self._lines_by_pattern:
+                            del self._matches[name]
 
     def wake(self, queues: Iterable[bytes]) -> None:
         """Serve those who wait on these queues."""
@@ -131,8 +138,8 @@ class Waiters:
             line = self.lines.get(queue)
             if line is not None:
                 self._serve(list(line), 0, set())
-            for pattern in list(self._lines_by_pattern):
-                if compile_glob(pattern).fullmatch(queue):
+            for pattern, matches in list(self._matches.items()):
+                if matches.fullmatch(queue):
                     self._serve(list(self._lines_by_pattern.get(pattern, ())), 0, set())
 
     def wake_all(self) -> None:
