@@ -62,8 +62,8 @@ class Dispatch:
         self._broker = broker
         self._run = broker.store.run
         self.commands = {command.name: command for command in commands}
-        # By the name as clients write it. Only names that exist are kept, so it stays small; those
-        # with subcommands are looked up with their second word.
+        # By the name as clients write it, in upper or in lower case. Those with subcommands are
+        # looked up with their second word.
         self.rows = {
             name.encode(): command
             for name, command in self.commands.items()
@@ -209,7 +209,9 @@ class Dispatch:
         if row is None:
             raise UnknownCommand(argv[0], argv[1:])
         if row.subcommands is None:
-            self.rows[argv[0]] = row
+            # A name can be written in thousands of ways, and anyone may try all of them.
+            if argv[0].islower():
+                self.rows[argv[0]] = row
             return row
         if len(argv) == 1:
             if row.run is not None:  # COMMAND is a command and a first word

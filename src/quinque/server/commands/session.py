@@ -141,17 +141,17 @@ def _read_hello(argv: list[bytes]) -> _Hello:
     if number not in (2, 3):
         raise NoSuchProtocol
     hello = _Hello(number)
-    words = argv[2:]
-    while words:
-        match [words[0].upper(), *words[1:]]:
-            case [b"AUTH", name, password, *_]:
+    at = 2
+    while at < len(argv):
+        match [argv[at].upper(), *argv[at + 1 : at + 3]]:
+            case [b"AUTH", name, password]:
                 hello.login = (name, password)
-                words = words[3:]
+                at += 3
             case [b"SETNAME", name, *_]:
                 hello.name = read_label(name)
-                words = words[2:]
+                at += 2
             case _:
-                option = printable(words[0][:128])
+                option = printable(argv[at][:128])
                 raise BadArgument(f"Syntax error in HELLO option '{option}'")
     return hello
 
