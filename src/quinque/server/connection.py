@@ -104,14 +104,26 @@ class Connection(Client):
         """Whether requests that come now have to wait in line."""
         return bool(self._in_line) or self.is_held
 
-    def put_in_line(self, requests: list[list[bytes]], *, first: bool = False) -> None:
-        """The requests wait until what holds the client has ended; `first`, before those that wait
-        already."""
+    def put_in_line(
+        self,
+        requests: list[list[bytes]],
+        start: int = 0,
+        size_bytes: int = -1,
+        *,
+        first: bool = False,
+    ) -> None:
+        """The requests from number `start` on wait until what holds the client has ended; `first`,
+        before those that wait already. All requests take `size_bytes`; -1 = it is not known."""
+        waiting = requests[start:] if start else requests
         if first:
-            self._in_line[:0] = requests
+            self._in_line[:0] = waiting
         else:
-            self._in_line += requests
-        self._in_line_bytes += sum(map(size_of, requests))
+            self._in_line += waiting
+        # A long line is put back after each request: only the one that has run is looked at.
+        if size_bytes < 0:
+            self._in_line_bytes += sum(map(size_of, waiting))
+        else:
+            self._in_line_bytes += size_bytes - sum(map(size_of, requests[:start]))
         if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
             self._transport.pause_reading()
 
@@ -130,13 +142,14 @@ class Connection(Client):
         if (self._in_line or self.is_ending) and not self.is_held:
             self.broker.turn.arrived(self, [])
 
-    def take_line(self) -> list[list[bytes]]:
-        """The requests that waited in line, which the caller runs. The client is read again."""
+    def take_line(self) -> tuple[list[list[bytes]], int]:
+        """The requests that waited in line, which the caller runs, and what they take in bytes. The
+        client is read again."""
         requests, self._in_line = self._in_line, []
-        self._in_line_bytes = 0
+        size_bytes, self._in_line_bytes = self._in_line_bytes, 0
         if self._transport is not None:
             self._transport.resume_reading()
-        return requests
+        return requests, size_bytes
 
     @property
     def is_ending(self) -> bool:

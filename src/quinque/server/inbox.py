@@ -115,6 +115,7 @@ class Inbox:
         alike: Alike | None = None
         ending: dict[Connection, None] = {}  # in their order, each once
         for connection, requests in arrived:
+            size_bytes = -1
             if connection.must_wait:
                 # Requests join the line; without any, the client goes on with its line (go_on).
                 if requests or connection.is_held:
@@ -122,14 +123,14 @@ class Inbox:
                     if connection.user is None:
                         connection.bound_stranger()
                     continue
-                requests = connection.take_line()
+                requests, size_bytes = connection.take_line()
             if self._is_plain(connection):
-                alike = self._run_plain(connection, requests, alike)
+                alike = self._run_plain(connection, requests, alike, size_bytes)
             else:
                 if alike is not None:
                     self._finish(alike)
                     alike = None
-                self._run_each(connection, requests)
+                self._run_each(connection, requests, size_bytes)
                 if connection.user is None:
                     connection.bound_stranger()
             if connection.is_ending:
@@ -141,9 +142,14 @@ class Inbox:
             connection.end()
 
     def _run_plain(
-        self, connection: Connection, requests: list[list[bytes]], alike: Alike | None
+        self,
+        connection: Connection,
+        requests: list[list[bytes]],
+        alike: Alike | None,
+        size_bytes: int,
     ) -> Alike | None:
-        """Run the requests; what may still be joined by the next client's is returned, not run."""
+        """Run the requests; what may still be joined by the next client's is returned, not run.
+        They take `size_bytes`; -1 = it is not known."""
         rows, execute = self._broker.dispatch.rows, self._broker.dispatch.execute
         for number, argv in enumerate(requests):
             if alike is not None:
@@ -161,13 +167,13 @@ class Inbox:
                         self._finish(alike)
                         alike = None
                         if connection.must_wait:
-                            connection.put_in_line(requests[number + 1 :])
+                            connection.put_in_line(requests, number + 1, size_bytes)
                             return None
                     continue
                 self._finish(alike)
                 alike = None
                 if connection.must_wait:
-                    connection.put_in_line(requests[number:])
+                    connection.put_in_line(requests, number, size_bytes)
                     return None
             row = rows.get(argv[0])
             if (
@@ -180,7 +186,7 @@ class Inbox:
                 continue
             execute(connection, argv)
             if connection.is_held:
-                connection.put_in_line(requests[number + 1 :])
+                connection.put_in_line(requests, number + 1, size_bytes)
                 return None
             if not self._is_plain(connection):
                 self._run_each(connection, requests[number + 1 :])
@@ -199,17 +205,19 @@ class Inbox:
             and not broker.monitors
         )
 
-    def _run_each(self, connection: Connection, requests: list[list[bytes]]) -> None:
+    def _run_each(
+        self, connection: Connection, requests: list[list[bytes]], size_bytes: int = -1
+    ) -> None:
         """Run the requests one by one, until something holds the client."""
         broker = self._broker
         execute = broker.dispatch.execute
         for number, argv in enumerate(requests):
             if broker.pause_mode and broker.must_pause(connection, broker.dispatch.row_of(argv)):
-                connection.put_in_line(requests[number:])
+                connection.put_in_line(requests, number, size_bytes)
                 return
             execute(connection, argv)
             if connection.is_held:
-                connection.put_in_line(requests[number + 1 :])
+                connection.put_in_line(requests, number + 1, size_bytes)
                 return
 
     def _finish(self, alike: Alike) -> None:

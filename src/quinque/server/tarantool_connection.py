@@ -129,14 +129,15 @@ class TarantoolConnection(Client):
             or self.out_bytes > REPLIES_MOST_BYTES
         )
 
-    def _run(self, packets: list[Packet]) -> None:
-        """The requests are under way, or wait in line."""
+    def _run(self, packets: list[Packet], size_bytes: int = -1) -> None:
+        """The requests are under way, or wait in line. They take `size_bytes`; -1 = it is not
+        known."""
         at, count = 0, len(packets)
         broker, requests = self.broker, self._requests
         while at < count:
             is_paused = broker.pause_mode and broker.must_pause(self, requests.row_of(packets[at]))
             if is_paused or self.is_held:
-                self._put_in_line(packets[at:])
+                self._put_in_line(packets, at, size_bytes)
                 return
             try:
                 at = requests.execute(self, packets, at)
@@ -145,9 +146,13 @@ class TarantoolConnection(Client):
                 self.drop()
                 return
 
-    def _put_in_line(self, packets: list[Packet]) -> None:
-        self._in_line += packets
-        self._in_line_bytes += sum(_PACKET_BYTES + packet.size_bytes for packet in packets)
+    def _put_in_line(self, packets: list[Packet], start: int = 0, size_bytes: int = -1) -> None:
+        self._in_line += packets[start:]
+        # As in connection.py: only what has run since is looked at.
+        if size_bytes < 0:
+            self._in_line_bytes += _size_of(packets[start:])
+        else:
+            self._in_line_bytes += size_bytes - _size_of(packets[:start])
         if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
             self._transport.pause_reading()
 
@@ -163,10 +168,10 @@ class TarantoolConnection(Client):
         if self.is_held or not self._in_line:
             return
         packets, self._in_line = self._in_line, []
-        self._in_line_bytes = 0
+        size_bytes, self._in_line_bytes = self._in_line_bytes, 0
         if self._transport is not None:
             self._transport.resume_reading()
-        self._run(packets)
+        self._run(packets, size_bytes)
 
     def waits(self) -> list[Waiting]:
         return list(self._waitings.values())
@@ -259,3 +264,8 @@ class TarantoolConnection(Client):
     def keep_sessions(self, keep_s: str) -> None:
         config_commands.set_live(self.broker.config, [(b"session-ttr", keep_s.encode())])
         self.broker.read_live_settings()
+
+
+def _size_of(packets: list[Packet]) -> int:
+    """About how many bytes packets take in memory."""
+    return sum(_PACKET_BYTES + packet.size_bytes for packet in packets)
