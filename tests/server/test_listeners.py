@@ -5,6 +5,7 @@ The keys and certificates in tls/ were made for these tests and open nothing els
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import tempfile
@@ -30,8 +31,10 @@ def short_path() -> Iterator[Path]:
         yield Path(folder) / "s"
 
 
-def over_unix(path: Path) -> Client:
+def over_unix(path: Path, own_name: bytes = b"") -> Client:
     sock = socket.socket(socket.AF_UNIX)
+    if own_name:
+        sock.bind(os.fsencode(path.parent) + b"/" + own_name)
     sock.connect(str(path))
     return Client(sock)
 
@@ -81,6 +84,26 @@ def test_a_unix_socket_is_as_good_as_tcp(tmp_path: Path, short_path: Path) -> No
         assert b" flags=U " in client.call("CLIENT", "INFO")
         assert b" flags=N " in other.call("CLIENT", "INFO")
         assert f"laddr={short_path}:0 ".encode() in client.call("CLIENT", "INFO")
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe name", b"a\nid=1", b"a\x01"])
+def test_a_client_on_a_unix_socket_of_any_name_is_one_line(
+    tmp_path: Path, short_path: Path, name: bytes
+) -> None:
+    with (
+        start_broker(tmp_path, "--listen", f"unix:{short_path}") as broker,
+        broker.connect() as operator,
+        broker.connect() as monitor,
+        over_unix(short_path, name) as client,
+    ):
+        monitor.call("MONITOR")
+
+        assert client.call("PING") == b"PONG"
+
+        lines = operator.call("CLIENT", "LIST").splitlines()
+        assert [line.split(b"=")[0] for line in lines] == [b"id"] * 3
+        assert len({line.count(b" ") for line in lines}) == 1
+        assert monitor.read().endswith(b'] "PING"\r\n')
 
 
 def test_a_socket_left_by_a_killed_broker_is_no_obstacle(tmp_path: Path, short_path: Path) -> None:

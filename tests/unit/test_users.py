@@ -213,6 +213,29 @@ def test_invented_users_do_not_hide_the_one_that_is_under_attack() -> None:
     assert guess(b"bob") == LimitReached
 
 
+@pytest.mark.parametrize(
+    ("first", "other", "is_same"),
+    [
+        ("10.0.0.1:7", "10.0.0.1:8", True),
+        ("10.0.0.1:7", "10.0.0.2:7", False),
+        ("/tmp/a:0", "/tmp/b:0", True),
+        ("unix:0", "/tmp/b:0", True),
+        ("[2001:db8::1]:7", "[2001:db8::ffff:2]:8", True),
+        ("[2001:db8::1]:7", "[2001:db8:0:1::1]:7", False),
+        ("[fe80::1%eth0]:7", "[fe80::2%eth0]:7", True),
+        ("[::ffff:10.0.0.1]:7", "[::ffff:10.0.0.2]:7", False),
+    ],
+)
+def test_guesses_of_one_host_are_counted_together(first: str, other: str, is_same: bool) -> None:
+    users = Users(Config(), [User("bob", hashlib.sha256(b"b").digest())], lambda: 0.0)
+    for _ in range(GUESSES_MOST):
+        with pytest.raises(WrongPass):
+            users.login(b"bob", b"no", first)
+
+    with pytest.raises(LimitReached if is_same else WrongPass):
+        users.login(b"bob", b"no", other)
+
+
 def test_the_users_and_hosts_of_wrong_passwords_are_bounded() -> None:
     guesses = Guesses(lambda: 0.0)
 

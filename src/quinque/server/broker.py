@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from socket import (
     AF_INET,
@@ -52,6 +53,8 @@ log = logging.getLogger("quinque.server")
 # Of each request, a monitor is shown so much.
 _SHOWN_ARGS = 128
 _SHOWN_BYTES = 1024
+
+_GRAPHIC_FIRST, _GRAPHIC_LAST = ord("!"), ord("~")
 
 PauseMode = Literal["", "WRITE", "ALL"]
 
@@ -299,7 +302,12 @@ def shown_address(name: Any) -> str:
     if isinstance(name, tuple):
         host, port = name[0], name[1]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return f"{name or 'unix'}:0"
+    # A unix socket may have any bytes for a name, and a client is one line of a list.
+    shown = "".join(
+        chr(byte) if _GRAPHIC_FIRST <= byte <= _GRAPHIC_LAST else f"\\x{byte:02x}"
+        for byte in os.fsencode(name or "unix")
+    )
+    return f"{shown}:0"
 
 
 _ESCAPED = {ord("\n"): b"\\n", ord("\r"): b"\\r", ord("\t"): b"\\t", 7: b"\\a", 8: b"\\b"}

@@ -44,6 +44,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, ip_address, ip_network
 from time import monotonic
 from typing import Final
 
@@ -74,6 +75,7 @@ GUESSES_MOST: Final = 100
 GUESSES_A_SECOND: Final = 10
 GUESSERS_MOST: Final = 10_000  # users and hosts that are remembered
 _LINES_A_SECOND: Final = 10
+_IPV6_HOST_BITS: Final = 64
 _NAME_MOST_BYTES: Final = 64  # of a user, in the log
 _DIGEST: Final = ": chap-sha1 needs the plain password, and the user has only a password-sha256"
 
@@ -271,7 +273,7 @@ class Users:
             if name is None:
                 raise BadRequest(NO_PASSWORD)
             return self._default
-        host, who = address.rpartition(":")[0], asked.encode()[:_NAME_MOST_BYTES]
+        host, who = _host(address), asked.encode()[:_NAME_MOST_BYTES]
         self._guesses.check(host, who)
         user = self._default if asked == DEFAULT else self._named.get(asked)
         wanted = self._password_sha256(user) if user else None
@@ -295,7 +297,7 @@ class Users:
         asked = DEFAULT if asked in ("", GUEST) and GUEST not in self._named else asked
         if asked == DEFAULT and self._is_open():
             return self._default
-        host, who = address.rpartition(":")[0], asked.encode()[:_NAME_MOST_BYTES]
+        host, who = _host(address), asked.encode()[:_NAME_MOST_BYTES]
         self._guesses.check(host, who)
         user = self._default if asked == DEFAULT else self._named.get(asked)
         wanted = self._password_sha1(user) if user else None
@@ -324,6 +326,22 @@ class Users:
         if user is self._default and self._config.requirepass:
             return double_sha1(self._config.requirepass)
         return user.password_sha1
+
+
+def _host(address: str) -> str:
+    """Where a client is, as far as wrong passwords are counted. All clients of unix sockets are on
+    this machine, whatever their sockets are called. A host with IPv6 mostly has a whole network of
+    addresses."""
+    host, _, port = address.rpartition(":")
+    if port == "0":
+        return "unix"
+    try:
+        found = ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(found, IPv4Address):
+        return host
+    return str(found.ipv4_mapped or ip_network((found, _IPV6_HOST_BITS), strict=False))
 
 
 def double_sha1(password: str) -> bytes:
