@@ -32,12 +32,15 @@ class Terminal:
     """`quinque` with these words, at a terminal. `screen` is all that it has written so far,
     without colours and movements."""
 
-    def __init__(self, *words: str, python: str = sys.executable, **variables: str) -> None:
+    def __init__(
+        self, *words: str, python: str = sys.executable, script: str = "", **variables: str
+    ) -> None:
+        """With a `script`, Python runs that instead."""
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
         own = {k: v for k, v in os.environ.items() if not k.startswith(_NOT_THEIRS)}
         self.process = subprocess.Popen(
-            [python, "-m", "quinque", *words],
+            [python, *(("-c", script) if script else ("-m", "quinque")), *words],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -61,6 +64,10 @@ class Terminal:
     def is_echoing(self) -> bool:
         """Whether what is typed is seen, as it is before a program asks for single keys."""
         return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
+
+    def keeps_keys(self) -> bool:
+        """Whether Ctrl-C leaves what was typed before it."""
+        return bool(termios.tcgetattr(self._ours)[3] & termios.NOFLSH)
 
     def press(self, keys: str) -> None:
         os.write(self._ours, os.fsencode(keys))

@@ -180,6 +180,51 @@ except KeyboardInterrupt:
     assert said == "interrupted\n"
 
 
+def test_a_press_that_comes_while_readline_handles_a_key_is_not_lost() -> None:
+    """It is handled in another thread here, so that it interrupts no wait of readline's."""
+    script = """
+import readline, signal, sys, termios, threading
+from quinque.cli.presses import presses_heard
+
+def press():
+    while termios.tcgetattr(0)[3] & termios.ECHO:  # readline does not have the terminal yet
+        pass
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+with presses_heard(0):
+    for _ in range(3):
+        threading.Thread(target=press, daemon=True).start()
+        try:
+            input("> ")
+        except KeyboardInterrupt:
+            print("interrupted")
+    print("typed", input("> "))
+"""
+    with Terminal(script=script) as terminal:
+        for _ in range(3):
+            terminal.wait_for("interrupted")
+        at_prompt(terminal, "x\r")
+        terminal.wait_for("typed x")
+        assert terminal.end() == 0
+
+
+def test_at_the_prompt_the_terminal_drops_no_key_because_of_a_press(
+    embedded_shell: Shell, queue: str
+) -> None:
+    """Readline may be about to read it, and would wait for another one, deaf to Ctrl-C."""
+    with Terminal("cli", "--history", "", "--url", embedded_shell.url) as terminal:
+        assert not terminal.keeps_keys()
+        terminal.wait_for("> ")
+        assert terminal.keeps_keys()
+        terminal.press("ECHO dropped")
+        terminal.press("\x03")
+        at_prompt(terminal, "ECHO kept\r")
+        terminal.wait_for('"kept"')
+        at_prompt(terminal, "exit\r")
+        terminal.end()
+        assert not terminal.keeps_keys()
+
+
 def cut_off_monitor(other: Client) -> None:
     """Whoever monitors is cut off as soon as there is somebody."""
     end_s = time.monotonic() + PATIENCE_S

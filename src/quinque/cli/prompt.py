@@ -2,7 +2,7 @@
 
 Called by   cli/main.py.
 Calls       cli/line.py (the connection), cli/replies.py (what is shown), cli/hints.py (what may be
-            typed); readline of the standard library, for history and Tab.
+            typed), cli/presses.py (Ctrl-C); readline of the standard library, for history and Tab.
 
 Passwords that are typed do not go into the history.
 
@@ -27,6 +27,7 @@ from quinque.cli.broker_options import URL, broker_options
 from quinque.cli.exit_codes import DONE, NOTHING, REFUSED
 from quinque.cli.hints import Hint, Hints, pairs
 from quinque.cli.line import Line, Refusal
+from quinque.cli.presses import drop_typed, presses_heard
 from quinque.cli.replies import reply_as_json, shown_reply
 from quinque.cli.shown import Output, is_terminal, text_of
 from quinque.errors import BadSetting, OutcomeUnknown, QuinqueError
@@ -179,8 +180,9 @@ def _prompt(talk: _Talk, history: Path | None) -> int:
     readline.parse_and_bind("tab: complete")
     talk.line.ask("PING")  # whoever is not there is said to be so at once
     try:
-        while _goes_on(talk):
-            pass
+        with presses_heard(sys.stdin.fileno()):
+            while _goes_on(talk):
+                pass
     finally:
         _write_history(history)
     return DONE
@@ -197,6 +199,7 @@ def _goes_on(talk: _Talk) -> bool:
         click.echo()
         return False
     except KeyboardInterrupt:  # wherever it comes, it does not end the prompt
+        drop_typed(sys.stdin.fileno())
         click.echo()
     return True
 
