@@ -34,7 +34,7 @@ from quinque.errors import (
 )
 from quinque.model.limits import NAME_MOST_BYTES
 from quinque.server.together import FOR_ALL
-from quinque.server.waiters import is_something
+from quinque.server.waiters import Waiting, is_something
 from quinque.stores.pending import Pending
 from quinque.wire import iproto
 from quinque.wire.iproto import Packet
@@ -149,7 +149,12 @@ class TarantoolCalls:
         elif self._waits_ahead(client, asked, request):
             # In line from here on: others who come meanwhile stand behind, and what is told
             # meanwhile is heard.
-            self._wait(client, asked, asked.packets[0], request, result)
+            if len(asked.packets) == 1:
+                waiting = self._wait(client, asked, asked.packets[0], request)
+                assert waiting is not None
+                self._broker.waiters.expect(waiting, result)
+            else:
+                self._wait_together(client, asked, result)
         else:
             self._ask(client, asked, request, result)
 
@@ -157,8 +162,7 @@ class TarantoolCalls:
         return (
             isinstance(request, Wait)
             and request.timeout_ms > 0
-            and len(asked.packets) == 1
-            and self._why_full(client) is None
+            and self._why_full(client, len(asked.packets)) is None
             and not client.is_over
         )
 
@@ -239,17 +243,24 @@ class TarantoolCalls:
         except QuinqueError as error:
             self.refuse(client, packet.sync, error, alone)
 
+    def _wait_together(self, client: TarantoolConnection, asked: Asked, pending: Pending) -> None:
+        """The calls, which the store was asked for as one, stand in line, each by itself."""
+        waitings: list[Waiting] = []
+        for packet in asked.packets:
+            alone = Asked(asked.call, asked.row, [packet])
+            request = asked.call.verb.parse(asked.call, packet.args, client)
+            waiting = self._wait(client, alone, packet, request)
+            assert waiting is not None
+            waitings.append(waiting)
+        self._broker.waiters.expect_all(waitings, pending, FOR_ALL)
+
     def _wait(
-        self,
-        client: TarantoolConnection,
-        asked: Asked,
-        packet: Packet,
-        request: Any,
-        pending: Pending | None = None,
-    ) -> None:
+        self, client: TarantoolConnection, asked: Asked, packet: Packet, request: Any
+    ) -> Waiting | None:
+        """The call stands in line; None if its client is about to close."""
         if client.is_over:  # it has closed, and would not get what it waits for
             self._broker.turn.add(client)
-            return
+            return None
         why_full = self._why_full(client)
         if why_full is not None:
             raise LimitReached(why_full)
@@ -272,16 +283,15 @@ class TarantoolCalls:
 
         waiting = waiters.add(client, request, answer, refuse)
         number = client.add_waiting(waiting)
-        if pending is not None:
-            waiters.expect(waiting, pending)
+        return waiting
 
-    def _why_full(self, client: TarantoolConnection) -> str | None:
-        """Why not one more request of the client may wait; None if it may."""
+    def _why_full(self, client: TarantoolConnection, count: int = 1) -> str | None:
+        """Why not `count` more requests of the client may wait; None if they may."""
         most = self._broker.config.max_blocked_clients
-        if self._broker.waiters.count >= most:
+        if self._broker.waiters.count + count > most:
             return f"{most} requests are waiting already (max-blocked-clients)"
         most = max(_WAITS_LEAST, most // _WAITS_SHARE)
-        if client.wait_count >= most:
+        if client.wait_count + count > most:
             return f"{most} requests of this connection are waiting already (max-blocked-clients)"
         return None
 

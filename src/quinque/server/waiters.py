@@ -159,6 +159,42 @@ class Waiters:
         waiting.is_asking = True
         answer.then(partial(self._came, waiting, set(), _nothing), partial(self._refused, waiting))
 
+    def expect_all(
+        self,
+        waitings: Sequence[Waiting],
+        answer: Pending,
+        for_all: tuple[type[QuinqueError], ...],
+    ) -> None:
+        """The operations of these readers of one queue are under way as one. When the answer is
+        there, each gets an item of it, the first come first. An error `for_all` is that of each."""
+        for waiting in waitings:
+            waiting.is_asking = True
+
+        def came(found: Sequence[Any]) -> None:
+            is_news = _let_go(waitings)
+            for waiting, item in zip(waitings, found, strict=False):
+                self._give(waiting, [item], set())
+            if found:
+                # Less than was asked for may be a matter of size.
+                self._serve(waitings[len(found) :], 0, set())
+            else:
+                for waiting in waitings:
+                    self._give(waiting, None, set())
+            waitings[0].asks_again |= is_news
+            self._go_through_again(waitings[0])
+
+        def refused(error: QuinqueError) -> None:
+            is_news = _let_go(waitings)
+            if isinstance(error, for_all):
+                for waiting in waitings:
+                    self._fail(waiting, error)
+            else:
+                self._serve(waitings, 0, set())
+            waitings[0].asks_again |= is_news
+            self._go_through_again(waitings[0])
+
+        answer.then(came, refused)
+
     def _serve(
         self,
         readers: Sequence[Waiting],
@@ -310,6 +346,14 @@ class Waiters:
 def is_something(found: Any) -> bool:
     """Whether an operation found what a reader waits for: not None, not an empty list."""
     return found is not None and not (isinstance(found, list) and not found)
+
+
+def _let_go(waitings: Sequence[Waiting]) -> bool:
+    """The readers have their answer; whether something came for one of them meanwhile."""
+    is_news = any(waiting.asks_again for waiting in waitings)
+    for waiting in waitings:
+        waiting.is_asking = waiting.asks_again = False
+    return is_news
 
 
 def _nothing() -> None:

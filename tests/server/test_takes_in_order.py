@@ -1,0 +1,91 @@
+"""Takes that wait are served in the order they came, however late the store answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.server.broker import start_broker, wait_until
+from tests.server.iproto import LISTEN, PING, IprotoClient, call, packet
+from tests.server.resp import Client
+from tests.servers import stores
+from tests.servers.redis_cluster import RedisCluster
+from tests.servers.redis_server import RedisServer
+
+TAKES = 20
+
+
+@contextmanager
+def silent(server: RedisServer | RedisCluster) -> Iterator[None]:
+    """Within, the store answers nothing."""
+    nodes = server.primaries if isinstance(server, RedisCluster) else [server]
+    for node in nodes:
+        node.pause()
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.go_on()
+
+
+@pytest.mark.parametrize("together", [TAKES - 1, 3, 1])
+@pytest.mark.parametrize("kind", stores.SHARED)
+def test_a_take_that_comes_alone_stands_behind_those_that_came_together(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, together: int
+) -> None:
+    flags = [*LISTEN, *stores.store_flags(request, kind)]
+    server = request.getfixturevalue(stores.SHARED[kind])
+    takes = [call(sync, "queue.tube.t:take", 60) for sync in range(TAKES)]
+    with start_broker(tmp_path, *flags) as broker, IprotoClient(broker) as client:
+        assert not isinstance(client.told("queue.create_tube", "t", "fifo"), Exception)
+        with silent(server):
+            for some in (takes[:together], *([take] for take in takes[together:])):
+                client.send(*some, packet(PING, 1_000))
+                assert client.read().sync == 1_000  # the broker has asked for them
+        with IprotoClient(broker) as other:
+            for number in range(TAKES):
+                other.told("queue.tube.t:put", number)
+
+        replies = [client.read() for _ in range(TAKES)]
+        assert [(it.sync, it.body[0x30][0][2]) for it in replies] == [
+            (number, number) for number in range(TAKES)
+        ]
+
+
+def is_waiting(other: Client, number: int) -> bool:
+    return b" flags=b " in other.call("CLIENT", "LIST", "ID", number)
+
+
+@pytest.mark.parametrize(
+    ("take", "add"),
+    [
+        ("GETJOB FROM q", "ADDJOB q $ 0"),
+        ("RQ.POP BLOCK -1 q", "RQ.PUSH q $"),
+        ("WQ.LEASE {q} 60000 BLOCK 600000", "WQ.ADD {q} id-$ $"),
+        ("TUBE.TAKE t", "TUBE.PUT t $"),
+    ],
+    ids=["jobs", "reliable", "items", "tubes"],
+)
+@pytest.mark.parametrize("kind", stores.SHARED)
+def test_clients_that_wait_are_served_in_the_order_they_came(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, take: str, add: str
+) -> None:
+    server = request.getfixturevalue(stores.SHARED[kind])
+    with start_broker(tmp_path, *stores.store_flags(request, kind)) as broker, ExitStack() as left:
+        clients = [left.enter_context(broker.connect()) for _ in range(6)]
+        other = left.enter_context(broker.connect())
+        other.call("TUBE.CREATE", "t", "fifo")
+        numbers = [client.call("CLIENT", "ID") for client in clients]
+        with silent(server):
+            for number, client in zip(numbers, clients, strict=True):
+                client.send(*take.split())
+                wait_until(partial(is_waiting, other, number))
+        for at in range(6):
+            other.call(*add.replace("$", f"body-{at}").split())
+
+        for at, client in enumerate(clients):
+            assert f"body-{at}" in repr(client.read())
