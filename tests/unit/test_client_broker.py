@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import quinque
+from quinque.cli.line import Line
 from quinque.client.aio.broker import Broker as AsyncBroker
 from quinque.client.sync.broker import Broker
 from quinque.errors import (
@@ -51,7 +52,7 @@ from quinque.model.work_ops import (
     Take,
     Terms,
 )
-from tests.server.broker import RunningBroker, start_broker
+from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import TIMEOUT_S, request
 from tests.servers.ports import ReservedPort
 
@@ -330,6 +331,29 @@ def test_a_certificate_that_is_missing_or_wrong_is_named(guarded: Guarded, is_as
         ping()
     with pytest.raises(NotDone, match=f"may not accept the certificate {re.escape(OTHER)}: it may"):
         ping(certificate=OTHER, key=OTHER_KEY)
+
+
+def test_a_certificate_that_has_expired_is_told(tmp_path: Path) -> None:
+    """That of the broker is told by each client; that of a client is named, and in the log."""
+    expired, key = str(TLS / "expired-certificate.pem"), str(TLS / "expired-key.pem")
+    tls = ("--tls-listen", "127.0.0.1:0", "--tls-cert", expired, "--tls-key", key)
+    with start_broker(tmp_path / "broker", *tls) as broker:
+        url = f"rediss://localhost:{broker.addresses[-1].rpartition(':')[2]}"
+        told = r"the certificate of localhost:\d+ has expired: start the broker with a new one"
+        with pytest.raises(BadSetting, match=told):
+            Broker(url, ca=expired).call("PING")
+        with pytest.raises(BadSetting, match=told):
+            asyncio.run(AsyncBroker(url, ca=expired).call("PING"))
+        with pytest.raises(BadSetting, match=told):
+            Line(url, ca=expired).ask("PING")
+
+    tls = ("--tls-listen", "127.0.0.1:0", "--tls-cert", CERTIFICATE, "--tls-key", KEY)
+    with start_broker(tmp_path / "other", *tls, "--tls-ca", expired) as broker:
+        url = f"rediss://localhost:{broker.addresses[-1].rpartition(':')[2]}"
+        named = f"may not accept the certificate {re.escape(expired)}: it may have expired"
+        with pytest.raises(NotDone, match=named):
+            Broker(url, ca=CERTIFICATE, certificate=expired, key=key, retries=0).call("PING")
+        wait_until(lambda: any("certificate has expired" in line for line in broker.log))
 
 
 def test_a_key_without_its_certificate_is_refused() -> None:

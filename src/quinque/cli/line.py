@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from quinque.client.addresses import Address, parse_broker_url
-from quinque.client.login import tls_context
+from quinque.client.login import tls_context, untrusted
 from quinque.errors import BadSetting, NotDone, OutcomeUnknown, error_told
 
 _CONNECT_S: Final = 5.0
@@ -109,9 +109,7 @@ class Line:
             try:
                 sock = _connect(address, self._tls)
             except ssl.SSLCertVerificationError as error:
-                raise BadSetting(
-                    f"cannot verify the TLS certificate of {address}: {error.verify_message}"
-                ) from error
+                raise untrusted(address, error) from error
             except OSError as error:
                 failure = error
                 continue

@@ -9,8 +9,13 @@ Not here: what a URL says of it (addresses.py).
 from __future__ import annotations
 
 import ssl
+from typing import Final
 
 from quinque.errors import BadSetting
+
+# Of OpenSSL: X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
+_NOT_YET_VALID: Final = 9
+_EXPIRED: Final = 10
 
 
 def login_words(username: str, password: str) -> list[bytes]:
@@ -37,6 +42,20 @@ def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl
         named = ", ".join(filter(None, (ca, certificate, key)))
         raise BadSetting(f"{named}: these are not the files (PEM) that TLS needs") from error
     return context
+
+
+def untrusted(address: object, error: ssl.SSLCertVerificationError) -> BadSetting:
+    """Why the client does not talk to the broker there."""
+    if error.verify_code == _EXPIRED:
+        return BadSetting(
+            f"the certificate of {address} has expired: start the broker with a new one (tls-cert)"
+        )
+    if error.verify_code == _NOT_YET_VALID:
+        return BadSetting(
+            f"the certificate of {address} is not valid yet: the clock here, or that of the machine"
+            " on which it was made, is wrong"
+        )
+    return BadSetting(f"{address} is not who it should be: {error.verify_message}")
 
 
 def tls_refusal(error: OSError, certificate: str | None) -> str:

@@ -37,7 +37,7 @@ from quinque.client.calls import Call, Request
 from quinque.client.homes import ASKED, Home, check_home, home_of
 from quinque.client.job_calls import CALLS as JOB_CALLS
 from quinque.client.link import NotSent, Reply
-from quinque.client.login import login_words, tls_context, tls_refusal
+from quinque.client.login import login_words, tls_context, tls_refusal, untrusted
 from quinque.client.own_calls import CALLS as OWN_ID_CALLS
 from quinque.client.refusals import are_repeated, error_of, forgive, is_of_code
 from quinque.client.work_calls import CALLS as WORK_CALLS
@@ -337,9 +337,7 @@ class Broker(TypedRun):
         try:
             link = await connect(address, self._tls, min(self._timeout_s, _CONNECT_MOST_S))
         except ssl.SSLCertVerificationError as error:
-            raise BadSetting(
-                f"{address} is not who it should be: {error.verify_message}"
-            ) from error
+            raise untrusted(address, error) from error
         except OSError as error:
             raise NotDone(f"no broker answers at {address} ({self._why(error)})") from error
         # A broker that has no room, or does not like the client's certificate, says so only now.
