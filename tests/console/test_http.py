@@ -258,7 +258,9 @@ def test_an_address_that_is_taken_is_named() -> None:
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_port, "find_spec", lambda name: None)
 
-    with pytest.raises(BadSetting, match=r"starlette is missing; run: pip install 'quinque\[http\]'"):
+    with pytest.raises(
+        BadSetting, match=r"starlette is missing; run: pip install 'quinque\[http\]'"
+    ):
         http_port.HttpPort(None, ["127.0.0.1:0"])  # type: ignore[arg-type]
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 import socket
+from base64 import b64decode
 from dataclasses import dataclass
+from hashlib import sha1
 from types import TracebackType
 from typing import Any
 
@@ -66,6 +68,14 @@ class IprotoClient:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._unread = b""
         self.greeting = self._take(128)
+
+    def login(self, name: str, password: str) -> Reply:
+        """The answer to AUTH with chap-sha1."""
+        salt = b64decode(self.greeting[64:108])[:20]
+        once = sha1(password.encode()).digest()
+        mask = sha1(salt + sha1(once).digest()).digest()
+        scramble = bytes(left ^ right for left, right in zip(once, mask, strict=True))
+        return self.ask(packet(AUTH, 1, {0x23: name, 0x21: ["chap-sha1", scramble]}))
 
     def send(self, *packets: bytes) -> None:
         self.sock.sendall(b"".join(packets))

@@ -287,3 +287,45 @@ def test_a_user_with_an_unknown_command_stops_the_start(tmp_path: Path) -> None:
 
     assert "users.bob: unknown command 'QFLUSHH'; did you mean QFLUSH?" in str(caught.value)
     assert "CONFIG" not in str(caught.value)
+
+
+# -- requests that come together --------------------------------------------------------------
+
+# Of each kind that the broker makes one operation of.
+ALIKE = (
+    ("QADD", "secret", "60", "x"),
+    ("QGET", "secret", "g"),
+    ("QACK", "secret", "g", "1-1"),
+    ("QRPOP", "secret"),
+    ("ADDJOB", "secret", "x", "0"),
+    ("GETJOB", "NOHANG", "FROM", "secret"),
+    ("RQ.PUSH", "secret", "x"),
+    ("RQ.POP", "secret"),
+    ("RQ.ACK", "secret", "x"),
+    ("TUBE.PUT", "secret", "x"),
+    ("TUBE.TAKE", "secret", "0"),
+    ("TUBE.ACK", "secret", "0"),
+    ("WQ.ADD", "secret", "id", "x"),
+    ("WQ.LEASE", "secret", "60"),
+)
+
+
+@pytest.mark.parametrize("words", ALIKE, ids=lambda words: words[0])
+def test_requests_of_a_user_of_other_queues_are_refused_beside_those_of_one_who_may(
+    guarded: RunningBroker, words: tuple[str, ...]
+) -> None:
+    with (
+        login(guarded, "boss") as boss,
+        login(guarded, "orders") as limited,
+        guarded.connect() as stranger,
+    ):
+        with guarded.halted():
+            for client in (boss, limited, stranger, boss):
+                for _ in range(3):
+                    client.send(*words)
+        allowed = boss.read_many(6)
+
+        not_there = Refusal("NOPERM User orders has no permissions to access queue 'secret'")
+        assert [limited.value() for _ in range(3)] == [not_there] * 3
+        assert [stranger.value() for _ in range(3)] == [NOAUTH] * 3
+        assert not [reply for reply in allowed if reply.startswith(b"-NOPERM")]

@@ -92,7 +92,9 @@ def test_a_dry_run_changes_nothing_and_says_by_its_code_whether_there_is_somethi
     found = run(*words)
 
     assert found.exit_code == 3
-    assert "deep clean, checked 4 items, would return 2, 1 without data, 0 duplicates" in found.stdout
+    assert (
+        "deep clean, checked 4 items, would return 2, 1 without data, 0 duplicates" in found.stdout
+    )
     assert vars(Picture(place.raw, prefix)) == before
     worker.deep_clean()
     assert run(*words).exit_code == 0

@@ -27,6 +27,7 @@ from quinque.errors import (
     BadTuple,
     LimitReached,
     NoAuth,
+    NoPermission,
     NotDefined,
     NoTube,
     QuinqueError,
@@ -100,16 +101,8 @@ class TarantoolCalls:
     def call(self, client: TarantoolConnection, asked: Asked) -> None:
         """Run calls that are one operation, or one by one if that cannot be."""
         call, row = asked.call, asked.row
-        first = asked.packets[0]
         try:
-            self._check(client, row, (call.tube,) if call.tube else ())
-            request = call.verb.parse(call, first.args, client)
-            if len(asked.packets) > 1:
-                assert call.verb.gather is not None
-                call.verb.gather(request, [packet.args for packet in asked.packets])
-            elif not call.tube and hasattr(request, "queue"):
-                self._check(client, row, (request.queue,))
-            self._perform(client, asked, request)
+            self._perform(client, asked)
         except QuinqueError as error:
             self._refuse_or_split(client, asked, error)
         except Exception:
@@ -134,7 +127,23 @@ class TarantoolCalls:
         if not client.user.is_unlimited:
             client.user.check(row.name, row.group, row.right, tubes)
 
-    def _perform(self, client: TarantoolConnection, asked: Asked, request: Request) -> None:
+    def _request_of(self, client: TarantoolConnection, asked: Asked) -> Request:
+        """What the calls ask for, which their client may do. They are of one function, so that one
+        check is for all. Raises NoAuth, NoPermission."""
+        call = asked.call
+        self._check(client, asked.row, (call.tube,) if call.tube else ())
+        request = call.verb.parse(call, asked.packets[0].args, client)
+        if not call.tube and hasattr(request, "queue"):
+            self._check(client, asked.row, (request.queue,))
+        if len(asked.packets) > 1:
+            assert call.tube, "calls of one tube are gathered, and no others"
+            assert call.verb.gather is not None
+            call.verb.gather(request, [packet.args for packet in asked.packets])
+        return request
+
+    def _perform(self, client: TarantoolConnection, asked: Asked) -> None:
+        """Run the calls. Nothing else here asks the store, so that no call gets there unchecked."""
+        request = self._request_of(client, asked)
         if isinstance(request, Known):
             self._reply(client, asked, asked.packets[0], request.values)
             return
@@ -239,7 +248,7 @@ class TarantoolCalls:
         """Run one of several calls by itself."""
         alone = Asked(asked.call, asked.row, [packet])
         try:
-            self._perform(client, alone, asked.call.verb.parse(asked.call, packet.args, client))
+            self._perform(client, alone)
         except QuinqueError as error:
             self.refuse(client, packet.sync, error, alone)
 
@@ -307,7 +316,7 @@ class TarantoolCalls:
         self, client: TarantoolConnection, asked: Asked, error: QuinqueError
     ) -> None:
         """One call is refused; of several, each is run by itself: it may be the fault of one."""
-        is_for_each = len(asked.packets) == 1 or isinstance(error, FOR_ALL)
+        is_for_each = len(asked.packets) == 1 or isinstance(error, (*FOR_ALL, NoAuth, NoPermission))
         for packet in asked.packets:
             if is_for_each:
                 self.refuse(client, packet.sync, error, asked)
