@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from quinque.dialects.command import Command, no_queues
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, TUBES
 from quinque.model.ops import Count
 from quinque.model.work_ops import LookAt
+from quinque.server.connection import Connection
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.pending import Pending
 from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import Client, Refusal
 from tests.server.rights import login, user_flags
 from tests.servers import stores
 from tests.servers.redis_server import RedisServer
+from tests.transcripts.stage import Stage
 
 ABORTED = Refusal("EXECABORT Transaction discarded because of previous errors.")
 Words = tuple[str | int | bytes, ...]
@@ -239,6 +243,41 @@ def test_no_other_client_comes_between_the_commands_of_a_transaction(
         thread.join()
     assert got
     assert set(map(str, got)) == {"None"}
+
+
+def test_queues_is_refused_in_a_transaction(guarded: RunningBroker) -> None:
+    with login(guarded, "boss") as boss:
+        queue_all(boss, ("ADDJOB", "q", "x", 0))
+
+        assert boss.call("QUEUES") == Refusal("ERR Command not allowed inside a transaction")
+
+        assert boss.call("EXEC") == ABORTED
+        assert boss.call("QLEN", "q") == 0
+
+
+def test_a_command_that_takes_its_time_is_refused_by_exec_and_parts_nothing(
+    tmp_path: Path,
+) -> None:
+    def take_time(connection: Connection, argv: list[bytes]) -> Pending:
+        return Pending()
+
+    with Stage(tmp_path, 2) as stage:
+        row = Command("TAKETIME", "", "", 1, run=take_time, queues=no_queues)
+        stage.broker.dispatch.commands["TAKETIME"] = row
+        add, take = b"ADDJOB q x 0", b"GETJOB NOHANG FROM q"
+        requests = (b"MULTI", add, b"TAKETIME", take, b"EXEC")
+        stage.send("a", [words.split() for words in requests])
+        stage.send("b", [take.split()])
+
+        stage.go_on(1)
+
+        replies = stage.replies()
+        assert replies["b"] == b"*-1\r\n"
+        _, executed = replies["a"].split(b"*3\r\n", 1)
+        added, refused, taken = executed.split(b"\r\n", 2)
+        assert added.startswith(b"+D-")
+        assert refused == b"-ERR Command not allowed inside a transaction"
+        assert added[1:] in taken
 
 
 def test_what_follows_in_a_transaction_is_not_run_when_redis_fails(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ from quinque.stores.pending import Pending
 
 
 class LateStore:
+    answers_at_once = False
+
     def __init__(self, store: EmbeddedStore, loop: asyncio.AbstractEventLoop) -> None:
         self._store = store
         self._loop = loop

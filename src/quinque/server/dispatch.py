@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("quinque.server")
 
 QUEUED = b"+QUEUED\r\n"
+_NOT_IN_MULTI = "Command not allowed inside a transaction"
 
 # bananaq's background pool takes its size in workers and ten times as much in waiting.
 _LATER_PER_WORKER = 11
@@ -161,7 +162,14 @@ class Dispatch:
         pending: Pending,
         go_on: Callable[[Any], None],
     ) -> None:
-        """The client is held until the store has answered; then it goes on."""
+        """The client is held until the store has answered; then it goes on.
+
+        Raises BadRequest within a transaction that nothing may come between: what takes its time
+        there is no answer of the store. Such commands should be refused when they are queued; this
+        holds for one that its author forgot to mark.
+        """
+        if connection.executing is not None and self._broker.store.answers_at_once:
+            raise BadRequest(_NOT_IN_MULTI)
         connection.is_asking = True
 
         def answer(result: Any) -> None:
@@ -228,7 +236,7 @@ class Dispatch:
     def _check_room(self, transaction: Transaction, row: Command, argv: list[bytes]) -> None:
         """Raises BadRequest or LimitReached when the request cannot be part of the transaction."""
         if row.in_multi == "refused":
-            raise BadRequest("Command not allowed inside a transaction")
+            raise BadRequest(_NOT_IN_MULTI)
         config = self._broker.config
         if len(transaction.requests) >= config.transaction_max_commands:
             most = config.transaction_max_commands

@@ -138,6 +138,9 @@ Fsync = Literal["always", "everysec", "no"]
 
 
 class Store(Protocol):
+    answers_at_once: bool
+    """Whether no operation gives a Pending, so that several can run with nothing in between."""
+
     ready: set[bytes]
     """Queues that got something to deliver since the caller last emptied this set, and watched ids
     whose messages are gone or dead."""

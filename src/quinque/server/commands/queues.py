@@ -101,5 +101,13 @@ def _queue(found: QueueMeasure, now_ms: int) -> Value:
 
 
 COMMANDS: Final = [
-    Command("QUEUES", GROUP, "read", -1, run=run_queues, queues=lambda argv: argv[1:])
+    Command(
+        "QUEUES",
+        GROUP,
+        "read",
+        -1,
+        run=run_queues,
+        queues=lambda argv: argv[1:],
+        in_multi="refused",  # other clients are served before it has its answer
+    )
 ]

@@ -62,6 +62,7 @@ _RETRY_MS = 200  # how often a full disk is tried again
 
 
 class EmbeddedStore(Books):
+    answers_at_once: bool = True
     torn: Exception | None = None  # what left memory and journal apart
 
     def __init__(

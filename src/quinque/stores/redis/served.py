@@ -66,6 +66,8 @@ class _Running:
 
 
 class ServedRedisStore:
+    answers_at_once: bool = False
+
     def __init__(self, routes: Routes, edge: Edge, follows: FollowingClock | None) -> None:
         """Not for others: see open()."""
         self.ready: set[bytes] = set()

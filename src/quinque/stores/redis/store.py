@@ -24,6 +24,8 @@ from quinque.stores.redis.served import ServedRedisStore
 
 
 class RedisStore:
+    answers_at_once: bool = True  # it waits for the answer
+
     def __init__(
         self,
         url: str,
