@@ -11,6 +11,7 @@ import pytest
 from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.iproto import LISTEN, IprotoClient
 from tests.server.resp import Client, Refusal, request
+from tests.servers import stores
 from tests.transcripts.stage import Stage
 
 
@@ -331,3 +332,42 @@ def test_a_client_that_the_store_has_not_answered_is_not_silent(tmp_path: Path) 
         assert not producer.is_closing
         stage.settle()
         assert stage.replies()["a"].startswith((b"$", b"+D-"))
+
+
+@pytest.mark.parametrize("kind", stores.ALL)
+def test_the_rows_and_bytes_of_counts_are_bounded(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    flags = stores.store_flags(request, kind)
+    groups = [f"g{number}" for number in range(1_000)]
+    long_groups = [f"g{number}".ljust(1_000, "x") for number in range(1_000)]
+    with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
+        for number in range(11):
+            client.call("QADD", f"q{number}", 60, "x")
+        queues = [f"q{number}" for number in range(11)]
+        for command in ("QSTATUS", "QINFO"):
+            refused = client.call(command, *queues, "GROUPS", *groups)
+            assert refused.text == (
+                "ERR 11 queues and 1000 groups are 11000 rows in one reply; at most 10000"
+            )
+            later = [word for name in queues for word in ("QUEUE", name)]
+            later += [word for name in groups for word in ("GROUP", name)]
+            assert client.call(command, *later) == refused
+            assert client.call(command, "GROUPS", *groups).text == (
+                "ERR the counts of 11 queues and their groups are over 10000 rows in one reply:"
+                " name fewer queues or groups"
+            )
+            large = client.call(command, *queues[:5], "GROUPS", *long_groups).text
+            assert "at most 4194304 are sent: name fewer queues or groups" in large
+            assert client.call(command, *queues[:1], "GROUPS", *long_groups)
+        assert len(client.call("QINFO", *queues[:10], "GROUPS", *groups)) == 10_000
+
+
+def test_a_long_name_does_not_pad_all_lines_of_counts(tmp_path: Path) -> None:
+    with start_broker(tmp_path) as broker, broker.connect() as client:
+        groups = [f"g{number}" for number in range(999)]
+
+        refused = client.call("QINFO", *"abcde", "GROUPS", *groups, "x" * 1024)
+
+        assert "at most 4194304 are sent" in refused.text
+        assert len(client.call("QINFO", "a", "GROUPS", *groups, "x" * 1024)) == 1_000

@@ -24,8 +24,9 @@ from quinque.dialects.okq import (
     parse_okq_qnotify,
 )
 from quinque.dialects.quick_replies import reply_event, reply_id, reply_whether
-from quinque.errors import WrongArity
+from quinque.errors import BadArgument, LimitReached, WrongArity
 from quinque.model.families import EVENTS
+from quinque.model.limits import COUNTS_MOST, COUNTS_MOST_BYTES
 from quinque.model.ops import (
     Ack,
     Count,
@@ -37,6 +38,8 @@ from quinque.model.ops import (
     Reserve,
 )
 from quinque.wire.resp import OK, Value
+
+_NUMBERS_BYTES: Final = 150  # of the counts of a group in a reply of QSTATUS, with their names
 
 
 def parse_qadd(argv: list[bytes]) -> Request:
@@ -136,21 +139,35 @@ def parse_qstatus(argv: list[bytes], session: Session) -> Count:
     The later form of bananaq, QSTATUS QUEUE queue ... GROUP group ..., is understood too.
     """
     queues, groups = _split_at_groups(argv)
-    return Count(
+    asked = Count(
         EVENTS,
         read_names("queue", queues),
         None if groups is None else read_names("group", groups),
     )
+    rows = len(asked.queues) * len(asked.groups or ())
+    if rows > COUNTS_MOST:
+        raise BadArgument(
+            f"{len(asked.queues)} queues and {len(asked.groups or ())} groups are {rows} rows in"
+            f" one reply; at most {COUNTS_MOST}"
+        )
+    return asked
 
 
 def reply_qstatus(asked: Count, counts: list[QueueCount], session: Session) -> Value:
     """[[queue, {group: {statistic: number}}], …]"""
+    told = _with_consumers(asked, counts, session)
+    _check_size(
+        sum(
+            len(row.queue) + sum(_NUMBERS_BYTES + len(group.group) for group, _ in groups)
+            for row, groups in told
+        )
+    )
     return [
         [
             row.queue,
             {group.group: dict(_statistics(group, consumers)) for group, consumers in groups},
         ]
-        for row, groups in _with_consumers(asked, counts, session)
+        for row, groups in told
     ]
 
 
@@ -176,6 +193,7 @@ def reply_qinfo(asked: Count, counts: list[QueueCount], session: Session) -> Val
         max((len(row[column]) for row in rows if column < len(row)), default=0)
         for column in range(max(map(len, rows), default=0))
     ]
+    _check_size(len(rows) * (sum(widths) + len(widths)))
     return [
         " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         .rstrip()
@@ -205,6 +223,7 @@ def _with_consumers(
     """Each queue with its groups and how many consumers wait in each.
 
     A queue or a group that only has consumers is there too; one that was asked for always is.
+    Raises LimitReached when that is too much for one reply.
     """
     waiting = session.consumers(asked.queues)
     rows = {row.queue: row for row in counts}
@@ -212,16 +231,37 @@ def _with_consumers(
         for queue in waiting:
             rows.setdefault(queue, QueueCount(queue, 0, []))
         rows = {queue: rows[queue] for queue in sorted(rows) if session.sees(queue)}
-    return [
-        (row, _groups_of(row, asked.groups, waiting.get(row.queue, {}))) for row in rows.values()
-    ]
+    found: list[tuple[QueueCount, list[tuple[GroupCount, int]]]] = []
+    count = 0
+    for row in rows.values():
+        consumers = waiting.get(row.queue, {})
+        known = {group.group: group for group in row.groups}
+        names = sorted({*known, *consumers}) if asked.groups is None else asked.groups
+        count += max(1, len(names))
+        if count > COUNTS_MOST:
+            raise LimitReached(
+                f"the counts of {len(rows)} queues and their groups are over {COUNTS_MOST} rows in"
+                " one reply: name fewer queues or groups"
+            )
+        found.append((row, _groups_of(row, names, known, consumers)))
+    return found
+
+
+def _check_size(size_bytes: int) -> None:
+    """Raises LimitReached when a reply would be larger than it may be."""
+    if size_bytes > COUNTS_MOST_BYTES:
+        raise LimitReached(
+            f"the reply would have {size_bytes} bytes, and at most {COUNTS_MOST_BYTES} are sent:"
+            " name fewer queues or groups"
+        )
 
 
 def _groups_of(
-    row: QueueCount, asked: Sequence[bytes] | None, waiting: Mapping[bytes, int]
+    row: QueueCount,
+    names: Sequence[bytes],
+    known: Mapping[bytes, GroupCount],
+    waiting: Mapping[bytes, int],
 ) -> list[tuple[GroupCount, int]]:
-    known = {group.group: group for group in row.groups}
-    names = sorted({*known, *waiting}) if asked is None else asked
     return [
         (
             known.get(name) or GroupCount(name, row.total, 0, 0, 0, available=row.total),

@@ -47,6 +47,11 @@ TOGETHER_MOST_BYTES: Final = 64 << 10
 # RESERVE_MOST_BYTES: about 10 ms of work.
 SCAN_MOST: Final = 10_000
 
+# Rows and bytes of one reply that has counts for each queue and group: 10,000 rows take about 70
+# ms.
+COUNTS_MOST: Final = 10_000
+COUNTS_MOST_BYTES: Final = 4 << 20
+
 # Queues or groups in one request. Each costs a look, and each is remembered while a client waits:
 # 1,000 take some milliseconds.
 NAMES_MOST: Final = 1_000
