@@ -8,7 +8,7 @@ A Driver is whoever opened a subscription, with the epoch it got.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
 
@@ -31,6 +31,9 @@ from quinque.model.claim_ops import (
 from quinque.model.families import EVENTS, JOBS, Family
 from quinque.model.rows import Row
 from quinque.stores.base import Store
+from quinque.stores.pending import Pending
+
+T = TypeVar("T")
 
 LEASE_MS = 60_000
 GROUP = b"g"
@@ -58,25 +61,28 @@ class Driver:
         return read_rows(self.store, number, queue=self.queue, name=self.name)
 
     def play(self, number: int, keep: int = 0) -> ClaimView:
-        return self.store.run(PlayClaim(self.queue, self.name, self.epoch, number, keep))
+        op = PlayClaim(self.queue, self.name, self.epoch, number, keep)
+        return whole(self.store, self.store.run(op))
 
     def mark(self, number: int, outcome: Outcome, *ids: bytes, **options: Any) -> int:
         return self.store.run(MarkClaim(self.queue, self.name, number, outcome, ids, **options))
 
     def settle(self, number: int) -> int:
-        return self.store.run(SettleClaims(self.queue, self.name, self.epoch, number))
+        op = SettleClaims(self.queue, self.name, self.epoch, number)
+        return whole(self.store, self.store.run(op))
 
     def purge(self, number: int) -> int:
         return self.store.run(PurgeClaims(self.queue, self.name, number))
 
     def release(self, number: int) -> int:
-        return self.store.run(ReleaseClaims(self.queue, self.name, self.epoch, number))
+        op = ReleaseClaims(self.queue, self.name, self.epoch, number)
+        return whole(self.store, self.store.run(op))
 
     def renew(self) -> int:
         return self.store.run(RenewClaims(self.queue, self.name, self.epoch))
 
     def drop(self) -> int | None:
-        return self.store.run(DropClaims(self.queue, self.name))
+        return whole(self.store, self.store.run(DropClaims(self.queue, self.name)))
 
     def look(self) -> SubscriptionView:
         """The subscription, which is there."""
@@ -109,6 +115,18 @@ def subscribe_group(
     """Open a subscription of a group on a feed."""
     op = OpenClaims(EVENTS, queue, name, group, lease_ms, release_ms)
     return Driver(store, store.run(op))
+
+
+def whole(store: Store, result: T) -> T:
+    """The result, when the ticks have done all that it is about."""
+    while isinstance(result, Pending):
+        if result.is_settled:
+            value: T = result.value()
+            return value
+        assert store.next_due_ms() <= store.now_ms(), "somebody waits for it"
+        store.tick()
+        store.commit()
+    return result
 
 
 def read_rows(store: Store, number: int, *, queue: bytes = b"w", name: bytes = b"s") -> list[Row]:

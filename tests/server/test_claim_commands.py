@@ -132,6 +132,52 @@ def test_a_large_claim_is_read_chunk_by_chunk(client: Client, queue: str) -> Non
     assert client.call("CLAIM.SETTLE", queue, "s", epoch, 1) == many
 
 
+def claim_many(client: Client, queue: str, number: int = 1, many: int = 2_500) -> int:
+    """A sealed claim of that many jobs, which no broker closes in one step; the epoch."""
+    for body in range(many):
+        client.send("ADDJOB", queue, body, 0)
+    client.read_many(many)
+    epoch = open_claims(client, queue)
+    client.call("CLAIM.FILL", queue, "s", epoch, number, "COUNT", many, "SEAL")
+    return epoch
+
+
+def test_the_reply_comes_when_the_last_message_of_a_large_claim_is_back(
+    client: Client, queue: str
+) -> None:
+    epoch = claim_many(client, queue)
+
+    assert (
+        as_map(client.call("CLAIM.PLAY", queue, "s", epoch, 1, "KEEP", 2_400))[b"messages"] == 2_400
+    )
+    assert client.call("CLAIM.RELEASE", queue, "s", epoch, 1) == 2_400
+    assert client.call("QLEN", queue) == 2_500
+    client.call("CLAIM.FILL", queue, "s", epoch, 2, "COUNT", 2_500)
+    assert client.call("CLAIM.DROP", queue, "s") == 2_500
+    assert client.call("QLEN", queue) == 2_500
+
+
+def test_a_large_claim_is_released_in_a_transaction(client: Client, queue: str) -> None:
+    epoch = claim_many(client, queue)
+    client.call("MULTI")
+    client.call("CLAIM.RELEASE", queue, "s", epoch, 1)
+    client.call("QLEN", queue)
+
+    assert client.call("EXEC") == [2_500, 2_500]
+
+
+def test_a_large_claim_goes_back_though_its_client_is_gone(
+    client: Client, other: Client, queue: str
+) -> None:
+    epoch = claim_many(client, queue)
+    client.send("CLAIM.RELEASE", queue, "s", epoch, 1)
+    wait_until(lambda: other.call("QLEN", queue) > 0, "it has begun")
+    client.sock.close()
+
+    wait_until(lambda: other.call("QLEN", queue) == 2_500, "it is done")
+    wait_until(lambda: other.call("CLAIM.DROP", queue, "s") == 0, "it has no claims")
+
+
 def test_who_waits_for_a_claim_is_woken(client: Client, other: Client, queue: str) -> None:
     epoch = open_claims(client, queue)
     client.send("CLAIM.FILL", queue, "s", epoch, 1, "COUNT", 5, "SEAL", "TIMEOUT", 60_000)

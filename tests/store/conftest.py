@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from quinque.engine.claims import returning
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import books, compact
 from tests.store.disk import Disk
@@ -53,3 +54,9 @@ def compaction_pauses_often(monkeypatch: pytest.MonkeyPatch) -> None:
 def queues_are_emptied_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue that is emptied loses one message with each tick."""
     monkeypatch.setattr(books, "EMPTIED_AT_ONCE_MOST", 1)
+
+
+@pytest.fixture
+def one_chunk_in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even a small claim is closed in several steps."""
+    monkeypatch.setattr(returning, "CLOSE_MOST", 1)

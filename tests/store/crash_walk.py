@@ -23,10 +23,12 @@ from typing import Any, Final
 
 import pytest
 
+from quinque.model.limits import NEVER_MS
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
 from tests.store.picture import check_indexes
+from tests.store.random_claims import ManyChunksWorker
 from tests.store.random_everything import EverythingWorker
 
 CALLS: Final = ("fdatasync", "fsync", "ftruncate", "pwrite", "rename", "replace", "unlink")
@@ -95,19 +97,23 @@ class Walk:
         self.copies = 0
         self.emptied = 0  # turns in which messages of an emptied queue were still to be removed
         self.dropped = 0
+        self.is_closing = 0  # turns that began while claims were being closed
 
     def go(self, turns: int) -> None:
         """Work for these turns. After some of them the store is opened again, closed or killed."""
         with stops(self._check, lambda: self.is_full):
             self.clock = ManualClock()
             self.store = self._opened(self._folder / "0", self.clock)
-            self.worker = EverythingWorker(self.store, self.clock, self._seed)
+            self.worker = self.make_worker()
             self._is_committed()
             for _ in range(turns):
                 self._turn()
                 if self._random.random() < 0.05:
                     self._open_again(is_killed=self._random.random() < 0.5)
             self._close()
+
+    def make_worker(self) -> EverythingWorker | ManyChunksWorker:
+        return EverythingWorker(self.store, self.clock, self._seed)
 
     def before_turn(self) -> None:
         """A walk that changes the disk does it here."""
@@ -205,6 +211,23 @@ class Walk:
             chance=self._random.randbytes,
             keeping=Keeping(is_on=False),
         )
+
+
+class ClosingWalk(Walk):
+    """Claims are closed by a step before each turn, and by none when a copy is opened: that is how
+    the walk finds one that was left in the middle of it."""
+
+    def make_worker(self) -> EverythingWorker | ManyChunksWorker:
+        return ManyChunksWorker(self.store, self.clock, self._seed)
+
+    def before_turn(self) -> None:
+        self.is_closing += any(it.is_closing() for it in self.store.subscriptions.all())
+        self.store.tick()
+
+    def settle(self, store: EmbeddedStore) -> None:
+        store.subscriptions.soonest_ms = NEVER_MS
+        store.tick()
+        store.subscriptions.set_soonest()
 
 
 class FullDiskWalk(Walk):

@@ -141,6 +141,7 @@ def picture_of_claims(store: EmbeddedStore) -> object:
 def _picture_of_claim(store: EmbeddedStore, claim: Claim) -> object:
     return (
         (claim.number, claim.state, claim.plays, claim.began_ms, claim.ended_ms),
+        (claim.is_closing, claim.is_closing and claim.why, claim.closed),
         (claim.messages, claim.body_bytes),
         {id: (it.outcome, it.delay_ms, it.reason) for id, it in claim.marks.items()},
         [
@@ -155,12 +156,15 @@ def _check_claimed(store: EmbeddedStore) -> None:
     claimed: Counter[bytes] = Counter()
     keys: dict[bytes, dict[bytes, bytes]] = {}
     for found in store.subscriptions.all():
-        for claim in found.open_claims():
+        for claim in found.held_claims():
             assert claim.messages == sum(it.messages for it in claim.chunks.values()) > 0
-            assert sorted(claim.chunks) == list(range(len(claim.chunks)))
+            assert claim.returned == 0
+            assert claim.done == sum(
+                it.messages for it in claim.chunks.values() if it.place < claim.closed
+            )
             if found.family.is_worklist:
-                claimed[found.queue] += claim.messages
-                for chunk in claim.chunks.values():
+                for chunk in claim.to_close():
+                    claimed[found.queue] += chunk.messages
                     keys.setdefault(found.queue, {}).update(chunk.keys)
     for name, queue in store.queues.items():
         if isinstance(queue, Worklist):

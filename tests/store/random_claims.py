@@ -36,8 +36,9 @@ from quinque.model.claim_ops import (
     SettleClaims,
 )
 from quinque.model.families import EVENTS, JOBS
-from quinque.model.ops import Op
+from quinque.model.ops import Op, Put
 from quinque.model.stage_ops import DropStage, Part, Publish, Stage
+from quinque.model.work_ops import Add, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.store.random_work import CHOSEN_IDS, GROUPS, FeedWorker, Worker, WorklistWorker
@@ -172,3 +173,32 @@ class ClaimWorker(Worker):
         parts = [Part(part, 0, count) for part, count in sorted(counts.items())]
         keep_ms = self.random.choice((0, 100))
         self._try(Publish(batch.family, *name, parts, self.random.choice((1, 5)), keep_ms))
+
+
+class ManyChunksWorker(ClaimWorker):
+    """Claims of many chunks, which take many steps to be closed."""
+
+    def steps(self) -> Sequence[tuple[Callable[[], None], int]]:
+        return [*super().steps(), (self._fill_much, 100)]
+
+    def go_on_with(self, store: EmbeddedStore, clock: ManualClock) -> None:
+        """The work goes on in another store, which was opened on what this one wrote."""
+        for worker in (self, *self._workers):
+            worker.store = store
+            worker.clock = clock
+
+    def _fill_much(self) -> None:
+        """A chunk has one message or two."""
+        queue, name = self._any()
+        bodies = [b"x"] * 8
+        if queue == b"w":
+            self._try(Add(JOBS, queue, bodies, Terms(86_400_000, 0, 60_000)))
+        else:
+            self._try(Put(EVENTS, queue, bodies, is_single=self.random.random() < 0.3))
+        view = self.store.run(LookAtClaims(queue, name))
+        if view is None:
+            return
+        number = max([view.settled, *(claim.number for claim in view.claims)]) + 1
+        for count in (1, 2, 1, 2):
+            self._try(FillClaim(queue, name, view.epoch, number, count))
+        self._try(FillClaim(queue, name, view.epoch, number, 0, seals=True))

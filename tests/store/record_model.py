@@ -43,8 +43,8 @@ def check_record(store: EmbeddedStore) -> list[Row]:
     }
     for subscription in store.subscriptions.all():
         if subscription.family.is_worklist:
-            for claim in subscription.open_claims():
-                for chunk in claim.in_order():
+            for claim in subscription.held_claims():
+                for chunk in claim.to_close():
                     for id in msgpack.unpackb(chunk.ids):
                         states[subscription.queue, id] = None
     assert worklist_states(found) == states

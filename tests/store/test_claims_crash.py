@@ -6,15 +6,25 @@ import shutil
 from pathlib import Path
 from random import Random
 
+import msgpack
 import pytest
 
-from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
+from quinque.model.claim_ops import (
+    FillClaim,
+    MarkClaim,
+    OpenClaims,
+    Outcome,
+    PlayClaim,
+    ReleaseClaims,
+    SettleClaims,
+)
 from quinque.model.families import JOBS
 from quinque.model.work_ops import Add, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.repair import carry_out, plan
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.embedded.survey import survey
+from tests.store.crash_walk import compact_always
 from tests.store.picture import check_indexes, picture_of, picture_of_claims
 from tests.store.random_claims import ClaimWorker
 
@@ -123,3 +133,41 @@ def test_a_journal_that_is_compacted_all_the_time_reads_back_the_same(
             each.store = store
     store.close()
     assert dropped > 20
+
+
+def test_marks_outlive_a_claim_that_shrank_before_its_first_chunk_was_written_again(
+    folder: Path,
+) -> None:
+    store = EmbeddedStore(folder, clock=ManualClock(), segment_bytes=1)  # a segment for each turn
+    store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000))
+    store.commit()
+    store.run(Add(JOBS, b"w", [b"1", b"2", b"3", b"4"], Terms(86_400_000, 0, 60_000)))
+    for count in (1, 1, 2):
+        store.run(FillClaim(b"w", b"s", 1, 1, count))
+        store.commit()
+    store.run(FillClaim(b"w", b"s", 1, 1, 0, seals=True))
+    (claim,) = store.subscriptions.all()[0].claims.values()
+    first = msgpack.unpackb(claim.chunks[0].ids)
+    store.run(MarkClaim(b"w", b"s", 1, Outcome.DEAD, first, 0, b"because"))
+    store.commit()
+    compact_first(store)  # what is known of the subscription stands behind its marks
+    store.run(PlayClaim(b"w", b"s", 1, 1, 3))
+    store.commit()
+    for _ in range(3):
+        compact_first(store)
+
+    seen = look_of(store)
+    store.close()
+    store = EmbeddedStore(folder, clock=ManualClock(), segment_bytes=1)
+
+    assert look_of(store) == seen
+    assert store.run(SettleClaims(b"w", b"s", 1, 1)) == 2
+    store.close()
+
+
+def compact_first(store: EmbeddedStore) -> None:
+    """The oldest segment is gone."""
+    oldest = min(store.journal.sizes)
+    while min(store.journal.sizes) == oldest:
+        compact_always(store)
+        store.commit()

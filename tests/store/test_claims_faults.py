@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgpack
 import pytest
 
-from quinque.errors import DiskFull, JournalDamaged
+from quinque.errors import DiskFull, NoStage
 from quinque.model.claim_ops import (
     ClaimState,
     DropClaims,
@@ -23,10 +25,11 @@ from quinque.model.claim_ops import (
     ReleaseClaims,
     SettleClaims,
 )
-from quinque.model.families import EVENTS, JOBS
+from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.ops import Op, Put
 from quinque.model.stage_ops import FindStages, Part, Publish, Stage
-from quinque.model.work_ops import Add, Take, Terms
+from quinque.model.states import State
+from quinque.model.work_ops import Add, Browse, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
@@ -156,28 +159,261 @@ def test_a_claim_that_lapses_on_a_full_disk_goes_back_when_there_is_room(
     check_indexes(store)
 
 
-def test_a_chunk_that_is_damaged_on_the_disk_is_not_given_out(
-    folder: Path, clock: ManualClock
-) -> None:
-    store = EmbeddedStore(folder, clock=clock, maxmemory=1)
-    store.run(Add(JOBS, b"w", [b"marked" * 100], TERMS))
-    store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000))
-    store.commit()
-    before = store.journal.sizes[1]
-    store.run(FillClaim(b"w", b"s", 1, 1, 1, seals=True))
-    store.commit()
-    path = folder / "0000000001.journal"
-    at = path.read_bytes().index(b"marked", before)
-    file = os.open(path, os.O_WRONLY)
-    os.pwrite(file, b"MARKED", at)
-    os.close(file)
+def rot(folder: Path, body: bytes, *, last: bool = True) -> None:
+    """The last place where the body is on the disk has another one of the same length."""
+    for path in sorted(folder.glob("*.journal"), reverse=last):
+        data = path.read_bytes()
+        at = data.rfind(body) if last else data.find(body)
+        if at >= 0:
+            file = os.open(path, os.O_WRONLY)
+            os.pwrite(file, bytes(byte ^ 1 for byte in body), at)
+            os.close(file)
+            return
+    raise AssertionError("it is not there")
 
-    with pytest.raises(JournalDamaged):
-        store.run(ReadClaim(b"w", b"s", 1, 0, 1))
-    with pytest.raises(JournalDamaged):
-        store.run(ReleaseClaims(b"w", b"s", 1, 1))
+
+@pytest.fixture
+def damaged(
+    folder: Path, clock: ManualClock, request: pytest.FixtureRequest
+) -> Iterator[EmbeddedStore]:
+    """A claim of three chunks, of which the one in the middle is damaged; nothing is in memory."""
+    family = request.param
+    store = EmbeddedStore(folder / "d", clock=clock, maxmemory=1, segment_bytes=2_000)
+    store.run(OpenClaims(family, b"w", b"s", b"g" if family is EVENTS else b"", 1_000, 2_000))
+    for body in (b"first", b"damaged", b"last"):
+        if family is EVENTS:
+            store.run(Put(EVENTS, b"w", [body]))
+        else:
+            store.run(Add(family, b"w", [body], TERMS))
+        store.run(FillClaim(b"w", b"s", 1, 1, 1))
+        store.commit()
+    store.run(FillClaim(b"w", b"s", 1, 1, 0, seals=True))
+    store.commit()
+    rot(folder / "d", b"damaged")
+    yield store
+    store.close()
+
+
+def finish(store: EmbeddedStore, clock: ManualClock) -> None:
+    """Ticks and commits until nothing is left to do."""
+    for _ in range(200):
+        store.tick()
+        store.commit()
+        if store.next_due_ms() > store.now_ms():
+            return
+    raise AssertionError("it is tried again and again")
+
+
+def bodies_of(store: EmbeddedStore, number: int) -> list[list[bytes]]:
+    packed = store.run(ReadClaim(b"w", b"s", number, 0, 99))
+    return [[row[1] for row in msgpack.unpackb(chunk)] for chunk in packed]
+
+
+def dead_of(store: EmbeddedStore) -> list[tuple[bytes, bytes]]:
+    views = store.run(Browse(JOBS, b"w", State.DEAD, 99))
+    return [(it.body, it.reason) for it in views]
+
+
+FAMILIES = pytest.mark.parametrize(
+    "damaged", [JOBS, EVENTS, RELIABLE], indirect=True, ids=["jobs", "events", "reliable"]
+)
+REASON = b"does not match its checksum"
+
+
+@FAMILIES
+@pytest.mark.parametrize("how", ["read", "compact"])
+def test_a_damaged_chunk_is_set_aside_and_its_claim_goes_on(
+    damaged: EmbeddedStore,
+    folder: Path,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+    how: str,
+) -> None:
+    store = damaged
+    family = store.subscriptions.all()[0].family
+    if how == "compact":
+        store.compact()
+        finish(store, clock)
+
+    for _ in range(2):
+        assert bodies_of(store, 1) == [[b"first"], [], [b"last"]]
+
+    finish(store, clock)
+    check_indexes(store)
+    assert store.run(LookAtClaims(b"w", b"s")).claims[0].messages == 2
+    told = [it.getMessage() for it in caplog.records if "set aside" in it.getMessage()]
+    assert len(told) == 1
+    assert "of queue w (subscription s)" in told[0]
+    assert [path.name in told[0] for path in (folder / "d").glob("damaged-*.bin")] == [True]
+    if family is JOBS:
+        ((body, reason),) = dead_of(store)
+        assert body == b""
+        assert REASON in reason
+    elif family is EVENTS:  # the queue has the event itself, and its group gets it again
+        store.run(FillClaim(b"w", b"s", 1, 2, 9, seals=True))
+        assert bodies_of(store, 2) == [[b"damaged"]]
+        assert store.run(SettleClaims(b"w", b"s", 1, 2)) == 3
+        return
+    assert store.run(SettleClaims(b"w", b"s", 1, 1)) == 2
+    # The segment was written again, so the next start finds no damage.
+    store.commit()
+    shutil.copytree(folder / "d", folder / "copy", ignore=shutil.ignore_patterns("lock"))
+    again = EmbeddedStore(folder / "copy", clock=clock)
+    assert look_of(again) == look_of(store)
+    check_indexes(again)
+    again.close()
+
+
+@FAMILIES
+@pytest.mark.parametrize("how", ["release", "forfeit", "drop", "settle", "shrink", "nack"])
+def test_a_claim_with_a_damaged_chunk_can_be_closed(
+    damaged: EmbeddedStore, clock: ManualClock, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    store = damaged
+    family = store.subscriptions.all()[0].family
+    if how == "forfeit":
+        clock.advance(2_000)
+        finish(store, clock)
+    elif how == "nack":
+        chunks = store.subscriptions.all()[0].claims[1].in_order()
+        ids = [id for chunk in chunks for id in msgpack.unpackb(chunk.ids)]
+        store.run(MarkClaim(b"w", b"s", 1, Outcome.NACK, ids))
+        store.run(SettleClaims(b"w", b"s", 1, 1))
+    else:
+        op: dict[str, Op] = {
+            "release": ReleaseClaims(b"w", b"s", 1, 1),
+            "drop": DropClaims(b"w", b"s"),
+            "settle": SettleClaims(b"w", b"s", 1, 1),
+            "shrink": PlayClaim(b"w", b"s", 1, 1, 1),
+        }
+        store.run(op[how])
+
+    finish(store, clock)
+    check_indexes(store)
+    view = store.run(OpenClaims(family, b"w", b"s", b"g" if family is EVENTS else b"", 60_000))
+    number = 1 + max([view.settled, *(it.number for it in view.claims)])
+    store.run(FillClaim(b"w", b"s", view.epoch, number, 9, seals=True))
+    back = [body for chunk in bodies_of(store, number) for body in chunk] if how != "settle" else []
+    expected = {"settle": [], "shrink": [b"damaged", b"last"]}
+    full = expected.get(how, [b"first", b"damaged", b"last"])
+    if family is not EVENTS:
+        full = [body for body in full if body != b"damaged"]
+    assert back == full
+    if family is JOBS and how != "settle":
+        ((body, reason),) = dead_of(store)
+        assert body == b""
+        assert REASON in reason
+    told = [it for it in caplog.records if "set aside" in it.getMessage()]
+    assert len(told) == (0 if how == "settle" or (family is EVENTS and how != "shrink") else 1)
+
+
+def test_a_claim_that_is_damaged_holds_up_no_other_subscription_and_no_other_queue(
+    folder: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = EmbeddedStore(folder / "b", clock=clock, maxmemory=1)
+    for queue in (b"a", b"b"):
+        store.run(Add(JOBS, queue, [queue + b"-body"], TERMS))
+        store.run(OpenClaims(JOBS, queue, b"s", b"", 1_000, 1_000))
+        store.run(FillClaim(queue, b"s", store.run(LookAtClaims(queue, b"s")).epoch, 1, 1))
+        store.commit()
+    store.run(Add(JOBS, b"late", [b"body"], Terms(86_400_000, 500, 60_000)))
+    store.commit()
+    rot(folder / "b", b"a-body")
+
+    clock.advance(2_000)
+    finish(store, clock)
+
+    assert [it.body for it in store.run(Take(JOBS, [b"b"]))] == [b"b-body"]
+    assert [it.body for it in store.run(Take(JOBS, [b"late"]))] == [b"body"]
+    store.commit()
+    assert store.next_due_ms() > store.now_ms(), "it is not tried again and again"
+    assert len([it for it in caplog.records if "set aside" in it.getMessage()]) == 1
+    assert store.run(LookAtClaims(b"a", b"s")).claims[0].state is ClaimState.FORFEITED
+    store.close()
+
+
+def test_claims_that_the_disk_does_not_give_back_now_are_tried_again(
+    folder: Path, clock: ManualClock, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = EmbeddedStore(folder / "b", clock=clock, maxmemory=1)
+    store.run(Add(JOBS, b"w", [b"body"], TERMS))
+    store.run(OpenClaims(JOBS, b"w", b"s", b"", 1_000, 1_000))
+    store.run(FillClaim(b"w", b"s", 1, 1, 1))
+    store.commit()
+    clock.advance(2_000)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "pread", unreadable)
+        for _ in range(3):
+            store.tick()
+            store.commit()
+        assert store.run(LookAtClaims(b"w", b"s")).claims[0].state is ClaimState.FILLING
+        assert store.next_due_ms() > store.now_ms(), "it is not tried all the time"
+    clock.advance(60_000)
+    finish(store, clock)
+
+    assert [it.body for it in store.run(Take(JOBS, [b"w"]))] == [b"body"]
+    assert len([it for it in caplog.records if "cannot be closed" in it.getMessage()]) == 1
+    store.close()
+
+
+def unreadable(*args: object) -> bytes:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("how", ["publish", "compact"])
+def test_a_batch_with_a_damaged_chunk_is_staged_again(
+    folder: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    store = EmbeddedStore(folder / "b", clock=clock, maxmemory=1, segment_bytes=2_000)
+    rows = msgpack.packb([[0, 0, -1, 0, None, [b"staged-body"]]])
+    staged = Stage(JOBS, b"p", b"k", b"r", 0, 0, 0, 0, rows)
+    publish = Publish(JOBS, b"p", b"k", b"r", 0, [Part(0, 0, 1)], 50)
+    store.run(staged)
+    store.commit()
+    rot(folder / "b", b"staged-body")
+    if how == "compact":
+        store.compact()
+        finish(store, clock)
+
+    with pytest.raises(NoStage):
+        store.run(publish)
+    finish(store, clock)
 
     check_indexes(store)
+    assert len([it for it in caplog.records if "set aside 1 staged" in it.getMessage()]) == 1
+    store.run(staged)
+    store.commit()
+    assert store.run(publish) == (1, 0)
+    assert [it.body for it in store.run(Take(JOBS, [b"p"]))] == [b"staged-body"]
+    store.close()
+
+
+@pytest.mark.parametrize("how", ["publish", "compact"])
+def test_a_batch_of_which_a_part_is_published_loses_only_the_damaged_chunk(
+    folder: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    store = EmbeddedStore(folder / "b", clock=clock, maxmemory=1, segment_bytes=2_000)
+    for number, body in enumerate((b"first", b"rotten", b"last")):
+        rows = msgpack.packb([[0, 0, -1, 0, None, [body]]])
+        store.run(Stage(JOBS, b"p", b"k", b"r", 0, 0, 0, number, rows))
+        store.commit()
+    publish = Publish(JOBS, b"p", b"k", b"r", 0, [Part(0, 0, 3)], 1)
+    assert store.run(publish) == (1, 2)
+    store.commit()
+    rot(folder / "b", b"rotten")
+    if how == "compact":
+        store.compact()
+        finish(store, clock)
+
+    while store.run(FindStages()):
+        store.run(publish)
+        store.commit()
+
+    finish(store, clock)
+    check_indexes(store)
+    assert len([it for it in caplog.records if "set aside 1 staged" in it.getMessage()]) == 1
+    assert [it.body for it in store.run(Take(JOBS, [b"p"], 9))] == [b"first", b"last"]
     store.close()
 
 
@@ -198,34 +434,4 @@ def test_chunks_beyond_maxmemory_are_on_the_disk_only(folder: Path, clock: Manua
     assert store.run(ReleaseClaims(b"w", b"s", 1, 10)) == 100
     store.commit()
     check_indexes(store)
-    store.close()
-
-
-def test_a_claim_that_is_damaged_holds_up_no_other_subscription_and_no_other_queue(
-    folder: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = EmbeddedStore(folder / "b", clock=clock, maxmemory=1)
-    for queue in (b"a", b"b"):
-        store.run(Add(JOBS, queue, [queue + b"-body"], TERMS))
-        store.run(OpenClaims(JOBS, queue, b"s", b"", 1_000, 1_000))
-        store.run(FillClaim(queue, b"s", store.run(LookAtClaims(queue, b"s")).epoch, 1, 1))
-        store.commit()
-    store.run(Add(JOBS, b"late", [b"body"], Terms(86_400_000, 500, 60_000)))
-    store.commit()
-    path = folder / "b" / "0000000001.journal"
-    data = path.read_bytes()
-    with open(path, "r+b") as file:  # the same file: what the store has open
-        file.write(data.replace(b"a-body", b"a-b0dy"))
-
-    clock.advance(2_000)
-    for _ in range(20):
-        store.tick()
-        store.commit()
-
-    assert [it.body for it in store.run(Take(JOBS, [b"b"]))] == [b"b-body"]
-    assert [it.body for it in store.run(Take(JOBS, [b"late"]))] == [b"body"]
-    store.commit()
-    assert store.next_due_ms() > store.now_ms(), "it is not tried again and again"
-    assert len([it for it in caplog.records if "cannot be given back" in it.message]) == 1
-    assert store.run(LookAtClaims(b"a", b"s")).claims[0].messages == 1
     store.close()

@@ -11,7 +11,7 @@ import pytest
 from quinque.engine.work.worklist import LEASED, READY
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.model.effort import EFFORT
-from tests.store.crash_walk import FullDiskWalk, Walk
+from tests.store.crash_walk import ClosingWalk, FullDiskWalk, Walk
 from tests.store.picture import picture_of, picture_of_claims
 
 TURNS = 150
@@ -69,6 +69,19 @@ def test_killed_at_any_call_of_the_file_system_a_store_is_as_it_was_committed(
     walk.go(TURNS)
 
     assert walk.copies > TURNS
+    assert walk.dropped > 5
+
+
+@pytest.mark.usefixtures("compaction_pauses_often", "one_chunk_in_a_step")
+@pytest.mark.parametrize("seed", range(20, 20 + 3 * max(1, EFFORT)))
+def test_killed_in_the_middle_of_closing_claims_a_store_is_as_it_was_committed(
+    folder: Path, seed: int
+) -> None:
+    walk = ClosingWalk(folder, seed, look_of)
+
+    walk.go(TURNS // 2)
+
+    assert walk.is_closing > TURNS // 20
     assert walk.dropped > 5
 
 

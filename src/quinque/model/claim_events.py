@@ -32,6 +32,8 @@ CLAIMS_PURGED: Final = 34
 UNSUBSCRIBED: Final = 35
 SUBSCRIPTION_KEPT: Final = 36
 CHUNK_KEPT: Final = 37
+CLAIMS_CLOSED: Final = 59
+CHUNKS_CLOSED: Final = 60
 
 
 class Why(IntEnum):
@@ -103,6 +105,33 @@ class ClaimMarked(NamedTuple):
     delay_ms: int
     reason: bytes
     ids: Sequence[bytes]
+
+
+class ClaimsClosed(NamedTuple):
+    """Open claims up to this number are settled or forfeited, as `state` says. That is true of
+    their messages some chunks at a time (ChunksClosed). The last event of each claim is
+    ClaimSettled or ClaimForfeited. Claims that are closed in one step have only that one."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    number: int
+    state: int
+    why: int
+    at_ms: int
+
+
+class ChunksClosed(NamedTuple):
+    """All messages of these chunks have gone back, by the events before this one, or are finished.
+    A settled claim keeps the chunks to be read (`is_kept`). They are removed from any other."""
+
+    kind: int
+    queue: bytes
+    subscription: bytes
+    number: int
+    first: int
+    last: int
+    is_kept: bool
 
 
 class ClaimSettled(NamedTuple):
@@ -201,7 +230,8 @@ class SubscriptionKept(NamedTuple):
     """Compaction wrote again all that is known of a subscription, but its chunks.
 
     Each claim is a row (number, state, plays, began_ms, ended_ms, marks), a mark is a row
-    (id, outcome, delay_ms, reason).
+    (id, outcome, delay_ms, reason). The row of a claim that is being closed has two fields more:
+    why, and the number of the first chunk that is not closed.
     """
 
     kind: int
@@ -213,7 +243,7 @@ class SubscriptionKept(NamedTuple):
     lease_ms: int
     release_ms: int
     settled: int
-    claims: Sequence[tuple[int, int, int, int, int, Sequence[tuple[bytes, int, int, bytes]]]]
+    claims: Sequence[Sequence[Any]]
 
 
 class ChunkKept(NamedTuple):
@@ -234,6 +264,8 @@ ClaimEvent = (
     | ClaimSealed
     | ClaimPlayed
     | ClaimMarked
+    | ClaimsClosed
+    | ChunksClosed
     | ClaimSettled
     | ClaimAcked
     | ClaimReturned
@@ -263,4 +295,6 @@ AS_CLAIM_EVENT: Final[dict[int, Callable[[Any], ClaimEvent]]] = {
     UNSUBSCRIBED: Unsubscribed._make,
     SUBSCRIPTION_KEPT: SubscriptionKept._make,
     CHUNK_KEPT: ChunkKept._make,
+    CLAIMS_CLOSED: ClaimsClosed._make,
+    CHUNKS_CLOSED: ChunksClosed._make,
 }

@@ -13,10 +13,16 @@ from collections.abc import Sequence
 from quinque.engine.claims import decide, returning
 from quinque.engine.claims.apply import apply, apply_claimed, apply_subscribed
 from quinque.engine.claims.rows import pack
-from quinque.engine.claims.subscription import Chunk, Claim, Subscription, Subscriptions
+from quinque.engine.claims.subscription import (
+    SETTLED,
+    Chunk,
+    Claim,
+    Subscription,
+    Subscriptions,
+)
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.worklist import Worklist
-from quinque.model.claim_events import CLAIMED, Claimed, ClaimEvent
+from quinque.model.claim_events import CLAIMED, Claimed, ClaimEvent, Why
 from quinque.model.claim_ops import MarkClaim, OpenClaims, Outcome
 from quinque.model.families import JOBS
 from tests.engine.work.invariants import check_worklist
@@ -48,10 +54,19 @@ class Scene:
         self.run([decide.mark(self.found, op)])
 
     def settle(self, number: int, now_ms: int = NOW_MS) -> int:
-        claim = self.found.claims[number]
-        events, finished = returning.settle(self.found, claim, self.queue, body_of, now_ms)
-        self.run(events)
+        finished = 0
+        is_whole = False
+        while not is_whole:
+            part = self.close(number, SETTLED, now_ms)
+            finished += sum(part.finished.values())
+            is_whole = part.is_whole
         return finished
+
+    def close(self, number: int, state: int, now_ms: int = NOW_MS) -> returning.Part:
+        """One step of it."""
+        part = returning.close(self.found, number, state, Why.RELEASED, self.queue, body_of, now_ms)
+        self.run(part.events)
+        return part
 
     def run(self, events: Sequence[ClaimEvent]) -> None:
         for event in events:

@@ -10,7 +10,7 @@ from quinque.engine.claims.rows import unpack
 from quinque.engine.claims.subscription import FORFEITED, SETTLED
 from quinque.engine.work.worklist import DEAD, DELAYED, READY
 from quinque.errors import BadClaim, Superseded
-from quinque.model.claim_events import ClaimReturned, ClaimShrunk, Why
+from quinque.model.claim_events import ChunksClosed, ClaimReturned, ClaimShrunk
 from quinque.model.claim_ops import Outcome
 from quinque.model.limits import CLAIM_KEPT_MS, NEVER_MS
 from tests.engine.claims.steps import Scene, body_of
@@ -25,10 +25,11 @@ def test_a_settled_claim_names_nobody(scene: Scene) -> None:
     add(scene.queue, 3)
     claim = scene.fill(1, 3)
 
-    events, finished = returning.settle(scene.found, claim, scene.queue, body_of, NOW_MS)
+    finishes = [unpack(ids) for ids in returning.settled_ids(claim)]
+    part = scene.close(1, SETTLED)
 
-    assert (len(events), finished) == (1, 3)
-    assert [unpack(ids) for ids in returning.settled_ids(claim)] == [[b"1000", b"1001", b"1002"]]
+    assert (len(part.events), part.finished) == (1, {1: 3})
+    assert finishes == [[b"1000", b"1001", b"1002"]]
 
 
 def test_a_worklist_knows_how_many_of_its_messages_are_claimed(scene: Scene) -> None:
@@ -70,11 +71,10 @@ def test_a_released_claim_goes_back_chunk_by_chunk(scene: Scene) -> None:
     claim = scene.fill(1, 2)
     scene.fill(1, 1)
 
-    events, back = returning.release(scene.found, claim, scene.queue, body_of, NOW_MS, Why.RELEASED)
-    scene.run(events)
+    part = scene.close(1, FORFEITED)
 
-    assert back == 3
-    assert [len(it.rows) for it in events if isinstance(it, ClaimReturned)] == [2, 1]
+    assert part.returned == {1: 3}
+    assert [len(it.rows) for it in part.events if isinstance(it, ClaimReturned)] == [2, 1]
     assert [it.id for it in scene.queue.ready.first(9)] == [b"1000", b"1001", b"1002"]
     assert (claim.state, claim.messages, scene.queue.claimed) == (FORFEITED, 0, 0)
 
@@ -90,7 +90,7 @@ def test_a_claim_shrinks_anywhere(scene: Scene, keep: int) -> None:
     events = returning.shrink(scene.found, claim, scene.queue, body_of, NOW_MS, keep)
     scene.run(events)
 
-    assert isinstance(events[-1], ClaimShrunk)
+    assert isinstance(events[-1], ChunksClosed if keep in (2, 5) else ClaimShrunk)
     left = [id for chunk in claim.in_order() for id in unpack(chunk.ids)]
     assert left == [b"%d" % (1000 + number) for number in range(keep)]
     assert claim.messages == scene.queue.claimed == keep

@@ -29,6 +29,7 @@ from quinque.engine.claims.subscription import (
     FORFEITED,
     SEALED,
     SETTLED,
+    Chunk,
     Claim,
     Mark,
     Subscription,
@@ -39,6 +40,7 @@ from quinque.engine.feed.feed import Feed
 from quinque.engine.work.worklist import Worklist
 from quinque.model.claim_events import (
     ChunkKept,
+    ChunksClosed,
     ClaimAcked,
     Claimed,
     ClaimEvent,
@@ -47,6 +49,7 @@ from quinque.model.claim_events import (
     ClaimPlayed,
     ClaimReleased,
     ClaimReturned,
+    ClaimsClosed,
     ClaimSealed,
     ClaimSettled,
     ClaimShrunk,
@@ -131,6 +134,49 @@ def apply_marked(found: Subscription, event: ClaimMarked) -> None:
             claim.marks[id] = Mark(event.outcome, event.delay_ms, event.reason)
 
 
+def apply_claims_closed(
+    subscriptions: Subscriptions, found: Subscription, event: ClaimsClosed
+) -> None:
+    """The claims are settled or forfeited, and closing: it is not true of their messages yet."""
+    found.settled = max(found.settled, event.number)
+    for claim in found.open_claims():
+        if claim.number <= event.number:
+            claim.state, claim.why, claim.ended_ms = event.state, event.why, event.at_ms
+            claim.is_closing = True
+            if event.state == FORFEITED:
+                claim.marks = {}
+    subscriptions.remind(found)
+
+
+def apply_chunks_closed(
+    found: Subscription, queue: Worklist | None, event: ChunksClosed
+) -> Changed:
+    """The worklist knows that the messages of the chunks are not claimed any more."""
+    claim = found.claims.get(event.number)
+    if claim is None:
+        return NOTHING
+    went: list[Message] = []
+    if claim.holds:
+        _let_go(claim, queue, max(event.first, claim.closed), event.last)
+    for number in range(event.first, event.last + 1):
+        chunk = claim.chunks.get(number)
+        if chunk is not None and event.is_kept:
+            claim.done += chunk.messages
+        elif chunk is not None:
+            claim.take_out(number)
+            went.append(chunk)
+            if number < claim.closed:
+                claim.done -= chunk.messages
+    if claim.is_closing:
+        if event.first <= claim.closed:
+            claim.closed = max(claim.closed, event.last + 1)
+    else:
+        _drop_marks(claim, went)
+        if event.last + 1 == claim.end:
+            claim.end = event.first
+    return Changed((), went)
+
+
 def apply_settled(
     subscriptions: Subscriptions,
     found: Subscription,
@@ -141,7 +187,7 @@ def apply_settled(
     went: list[Message] = []
     found.settled = max(found.settled, event.number)
     for number in list(found.claims):
-        if number < event.number and not found.claims[number].is_open:
+        if number < event.number and not found.claims[number].holds:
             went += found.claims.pop(number).chunks.values()
     claim = found.claims.get(event.number)
     if claim is not None:
@@ -163,7 +209,7 @@ def apply_forfeited(
         return NOTHING
     _end(claim, queue, FORFEITED, event.at_ms)
     subscriptions.remind(found)
-    return Changed((), _empty(claim))
+    return Changed((), _empty(claim, 0))
 
 
 def apply_shrunk(subscriptions: Subscriptions, event: ClaimShrunk, home: int) -> Changed:
@@ -173,9 +219,8 @@ def apply_shrunk(subscriptions: Subscriptions, event: ClaimShrunk, home: int) ->
     went = _empty(claim, event.chunk)
     chunk = make_chunk(event.chunk, unpack(event.rows), event.rows, home)
     claim.add(chunk)
-    if claim.marks:
-        left = claim.where(unpack)
-        claim.marks = {id: mark for id, mark in claim.marks.items() if id in left}
+    claim.returned = 0
+    _drop_marks(claim, went, [chunk])
     return Changed([chunk], went)
 
 
@@ -183,7 +228,7 @@ def apply_purged(found: Subscription, event: ClaimsPurged) -> Changed:
     """Finished claims up to that number are gone."""
     went: list[Message] = []
     for number in list(found.claims):
-        if number <= event.number and not found.claims[number].is_open:
+        if number <= event.number and not found.claims[number].holds:
             went += found.claims.pop(number).chunks.values()
     return Changed((), went)
 
@@ -200,7 +245,7 @@ def apply_unsubscribed(
         return NOTHING
     went: list[Message] = []
     for claim in found.claims.values():
-        if claim.is_open:
+        if claim.holds:
             _end(claim, queue, FORFEITED, 0)
         went += claim.chunks.values()
     subscriptions.remove(found)
@@ -215,11 +260,14 @@ def apply_subscription_kept(subscriptions: Subscriptions, event: SubscriptionKep
     found.epoch, found.settled = event.epoch, event.settled
     found.lease_ms, found.release_ms = event.lease_ms, event.release_ms
     had, found.claims = found.claims, {}
-    for number, state, plays, began_ms, ended_ms, marks in event.claims:
+    for row in event.claims:
+        number, state, plays, began_ms, ended_ms, marks = row[:6]
         claim = had.pop(number, None) or Claim(number, began_ms)
         claim.state, claim.plays = state, plays
         claim.began_ms, claim.ended_ms = began_ms, ended_ms
         claim.marks = {id: Mark(outcome, ms, reason) for id, outcome, ms, reason in marks}
+        claim.is_closing = len(row) > 6
+        claim.why, claim.closed = row[6:8] if claim.is_closing else (0, 0)
         found.claims[number] = claim
     return Changed((), [chunk for claim in had.values() for chunk in claim.chunks.values()])
 
@@ -264,7 +312,11 @@ def apply(
         if isinstance(queue, Feed):
             apply_released(queue, event)
     elif found is not None:
-        if isinstance(event, ClaimSettled):
+        if isinstance(event, ClaimsClosed):
+            apply_claims_closed(subscriptions, found, event)
+        elif isinstance(event, ChunksClosed):
+            changed = apply_chunks_closed(found, worklist, event)
+        elif isinstance(event, ClaimSettled):
             changed = apply_settled(subscriptions, found, worklist, event)
         elif isinstance(event, ClaimForfeited):
             changed = apply_forfeited(subscriptions, found, worklist, event)
@@ -281,10 +333,17 @@ def apply(
 
 def count_claimed(found: Subscription, queue: Worklist) -> None:
     """The worklist, just read back, knows what of it is in claims of this subscription."""
-    for claim in found.open_claims():
-        queue.claimed += claim.messages
-        for chunk in claim.chunks.values():
+    for claim in found.held_claims():
+        for chunk in claim.to_close():
+            queue.claimed += chunk.messages
             queue.claimed_keys.update(chunk.keys)
+
+
+def finish(claim: Claim) -> None:
+    """All records are read: what is known of the chunks as a whole is right."""
+    claim.done = sum(it.messages for it in claim.chunks.values() if it.place < claim.closed)
+    if claim.marks and not claim.is_closing:
+        claim.marks = {id: it for id, it in claim.marks.items() if claim.has(id, unpack)}
 
 
 def _known(
@@ -305,22 +364,49 @@ def _claim(found: Subscription, number: int, began_ms: int) -> Claim:
     return claim
 
 
-def _empty(claim: Claim, first: int = 0) -> list[Message]:
+def _empty(claim: Claim, first: int) -> list[Message]:
     """The claim has no chunk from this one on; those that it had."""
     numbers = [number for number in claim.chunks if number >= first]
+    claim.end = min(claim.end, first)
     return [chunk for number in numbers if (chunk := claim.take_out(number)) is not None]
 
 
+def _drop_marks(claim: Claim, gone: Sequence[Message], kept: Sequence[Chunk] = ()) -> None:
+    """Nothing is known of what becomes of messages that are not in the claim any more."""
+    if not claim.marks:
+        return
+    left = {id for chunk in kept for id in unpack(chunk.ids)}
+    for chunk in gone:
+        assert isinstance(chunk, Chunk)
+        for id in unpack(chunk.ids):
+            if id not in left:
+                claim.marks.pop(id, None)
+
+
+def _let_go(claim: Claim, queue: Worklist | None, first: int, last: int) -> None:
+    """The worklist knows that it has no claimed messages in these chunks any more."""
+    back, claim.returned = claim.returned, 0
+    if queue is None or not queue.in_order:
+        return
+    for number in range(first, last + 1):
+        chunk = claim.chunks.get(number)
+        if chunk is None:
+            continue
+        queue.claimed -= chunk.messages
+        for key, id in chunk.keys.items():
+            if queue.claimed_keys.get(key) == id:
+                del queue.claimed_keys[key]
+    queue.claimed += back  # those were taken off when they went back
+    if not queue.size:
+        queue.set_soonest()
+
+
 def _end(claim: Claim, queue: Worklist | None, state: int, at_ms: int) -> None:
-    """The claim is open no more, and its worklist knows it."""
-    if queue is not None and queue.in_order and claim.is_open:
-        queue.claimed -= claim.messages - claim.returned
-        for chunk in claim.chunks.values():
-            for key, id in chunk.keys.items():
-                if queue.claimed_keys.get(key) == id:
-                    del queue.claimed_keys[key]
-        if not queue.size:
-            queue.set_soonest()
+    """The claim is over, and its worklist knows it."""
+    if claim.holds:
+        _let_go(claim, queue, claim.closed, claim.end - 1)
     claim.state = state
+    claim.is_closing = False
+    claim.closed = claim.done = 0
     claim.ended_ms = at_ms
     claim.marks = {}

@@ -118,6 +118,6 @@ def apply_returned(
     if queue.in_order:
         queue.claimed -= len(came)
     claim = found.claims.get(event.number) if found is not None else None
-    if claim is not None and event.why != Why.SHRUNK:
+    if claim is not None:
         claim.returned += len(came)
     return Changed(came, went)

@@ -34,7 +34,7 @@ def open_(found: Subscription | None, op: OpenClaims, last_epoch: int) -> Subscr
     `last_epoch` is one that is never given again. Raises WrongType when the subscription has
     claims of another family, BadArgument when it has some of another group.
     """
-    if found is not None and found.open_claims():
+    if found is not None and found.held_claims():
         if found.family is not op.family:
             raise WrongType
         if found.group != op.group:
@@ -95,8 +95,7 @@ def mark(found: Subscription, op: MarkClaim) -> ClaimMarked:
         raise NoClaim(found.name, op.number, "is not there")
     if not claim.is_open:
         raise NoClaim(found.name, op.number, "is not open")
-    where = claim.where(unpack)
-    ids = [id for id in dict.fromkeys(op.message_ids) if id in where]
+    ids = [id for id in dict.fromkeys(op.message_ids) if claim.has(id, unpack)]
     return ClaimMarked(
         CLAIM_MARKED,
         found.queue,
@@ -111,7 +110,7 @@ def mark(found: Subscription, op: MarkClaim) -> ClaimMarked:
 
 def purge(found: Subscription, op: PurgeClaims) -> tuple[ClaimsPurged, int]:
     """Let go of finished claims; also how many these are."""
-    count = sum(not claim.is_open for number, claim in found.claims.items() if number <= op.number)
+    count = sum(not claim.holds for number, claim in found.claims.items() if number <= op.number)
     return ClaimsPurged(CLAIMS_PURGED, found.queue, found.name, op.number), count
 
 

@@ -26,7 +26,7 @@ def stale_number(found: Subscription, now_ms: int) -> int:
         (
             number
             for number, claim in found.claims.items()
-            if not claim.is_open and claim.ended_ms + CLAIM_KEPT_MS <= now_ms
+            if not claim.holds and claim.ended_ms + CLAIM_KEPT_MS <= now_ms
         ),
         default=0,
     )

@@ -10,155 +10,338 @@ makes it dead, as everywhere.
 Of a feed, what the group still holds is acked or given back; the rest has ended by itself. There is
 nothing dead in a feed and no delay.
 
+A claim may have any number of messages, so one call sees to some chunks: about CLOSE_MOST messages
+or CLOSE_MOST_BYTES of rows, and one chunk at least. The caller calls again for the rest.
+
+The rows of a chunk may be damaged on the disk. Its ids are in memory: a job among them that was to
+go back is dead, with an empty body and the reason. Families without dead messages lose it.
+
 Not here: carrying the events out (apply.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from quinque.engine.claims.rows import chunk_sizes, pack, unpack
-from quinque.engine.claims.subscription import Chunk, Claim, Mark, Subscription
+from quinque.engine.claims.subscription import SETTLED, Chunk, Claim, Mark, Subscription
+from quinque.engine.feed.decide import removals_most
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work.decide import NACKED
 from quinque.engine.work.worklist import DEAD, DELAYED, READY, Worklist
 from quinque.model.claim_events import (
+    CHUNKS_CLOSED,
     CLAIM_ACKED,
     CLAIM_FORFEITED,
     CLAIM_RELEASED,
     CLAIM_RETURNED,
     CLAIM_SETTLED,
     CLAIM_SHRUNK,
+    CLAIMS_CLOSED,
+    ChunksClosed,
     ClaimAcked,
     ClaimEvent,
     ClaimForfeited,
     ClaimReleased,
     ClaimReturned,
+    ClaimsClosed,
     ClaimSettled,
     ClaimShrunk,
     Why,
 )
 from quinque.model.claim_ops import Outcome
-from quinque.model.limits import NEVER_MS, TOGETHER_MOST, TOGETHER_MOST_BYTES
+from quinque.model.families import JOBS
+from quinque.model.limits import NEVER_MS, SETTLE_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
+from quinque.model.work_ops import PLAIN_TERMS
 
-Read = Callable[[Chunk], bytes]
-Returning = tuple[list[ClaimEvent], int]
+# What one call puts back: 500 messages are about 2 ms of work. A chunk is not divided, so it may be
+# 1,000 more.
+CLOSE_MOST = SETTLE_MOST  # not Final: a test makes it small
+CLOSE_MOST_BYTES: Final = 1 << 20
 
-
-def settle(
-    found: Subscription, claim: Claim, queue: Worklist | Feed | None, read: Read, now_ms: int
-) -> Returning:
-    """The claim is settled; also how many messages that finishes."""
-    events: list[ClaimEvent] = []
-    finished = 0
-    if found.family.is_worklist:
-        finished = claim.messages
-        if claim.marks:
-            events, back = _marked(found, claim, queue, read, now_ms)
-            finished -= back
-    elif isinstance(queue, Feed):
-        events, finished = _settle_in_feed(found, claim, queue)
-    events.append(ClaimSettled(CLAIM_SETTLED, found.queue, found.name, claim.number, now_ms))
-    return events, finished
+# The rows of a chunk, packed; or as rows that stand for them, when they are damaged.
+Read = Callable[[Chunk], bytes | list[Any]]
+Queues = Worklist | Feed | None
 
 
-def release(
+class Part(NamedTuple):
+    """What one call sees to: the events, how many messages they finish and how many go back, by the
+    number of their claim; and whether all the claims are closed by then."""
+
+    events: list[ClaimEvent]
+    finished: dict[int, int]
+    returned: dict[int, int]
+    is_whole: bool
+
+
+class _Room:
+    """How much more one call may do."""
+
+    __slots__ = ("messages", "size_bytes")
+
+    def __init__(self) -> None:
+        self.messages = CLOSE_MOST
+        self.size_bytes = CLOSE_MOST_BYTES
+
+    @property
+    def is_left(self) -> bool:
+        return self.messages > 0 and self.size_bytes > 0
+
+    def take(self, messages: int, size_bytes: int = 0) -> None:
+        self.messages -= messages
+        self.size_bytes -= size_bytes
+
+
+def close(
     found: Subscription,
-    claim: Claim,
-    queue: Worklist | Feed | None,
+    upto: int,
+    state: int,
+    why: Why,
+    queue: Queues,
     read: Read,
     now_ms: int,
-    why: Why,
-) -> Returning:
-    """The claim is forfeited; also how many messages go back."""
-    events: list[ClaimEvent] = []
-    back = 0
-    for chunk in claim.in_order():
-        if found.family.is_worklist:
-            events += _returned(found, claim, now_ms, why, unpack(read(chunk)))
-            back += chunk.messages
-        elif isinstance(queue, Feed):
-            ids = _still_held(queue, found.group, chunk)
-            back += len(ids)
-            if ids:
-                events.append(_released(found, claim, why, ids))
-    events.append(ClaimForfeited(CLAIM_FORFEITED, found.queue, found.name, claim.number, now_ms))
-    return events, back
+    *,
+    is_watched: bool = False,
+) -> Part:
+    """Open claims up to that number are settled or forfeited, as `state` says, and of some messages
+    of claims that are being closed this is true. `is_watched`: somebody waits for the end of a
+    message, so each of those that are finished has to be looked at."""
+    part = Part([], {}, {}, True)
+    room = _Room()
+    opened = [claim for claim in found.open_claims() if claim.number <= upto]
+    is_whole = True
+    for claim in [it for it in found.claims.values() if it.is_closing] + opened:
+        if not room.is_left:
+            is_whole = False
+            break
+        if not claim.is_closing:
+            ends = (state, int(why), now_ms)
+        else:
+            ends = (claim.state, claim.why, claim.ended_ms)
+        step = _Step(found, claim, queue, read, now_ms, *ends, part, room, is_watched)
+        if not step.close():
+            is_whole = False
+            break
+    events = part.events
+    if opened and not is_whole:
+        closed = ClaimsClosed(
+            CLAIMS_CLOSED, found.queue, found.name, opened[-1].number, state, int(why), now_ms
+        )
+        events = [closed, *events]
+    return Part(events, part.finished, part.returned, is_whole)
+
+
+class _Step:
+    """One claim, of which some chunks are closed."""
+
+    def __init__(
+        self,
+        found: Subscription,
+        claim: Claim,
+        queue: Queues,
+        read: Read,
+        now_ms: int,
+        state: int,
+        why: int,
+        ended_ms: int,
+        part: Part,
+        room: _Room,
+        is_watched: bool,
+    ) -> None:
+        self._found = found
+        self._claim = claim
+        self._queue = queue
+        self._read = read
+        self._now_ms = now_ms
+        self._state = state
+        self._why = why
+        self._ended_ms = ended_ms
+        self._part = part
+        self._room = room
+        self._is_watched = is_watched
+
+    def close(self) -> bool:
+        """Close chunks while there is room; whether these were all."""
+        found, claim = self._found, self._claim
+        is_settled = self._state == SETTLED
+        closed = claim.closed
+        is_whole = True
+        for chunk in claim.to_close():
+            is_whole = self._room.is_left and self._close_chunk(chunk)
+            if not is_whole:
+                break
+            closed = chunk.place + 1
+        if is_whole and is_settled:
+            self._add(
+                ClaimSettled(CLAIM_SETTLED, found.queue, found.name, claim.number, self._ended_ms)
+            )
+        elif is_whole:
+            self._add(
+                ClaimForfeited(
+                    CLAIM_FORFEITED, found.queue, found.name, claim.number, self._ended_ms
+                )
+            )
+        elif closed > claim.closed:
+            self._add(_chunks_closed(found, claim, claim.closed, closed - 1, is_kept=is_settled))
+        return is_whole
+
+    def _close_chunk(self, chunk: Chunk) -> bool:
+        """What became of the claim is true of the chunk's messages; False if of some only."""
+        if not self._found.family.is_worklist:
+            return not isinstance(self._queue, Feed) or self._close_in_feed(chunk, self._queue)
+        if self._state == SETTLED:
+            self._settle(chunk)
+            return True
+        rows = rows_of(chunk, self._read)
+        self._room.take(chunk.messages, chunk.body_bytes)
+        self._count(0, chunk.messages)
+        self._add(*_returned(self._found, self._claim, self._now_ms, Why(self._why), rows))
+        return True
+
+    def _settle(self, chunk: Chunk) -> None:
+        """The messages of a worklist are finished. Marked ones are in it again, some dead."""
+        claim = self._claim
+        marked: set[bytes] = set()
+        if claim.marks:
+            marked = {id for id in unpack(chunk.ids) if id in claim.marks}
+        back: list[Sequence[Any]] = []
+        dead: list[Sequence[Any]] = []
+        if marked:
+            limit = self._queue.max_deliveries if isinstance(self._queue, Worklist) else 0
+            for row in rows_of(chunk, self._read):
+                if row[0] in marked:
+                    if row[5] != DEAD:  # it can be read
+                        _change(row, claim.marks[row[0]], limit, self._now_ms)
+                    (dead if row[5] == DEAD else back).append(row)
+        self._add(*_returned(self._found, claim, self._now_ms, Why.NACKED, back))
+        self._add(*_returned(self._found, claim, self._now_ms, Why.DEAD, dead))
+        self._count(chunk.messages - len(marked), len(marked))
+        if marked:
+            self._room.take(chunk.messages, chunk.body_bytes)
+        elif claim.marks or self._is_watched:
+            self._room.take(chunk.messages)
+        else:
+            self._room.take(1 + len(chunk.keys) // 4)
+
+    def _close_in_feed(self, chunk: Chunk, queue: Feed) -> bool:
+        found, claim = self._found, self._claim
+        held = still_held(queue, found.group, chunk, self._read)
+        back, why = held, Why(self._why)
+        if self._state == SETTLED:
+            why = Why.NACKED
+            nacked = {id for id, mark in claim.marks.items() if mark.outcome == Outcome.NACK}
+            back = [id for id in held if id in nacked]
+            done = [id for id in held if id not in nacked]
+            # Every group has to forget a message that is removed, so these may be fewer.
+            singles = [
+                id
+                for id in done
+                if (message := queue.messages.get(id)) is not None and message.is_single
+            ]
+            most = removals_most(queue, CLOSE_MOST)
+            is_whole = len(singles) <= most
+            if not is_whole:
+                done = singles[:most]
+            self._count(len(done), 0)
+            if done:
+                self._add(_acked(found, claim, done))
+            if not is_whole:
+                # The nacked ones come last: another claim may hold them from then on.
+                self._room.take(CLOSE_MOST)
+                return False
+        if back:
+            self._add(_released(found, claim, why, back))
+            self._count(0, len(back))
+        self._room.take(chunk.messages)
+        return True
+
+    def _count(self, finished: int, returned: int) -> None:
+        number = self._claim.number
+        self._part.finished[number] = self._part.finished.get(number, 0) + finished
+        self._part.returned[number] = self._part.returned.get(number, 0) + returned
+
+    def _add(self, *events: ClaimEvent) -> None:
+        self._part.events.extend(events)
 
 
 def shrink(
-    found: Subscription,
-    claim: Claim,
-    queue: Worklist | Feed | None,
-    read: Read,
-    now_ms: int,
-    keep: int,
+    found: Subscription, claim: Claim, queue: Queues, read: Read, now_ms: int, keep: int
 ) -> list[ClaimEvent]:
-    """Only the first `keep` messages stay in the claim, which has more of them."""
+    """Of the messages after the first `keep`, some of the last are not in the claim any more. They
+    go back, and so does a part of one chunk in the end."""
     events: list[ClaimEvent] = []
-    border: ClaimShrunk | None = None
-    for chunk in claim.in_order():
-        if border is None and keep > chunk.messages:
-            keep -= chunk.messages
+    room = _Room()
+    messages, first = claim.messages, claim.end
+    while messages > keep and room.is_left:
+        chunk = claim.chunks.get(first - 1)
+        first -= 1
+        if chunk is None:
             continue
-        rows = unpack(read(chunk))
-        if border is None:
+        messages -= chunk.messages
+        room.take(chunk.messages, chunk.body_bytes)
+        given = read(chunk)
+        if isinstance(given, list):
+            events += _lost(found, claim, chunk, queue, read, now_ms)
+            continue
+        rows = unpack(given)
+        stays = max(0, keep - messages)
+        events += _shrunk(found, claim, chunk, queue, read, now_ms, rows[stays:])
+        if stays:
+            place = chunk.place
+            code = found.family.code
             border = ClaimShrunk(
-                CLAIM_SHRUNK,
-                found.queue,
-                found.family.code,
-                found.name,
-                claim.number,
-                chunk.place,
-                pack(rows[:keep]),
+                CLAIM_SHRUNK, found.queue, code, found.name, claim.number, place, pack(rows[:stays])
             )
-            rows = rows[keep:]
-        if not rows:
-            continue
-        if found.family.is_worklist:
-            for row in rows:
-                row[2] -= 1
-            events += _returned(found, claim, now_ms, Why.SHRUNK, rows)
-        elif isinstance(queue, Feed):
-            wanted = {row[0] for row in rows}
-            ids = [id for id in _still_held(queue, found.group, chunk) if id in wanted]
-            if ids:
-                events.append(_released(found, claim, Why.SHRUNK, ids))
-    assert border is not None, "a claim that shrinks had more"
-    return [*events, border]
+            return [*events, border]
+    return [*events, _chunks_closed(found, claim, first, claim.end - 1, is_kept=False)]
 
 
-def settled_ids(claim: Claim) -> list[bytes]:
-    """Packed lists of the ids that settling the claim finishes, if it is one on a worklist: those
-    that no event beside ClaimSettled names."""
-    if not claim.marks:
-        return [chunk.ids for chunk in claim.in_order()]
+def lose(
+    found: Subscription, claim: Claim, chunk: Chunk, queue: Queues, read: Read, now_ms: int
+) -> list[ClaimEvent]:
+    """The chunk, which is damaged, is not in the claim any more. If the claim holds its messages,
+    the jobs among them are dead, and the group of a feed may have its messages again."""
+    events: list[ClaimEvent] = []
+    if claim.holds and chunk.place >= claim.closed:
+        events = _lost(found, claim, chunk, queue, read, now_ms)
+    return [*events, without(found, claim, chunk)]
+
+
+def without(found: Subscription, claim: Claim, chunk: Chunk) -> ChunksClosed:
+    """The chunk is not in the claim any more; the events before say what became of it."""
+    return _chunks_closed(found, claim, chunk.place, chunk.place, is_kept=False)
+
+
+def lost_rows(found: Subscription, chunk: Chunk, place: int, reason: bytes) -> list[Any]:
+    """What can be said of the messages of a chunk that is damaged: dead ones, with empty bodies, at
+    places from `place` on. None in a family that has no dead messages."""
+    if found.family is not JOBS:
+        return []
+    keys = {id: key for key, id in chunk.keys.items()}
+    terms = PLAIN_TERMS.as_record()
     return [
-        pack([id for id in unpack(chunk.ids) if id not in claim.marks])
-        for chunk in claim.in_order()
+        [id, b"", 1, place + at, 0, DEAD, 0, 0, 0, reason, keys.get(id), terms, 0]
+        for at, id in enumerate(unpack(chunk.ids))
     ]
 
 
-def _marked(
-    found: Subscription, claim: Claim, queue: Worklist | Feed | None, read: Read, now_ms: int
-) -> Returning:
-    """Marked messages of a worklist are in it again, some of them dead."""
-    where = claim.where(unpack)
-    limit = queue.max_deliveries if isinstance(queue, Worklist) else 0
-    back: list[Sequence[Any]] = []
-    dead: list[Sequence[Any]] = []
-    for number in sorted({where[id] for id in claim.marks}):
-        for row in unpack(read(claim.chunks[number])):
-            mark = claim.marks.get(row[0])
-            if mark is not None:
-                _change(row, mark, limit, now_ms)
-                (dead if row[5] == DEAD else back).append(row)
-    events = [
-        *_returned(found, claim, now_ms, Why.NACKED, back),
-        *_returned(found, claim, now_ms, Why.DEAD, dead),
-    ]
-    return events, len(back) + len(dead)
+def rows_of(chunk: Chunk, read: Read) -> list[Any]:
+    """The rows of the chunk, or those that stand for them."""
+    given = read(chunk)
+    if isinstance(given, list):
+        return given
+    rows: list[Any] = unpack(given)
+    return rows
+
+
+def settled_ids(claim: Claim, first: int = 0, last: int = NEVER_MS) -> list[bytes]:
+    """Packed lists of the ids that closing these chunks of a settled claim finishes, if it is one
+    on a worklist: those that no event beside ClaimSettled or ChunksClosed names."""
+    chunks = [it for it in claim.to_close() if first <= it.place <= last]
+    if not claim.marks:
+        return [chunk.ids for chunk in chunks]
+    return [pack([id for id in unpack(chunk.ids) if id not in claim.marks]) for chunk in chunks]
 
 
 def _change(row: Any, mark: Mark, limit: int, now_ms: int) -> None:
@@ -175,40 +358,44 @@ def _change(row: Any, mark: Mark, limit: int, now_ms: int) -> None:
     row[4], row[5], row[6] = 0, DEAD, 0
 
 
-def _settle_in_feed(found: Subscription, claim: Claim, queue: Feed) -> Returning:
-    events: list[ClaimEvent] = []
-    finished = 0
-    nacked = {id for id, mark in claim.marks.items() if mark.outcome == Outcome.NACK}
-    for chunk in claim.in_order():
-        held = _still_held(queue, found.group, chunk)
-        back = [id for id in held if id in nacked] if nacked else []
-        if back:
-            events.append(_released(found, claim, Why.NACKED, back))
-            held = [id for id in held if id not in nacked]
-        if held:
-            finished += len(held)
-            events.append(
-                ClaimAcked(
-                    CLAIM_ACKED,
-                    found.queue,
-                    found.family.code,
-                    found.group,
-                    found.name,
-                    claim.number,
-                    held,
-                )
-            )
-    return events, finished
+def _lost(
+    found: Subscription, claim: Claim, chunk: Chunk, queue: Queues, read: Read, now_ms: int
+) -> list[ClaimEvent]:
+    """The messages of a damaged chunk are dead, or the group of a feed may have them again."""
+    if found.family.is_worklist:
+        return _returned(found, claim, now_ms, Why.DEAD, rows_of(chunk, read))
+    ids = still_held(queue, found.group, chunk, read) if isinstance(queue, Feed) else []
+    return [_released(found, claim, Why.RELEASED, ids)] if ids else []
 
 
-def _still_held(queue: Feed, group_name: bytes, chunk: Chunk) -> list[bytes]:
+def _shrunk(
+    found: Subscription,
+    claim: Claim,
+    chunk: Chunk,
+    queue: Queues,
+    read: Read,
+    now_ms: int,
+    rows: list[Any],
+) -> list[ClaimEvent]:
+    """The messages of these rows of the chunk go back as if they had not been delivered."""
+    if found.family.is_worklist:
+        for row in rows:
+            row[2] -= 1
+        return _returned(found, claim, now_ms, Why.SHRUNK, rows)
+    if not isinstance(queue, Feed):
+        return []
+    wanted = {row[0] for row in rows}
+    ids = [id for id in still_held(queue, found.group, chunk, read) if id in wanted]
+    return [_released(found, claim, Why.SHRUNK, ids)] if ids else []
+
+
+def still_held(queue: Feed, group_name: bytes, chunk: Chunk, read: Read) -> list[bytes]:
     """The ids of the chunk that the group holds with no deadline."""
     group = queue.groups.get(group_name)
     if group is None:
         return []
-    held = group.held
     # Another message may have the id of one that has expired; its place is a later one.
-    least, most = chunk.least_place, chunk.most_place
+    held, least, most = group.held, chunk.least_place, chunk.most_place
     return [
         id
         for id in unpack(chunk.ids)
@@ -216,6 +403,17 @@ def _still_held(queue: Feed, group_name: bytes, chunk: Chunk) -> list[bytes]:
         and lease.deadline_ms >= NEVER_MS
         and least <= lease.message.place <= most
     ]
+
+
+def _acked(found: Subscription, claim: Claim, ids: list[bytes]) -> ClaimAcked:
+    code = found.family.code
+    return ClaimAcked(CLAIM_ACKED, found.queue, code, found.group, found.name, claim.number, ids)
+
+
+def _chunks_closed(
+    found: Subscription, claim: Claim, first: int, last: int, *, is_kept: bool
+) -> ChunksClosed:
+    return ChunksClosed(CHUNKS_CLOSED, found.queue, found.name, claim.number, first, last, is_kept)
 
 
 def _returned(

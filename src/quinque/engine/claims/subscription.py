@@ -7,6 +7,12 @@ Calls       nothing.
                  ── claim 5 SEALED  ── chunks
                  ── claim 6 FILLING ── chunks     only the newest is being filled
 
+A claim of many messages is closed some chunks at a time. It is settled or forfeited at once, and
+`is_closing` until that is true of all its messages. The chunks before `closed` are done with:
+
+    chunks   0 … closed … end
+             ├─ done ─┤├ still claimed ┤
+
 To a store a chunk is a message whose body is its rows: it can leave memory and is written again by
 compaction like any other.
 
@@ -15,7 +21,7 @@ Not here: the rules (decide.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from quinque.model.claim_ops import ClaimState
 from quinque.model.families import Family
@@ -72,20 +78,26 @@ class Mark:
 
 
 class Claim:
-    """`returned` counts messages that went back to a worklist, by an event of their own."""
+    """`returned` counts messages of chunks that are not closed which went back to a worklist, by an
+    event of their own. `done` counts messages of closed chunks that the claim still has."""
 
     __slots__ = (
         "_where",
         "began_ms",
         "body_bytes",
         "chunks",
+        "closed",
+        "done",
+        "end",
         "ended_ms",
+        "is_closing",
         "marks",
         "messages",
         "number",
         "plays",
         "returned",
         "state",
+        "why",
     )
 
     def __init__(self, number: int, began_ms: int) -> None:
@@ -95,6 +107,11 @@ class Claim:
         self.began_ms = began_ms
         self.ended_ms = 0
         self.chunks: dict[int, Chunk] = {}
+        self.end = 0  # the number of the next chunk
+        self.is_closing = False
+        self.why = 0  # its messages go back, while it is closing
+        self.closed = 0
+        self.done = 0
         self.messages = 0
         self.body_bytes = 0
         self.marks: dict[bytes, Mark] = {}
@@ -105,8 +122,14 @@ class Claim:
     def is_open(self) -> bool:
         return self.state == FILLING or self.state == SEALED
 
+    @property
+    def holds(self) -> bool:
+        """Whether messages of it are claimed: neither finished nor back in their queue."""
+        return self.is_closing or self.is_open
+
     def add(self, chunk: Chunk) -> None:
         self.chunks[chunk.place] = chunk
+        self.end = max(self.end, chunk.place + 1)
         self.messages += chunk.messages
         self.body_bytes += chunk.body_bytes
         self._where = None
@@ -117,14 +140,25 @@ class Claim:
         if chunk is not None:
             self.messages -= chunk.messages
             self.body_bytes -= chunk.body_bytes
-            self._where = None
         return chunk
 
     def in_order(self) -> list[Chunk]:
         return [self.chunks[number] for number in sorted(self.chunks)]
 
-    def where(self, unpack: Unpack) -> dict[bytes, int]:
-        """The number of its chunk for each id."""
+    def to_close(self) -> Iterator[Chunk]:
+        """The chunks that are not closed, in their order. One that was damaged is missing."""
+        for number in range(self.closed, self.end):
+            chunk = self.chunks.get(number)
+            if chunk is not None:
+                yield chunk
+
+    def has(self, id: bytes, unpack: Unpack) -> bool:
+        """Whether the message is in the claim, and neither finished nor back in its queue."""
+        number = self._index(unpack).get(id, -1)
+        return number >= self.closed and number in self.chunks
+
+    def _index(self, unpack: Unpack) -> dict[bytes, int]:
+        """The number of its chunk for each id; of some chunks that were taken out as well."""
         if self._where is None:
             where: dict[bytes, int] = {}
             for number, chunk in self.chunks.items():
@@ -141,6 +175,7 @@ class Subscription:
         "epoch",
         "family",
         "group",
+        "is_awaited",
         "is_known",
         "lease_ms",
         "name",
@@ -163,6 +198,7 @@ class Subscription:
         self.release_ms = 0
         self.renewed_ms = 0
         self.retry_ms = 0  # what could not be settled is tried again then
+        self.is_awaited = False  # each tick goes on with what somebody asked for
         self.claims: dict[int, Claim] = {}  # by number, the oldest first
         self.segment = 0  # the journal segment that last recorded all of it
         # False only while a journal is read: its first record is gone, and one that says all of it
@@ -177,11 +213,21 @@ class Subscription:
     def open_claims(self) -> list[Claim]:
         return [claim for claim in self.claims.values() if claim.is_open]
 
+    def held_claims(self) -> list[Claim]:
+        """Those that have messages which are neither finished nor back in their queue."""
+        return [claim for claim in self.claims.values() if claim.holds]
+
+    def is_closing(self, upto: int = NEVER_MS) -> bool:
+        """Whether one of its claims up to that number is being closed."""
+        return any(it.is_closing and it.number <= upto for it in self.claims.values())
+
     def due_ms(self) -> int:
-        """When time next changes something of it."""
-        due_ms = NEVER_MS
+        """When time next changes something of it, or a tick goes on with it."""
+        due_ms = 0 if self.is_awaited else NEVER_MS
         for claim in self.claims.values():
-            if not claim.is_open:
+            if claim.is_closing:
+                due_ms = 0
+            elif not claim.is_open:
                 due_ms = min(due_ms, claim.ended_ms + CLAIM_KEPT_MS)
             elif self.release_ms:
                 due_ms = min(due_ms, self.renewed_ms + self.release_ms)

@@ -26,7 +26,7 @@ def claim_view(claim: Claim, now_ms: int) -> ClaimView:
         ClaimState(claim.state),
         claim.messages,
         claim.body_bytes,
-        len(claim.chunks),
+        claim.end,
         claim.plays,
         max(0, now_ms - claim.began_ms),
     )
@@ -58,26 +58,26 @@ def subscription_view(
 
 
 def is_claimed(subscriptions: Subscriptions, message_id: bytes) -> bool:
-    """Whether the message of a worklist is in an open claim."""
+    """Whether the message of a worklist is in a claim, and not finished."""
     return any(
-        message_id in claim.where(unpack)
+        claim.has(message_id, unpack)
         for found in subscriptions.all()
         if found.family.is_worklist
-        for claim in found.open_claims()
+        for claim in found.held_claims()
     )
 
 
 def claimed_among(
     subscriptions: Subscriptions, queue: bytes, message_ids: Sequence[bytes]
 ) -> set[bytes]:
-    """Those of the ids under which the queue has a message in an open claim."""
+    """Those of the ids under which the queue has a message in a claim, and not finished."""
     return {
         id
         for found in subscriptions.of(queue)
         if found.family.is_worklist
-        for claim in found.open_claims()
+        for claim in found.held_claims()
         for id in message_ids
-        if id in claim.where(unpack)
+        if claim.has(id, unpack)
     }
 
 

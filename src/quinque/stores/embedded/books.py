@@ -259,6 +259,10 @@ class Books:
         """The message, whose body is damaged, is in no other message's way. store.py does it."""
         raise why
 
+    def heal(self, segment: int) -> None:
+        """The segment, in which damage was found, is compacted. store.py does it."""
+        raise NotImplementedError
+
     def read_or_set_aside(
         self, queue: Queue, messages: Sequence[Message], room_bytes: int
     ) -> list[bytes]:

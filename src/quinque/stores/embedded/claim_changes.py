@@ -21,6 +21,7 @@ from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
 from quinque.engine.work.worklist import DEAD, DELAYED
 from quinque.model.claim_events import (
+    ChunksClosed,
     ClaimAcked,
     ClaimEvent,
     ClaimReleased,
@@ -51,10 +52,15 @@ def changes_of(
     """What the event, which is not carried out yet, changes."""
     if found is None:
         return
-    if isinstance(event, ClaimSettled):
+    if isinstance(event, ClaimSettled | ChunksClosed):
         claim = found.claims.get(event.number)
+        lots: list[bytes] = []
         if claim is not None and found.family.is_worklist:
-            for ids in settled_ids(claim):
+            if isinstance(event, ClaimSettled):
+                lots = settled_ids(claim)
+            elif event.is_kept:
+                lots = settled_ids(claim, event.first, event.last)
+            for ids in lots:
                 yield _change(
                     found, event.number, Kind.ACKED, Reason.CLAIM_SETTLED, found.name, ids
                 )

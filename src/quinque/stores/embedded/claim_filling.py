@@ -170,7 +170,7 @@ class ClaimFilling:
             found.name,
             found.group,
             number,
-            max(claim.chunks, default=-1) + 1 if claim is not None else 0,
+            claim.end if claim is not None else 0,
             books.at_ms,
             cursor,
             pack(rows),

@@ -42,6 +42,7 @@ from quinque.model.stage_events import STAGED, PublishedKept, Staged, StageKept
 from quinque.model.tube_events import TASK_KEPT, TASK_REPLACED, TASKS_PUT, TubeKept
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.books import SetAside
+from quinque.stores.embedded.claims import Claims
 from quinque.stores.embedded.journal import (
     ACK_BYTES,
     NO_FILES,
@@ -73,6 +74,7 @@ from quinque.stores.embedded.records import (
 )
 from quinque.stores.embedded.replay import Recovered
 from quinque.stores.embedded.staged import Batch, Place
+from quinque.stores.embedded.stages import StageOperations
 
 _WITH_BODY: Final = frozenset(
     {STORED, KEPT, ADDED, WORK_KEPT, REPLACED, CLAIM_RETURNED, TASKS_PUT, TASK_KEPT, TASK_REPLACED}
@@ -96,11 +98,14 @@ class Compactor:
         bodies: Bodies,
         done: Recovered,
         set_aside: SetAside,
+        claims: Claims,
+        staging: StageOperations,
         may_drop: Callable[[], bool],
     ) -> None:
         self._may_drop = may_drop
         self._set_aside = set_aside
-        self._kept_damaged = 0  # the segment that must stay because it cannot be written again
+        self._claims = claims
+        self._staging = staging
         self._journal = journal
         self._bodies = bodies
         self._queues = done.queues
@@ -137,7 +142,7 @@ class Compactor:
 
     def ask(self) -> bool:
         """All segments that are there are gone through. False if that is being done already."""
-        if self._is_asked or self._kept_damaged in self._journal.sizes:
+        if self._is_asked:
             return False
         self._asked = self._journal.segment
         return True
@@ -145,8 +150,7 @@ class Compactor:
     def heal(self, segment: int) -> None:
         """The segment, which is damaged, is gone through, and with it all that are older: a broker
         does not start on it."""
-        if self._kept_damaged not in self._journal.sizes:
-            self._asked = max(self._asked, segment)
+        self._asked = max(self._asked, segment)
 
     def step(self) -> None:
         """Go a little further, if there is enough to gain."""
@@ -165,7 +169,7 @@ class Compactor:
 
     def _is_worth_it(self) -> bool:
         journal = self._journal
-        if journal.failed or self._kept_damaged in journal.sizes:
+        if journal.failed:
             return False
         if self._is_asked:
             return not self.needs_segment
@@ -225,8 +229,6 @@ class Compactor:
                     yield
         if is_damaged:
             yield from self._keep_from_memory(segment)
-            if segment == self._kept_damaged:
-                return
         for written, event in enumerate(self._positions(segment)):
             yield from self._append(event)
             if written % 500 == 499:
@@ -301,7 +303,9 @@ class Compactor:
                     while (
                         segment_of(chunk.home) == segment
                         and claim.chunks.get(chunk.place) is chunk
-                        and not self._has_kept_chunk(segment, chunk, event)
+                        and not self._has_kept_chunk(
+                            chunk, event, partial(self._claims.lose_chunk, found, claim, chunk)
+                        )
                     ):
                         yield
         for name, batch in list(self._stages.batches.items()):
@@ -311,7 +315,9 @@ class Compactor:
                     segment_of(staged.home) == segment
                     and self._stages.batches.get(name) is batch
                     and batch.chunks.get(place) is staged
-                    and not self._has_kept_chunk(segment, staged, event)
+                    and not self._has_kept_chunk(
+                        staged, event, partial(self._staging.lose_chunk, batch, place)
+                    )
                 ):
                     yield
 
@@ -360,33 +366,32 @@ class Compactor:
         return True
 
     def _has_kept_chunk(
-        self, segment: int, chunk: Message, event_of: Callable[[bytes], Event]
+        self,
+        chunk: Message,
+        event_of: Callable[[bytes], Event],
+        lose: Callable[[JournalDamaged], None],
     ) -> bool:
-        """Whether the chunk was written again, or its segment must stay because of it."""
+        """Whether the chunk was written again, or set aside because it cannot be."""
         try:
             body = self._bodies.of(chunk)
         except JournalDamaged as exc:
-            self._keep_damaged(segment, str(exc))
-            return True
+            return self._has_lost(lose, exc)
         except NotDone as exc:
             self.is_stuck = True
-            if self._is_lost(exc):
-                self._keep_damaged(segment, str(exc))
-                return True
-            return False
+            return self._is_lost(exc) and self._has_lost(lose, JournalDamaged(str(exc)))
         if not self._has_appended(event_of(body)):
             return False
         self._bodies.moved(chunk, self._journal.body_home(), body)
         return True
 
-    def _keep_damaged(self, segment: int, why: str) -> None:
-        """The segment stays, and no later one can go before it."""
-        if segment != self._kept_damaged:
-            path = segment_path(self._journal.folder, segment)
-            log.error("%s is damaged and cannot be compacted: %s", path, why)
-        self._kept_damaged = segment
-        self._asked = -1
+    def _has_lost(self, lose: Callable[[JournalDamaged], None], why: JournalDamaged) -> bool:
+        """Whether there was room to set the chunk aside."""
         self.is_stuck = False
+        try:
+            lose(why)
+        except DiskFull:
+            self.is_stuck = True
+        return not self.is_stuck
 
     def _keep(self, home: int, record: tuple[Any, ...]) -> Iterator[None]:
         """Write the messages of this record again that live, and live here."""

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import CopyRefused
+from quinque.errors import CopyRefused, printable
 from quinque.model.message import FeedMessage
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.copy_mark import CopyMark
@@ -85,6 +85,13 @@ class FolderReader:
         if any(batch.is_decided for batch in done.stages.batches.values()):
             self._journal.let_go()
             raise CopyRefused(f"{folder}: a batch is half published; publish it first")
+        for found in done.subscriptions.all():
+            if found.is_closing():
+                self._journal.let_go()
+                raise CopyRefused(
+                    f"{folder}: claims on {printable(found.queue)} are being closed; let a broker "
+                    "finish that first"
+                )
         self._queues = done.queues
         self._subscriptions = done.subscriptions
         self._published = done.stages.published

@@ -138,6 +138,7 @@ def subscription_kept(found: Subscription) -> SubscriptionKept:
                     (id, it.outcome, it.delay_ms, it.reason)
                     for id, it in sorted(claim.marks.items(), key=lambda row: row[0])
                 ],
+                *((claim.why, claim.closed) if claim.is_closing else ()),
             )
             for number, claim in sorted(found.claims.items())
         ],

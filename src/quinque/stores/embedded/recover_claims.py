@@ -16,6 +16,7 @@ from quinque.engine.claims.apply import (
     apply_claimed,
     apply_subscribed,
     count_claimed,
+    finish,
 )
 from quinque.engine.claims.rows import unpack
 from quinque.engine.claims.subscription import Subscriptions
@@ -83,7 +84,8 @@ def replay_claim(
         kept.segment = segment
     elif isinstance(event, Unsubscribed):
         subscriptions.segment = segment
-    return 0
+    # Those that stand for damaged messages have new places.
+    return max(row[3] for row in event.rows) if isinstance(event, ClaimReturned) else 0
 
 
 def finish_claims(subscriptions: Subscriptions, queue_of: QueueOf) -> None:
@@ -95,7 +97,9 @@ def finish_claims(subscriptions: Subscriptions, queue_of: QueueOf) -> None:
             continue
         found.is_known = True
         found.claims = {number: found.claims[number] for number in sorted(found.claims)}
-        if found.family.is_worklist and found.open_claims():
+        for claim in found.claims.values():
+            finish(claim)
+        if found.family.is_worklist and found.held_claims():
             queue = queue_of(found.queue, found.family.code)
             assert isinstance(queue, Worklist)
             count_claimed(found, queue)

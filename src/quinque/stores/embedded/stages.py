@@ -11,10 +11,11 @@ Not here: what a queue does with messages (engine/).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from quinque.engine.claims.rows import chunk_sizes
+from quinque.engine.claims.rows import chunk_sizes, pack
 from quinque.engine.claims.views import claimed_among
 from quinque.engine.feed import decide as feed_rules
 from quinque.engine.feed.apply import apply_stored
@@ -23,10 +24,17 @@ from quinque.engine.work import decide as work_rules
 from quinque.engine.work import items as item_rules
 from quinque.engine.work.apply import apply_added
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import NoReplicas, NoStage, QueuePaused, WrongType
+from quinque.errors import (
+    JournalDamaged,
+    NoReplicas,
+    NoStage,
+    QueuePaused,
+    WrongType,
+    printable,
+)
 from quinque.model.events import EXPIRED, Added, Event, Expired, Stored
 from quinque.model.families import Family
-from quinque.model.limits import PUBLISH_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
+from quinque.model.limits import NEVER_MS, PUBLISH_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
 from quinque.model.ops import Put
 from quinque.model.stage_events import (
     STAGE_DECIDED,
@@ -50,15 +58,18 @@ from quinque.model.stage_ops import (
 )
 from quinque.model.work_ops import Add, Terms
 from quinque.stores.embedded.feed_operations import FeedOperations
-from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.journal import SPARE_BYTES, segment_of
 from quinque.stores.embedded.names import Names
-from quinque.stores.embedded.staged import Batch, Name, StagedChunk
+from quinque.stores.embedded.staged import Batch, Name, Place, StagedChunk
 from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.no_tubes import refuse_tubes
 from quinque.stores.staged_rows import Run, staged_runs
 
 _RECORD_BYTES: Final = 160  # what a record of messages takes beside bodies and names
+_NO_ROWS: Final = pack([])
 _ID_BYTES: Final = 16  # drawn for an item without an id, as Redis Work Queue's clients do
+
+log = logging.getLogger("quinque.journal")
 
 
 class StageOperations:
@@ -121,6 +132,8 @@ class StageOperations:
         _check_batch(op.family, batch)
         if batch is None or not batch.is_decided:
             self._check_whole(op, batch)
+            if batch is not None:
+                self._check_first(op, batch)
         self._check_room(op)
         if batch is None or not batch.is_decided:
             batch = self._decide(op, name, batch)
@@ -180,6 +193,57 @@ class StageOperations:
             if any((part, attempt, number) not in chunks for number in range(count)):
                 raise NoStage(op.sink, op.number, part, attempt)
 
+    def _check_first(self, op: Publish, batch: Batch) -> None:
+        """Raises NoStage when the first chunk cannot be read: the batch is gone then, and whoever
+        staged it does so again."""
+        for part, attempt, count in op.parts:
+            if count:
+                place = (part, attempt, 0)
+                try:
+                    self._books.bodies.of(batch.chunks[place])
+                except JournalDamaged as exc:
+                    self.lose_chunk(batch, place, exc)
+                    raise NoStage(op.sink, op.number, part, attempt) from exc
+                return
+
+    def lose_chunk(self, batch: Batch, place: Place, why: JournalDamaged) -> None:
+        """The chunk is damaged. A batch that nobody decided is gone: its writer learns that when it
+        publishes, and stages it again. Of one that is half published the chunk is empty, and the
+        rest is published. Raises DiskFull."""
+        chunk = batch.chunks[place]
+        queue, sink, run, number = batch.name
+        if batch.is_decided:
+            self._carry(
+                StagedEvent(
+                    STAGED, queue, batch.family.code, sink, run, number, *place, NEVER_MS, _NO_ROWS
+                )
+            )
+        else:
+            self._carry(StageDropped(STAGE_DROPPED, *batch.name))
+        log.error(
+            "set aside %d staged messages of queue %s (sink %s, run %s, batch %d, part %d): %s. %s",
+            chunk.messages,
+            printable(queue),
+            printable(sink),
+            printable(run),
+            number,
+            place[0],
+            why,
+            self._books.journal.copy_aside(chunk.home),
+        )
+        self._books.heal(segment_of(chunk.home))
+
+    def _runs(self, batch: Batch, at: int) -> list[Run]:
+        """The runs of that chunk of a batch that is decided; none if it is damaged."""
+        place = batch.order[at]
+        chunk = batch.chunks[place]
+        try:
+            rows = self._books.bodies.of(chunk)
+        except JournalDamaged as exc:
+            self.lose_chunk(batch, place, exc)
+            return []
+        return staged_runs(batch.family, rows) if chunk.messages else []
+
     def _decide(self, op: Publish, name: Name, batch: Batch | None) -> Batch:
         """The batch consists of these parts, and there is room to move the first of it."""
         parts = [(part, attempt, chunks) for part, attempt, chunks in op.parts]
@@ -219,8 +283,8 @@ class StageOperations:
         """The chunks are in the queue; how many messages that put there."""
         runs = [
             run
-            for chunk in chunks
-            for run in staged_runs(batch.family, self._books.bodies.of(chunk))
+            for at in range(batch.done, batch.done + len(chunks))
+            for run in self._runs(batch, at)
         ]
         queue: Worklist | Feed
         events: Sequence[Added | Stored]

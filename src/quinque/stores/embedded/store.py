@@ -117,11 +117,13 @@ class EmbeddedStore(Books):
         self._lists = Worklists(self)
         self._tubes = Tubes(self._lists, self._record.count_unkept)
         self._drivers = self._tubes.drivers = DriverOperations(self._tubes, drivers or Drivers())
-        self._claims = Claims(self._lists, self._feeds)
+        claims = self._claims = Claims(self._lists, self._feeds)
         names = Names(self)
-        self._staging = StageOperations(self._lists, self._feeds, names)
+        staging = self._staging = StageOperations(self._lists, self._feeds, names)
         self._runners = self._make_runners(names)
-        self._compactor = Compactor(journal, bodies, done, self.set_aside, self._may_drop)
+        self._compactor = Compactor(
+            journal, bodies, done, self.set_aside, claims, staging, self._may_drop
+        )
         self._drivers.wake_all()
         if fsync == "everysec":
             journal.start_syncer()
@@ -149,6 +151,9 @@ class EmbeddedStore(Books):
     def set_aside(self, queue: Queue, message: Message, why: JournalDamaged) -> None:
         segment = segment_of(message.home)
         Aside(self._lists, self._feeds, self._tubes).put(queue, message, why)
+        self.heal(segment)
+
+    def heal(self, segment: int) -> None:
         self._compactor.heal(segment)
 
     def _may_drop(self) -> bool:

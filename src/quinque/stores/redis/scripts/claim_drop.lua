@@ -9,7 +9,7 @@
 -- RETURNS  how many messages went back by this call, 1 if there are more to be done; nothing if
 --          there is no such subscription
 -- ERRORS   WRONGTYPE           the queue belongs to another family
--- SAME AS  engine/claims/returning.py:release
+-- SAME AS  engine/claims/returning.py:close
 
 -- include lib/claim_close.lua
 -- include lib/claim_find.lua

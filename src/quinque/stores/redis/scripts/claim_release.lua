@@ -11,7 +11,7 @@
 -- ERRORS   NOSUB               nobody opened the subscription
 --          SUPERSEDED          somebody opened it since
 --          WRONGTYPE           the queue belongs to another family
--- SAME AS  engine/claims/returning.py:release
+-- SAME AS  engine/claims/returning.py:close
 
 -- include lib/claim_close.lua
 -- include lib/claim_find.lua

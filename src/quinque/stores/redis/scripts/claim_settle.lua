@@ -10,7 +10,7 @@
 -- RETURNS  how many messages were finished by this call, 1 if there are more to be done
 -- ERRORS   NOSUB               nobody opened the subscription
 --          SUPERSEDED          somebody opened it since
--- SAME AS  engine/claims/returning.py:settle
+-- SAME AS  engine/claims/returning.py:close
 
 -- include lib/claim_close.lua
 -- include lib/claim_find.lua

@@ -4,7 +4,7 @@
 --   done, gone, flushed     they are finished: for the group, for everyone, as ones that were flushed
 --   back, flushed_back      they are given back, all if it is_back, else those that are marked so
 --
--- SAME AS engine/claims/returning.py:_still_held
+-- SAME AS engine/claims/returning.py:still_held
 --
 -- include lib/claim_keep_subscription.lua
 -- include lib/claim_marks.lua
