@@ -7,7 +7,7 @@ import pytest
 from quinque.errors import BadArgument, NoClaim, WrongType
 from quinque.model.claim_ops import ClaimState, Outcome
 from quinque.model.families import EVENTS
-from quinque.model.ops import Flush
+from quinque.model.ops import Flush, Put
 from quinque.model.rows import CHUNK_ROWS_MOST, IS_SINGLE
 from quinque.model.states import State
 from quinque.stores.base import Store
@@ -54,6 +54,30 @@ def test_a_row_of_a_feed(store: Store) -> None:
     assert (row.state, row.due_ms, row.nacks, row.requeues) == (State.READY, 0, 0, 0)
     assert (row.reason, row.key, row.terms, row.flags) == (b"", None, None, 0)
     assert (single.id, single.flags) == (b"own", IS_SINGLE)
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_an_event_with_the_id_of_an_earlier_one_stays_in_its_own_claim(
+    store: Store, clock: ManualClock, is_settled: bool
+) -> None:
+    store.run(Put(EVENTS, b"q", [b"expires"], 1_000, b"x"))
+    clock.advance(5)
+    put(store, b"stays")
+    driver = subscribe_group(store)
+    assert driver.claim(1) == [b"expires", b"stays"]
+    clock.advance(1_000)
+    tick(store)
+    # Its place is just before that of the first event, and so between those of the first claim.
+    store.run(Put(EVENTS, b"q", [b"another"], 0, b"x", to_front=True))
+    assert driver.claim(2) == [b"another"]
+
+    closed = driver.settle(1) if is_settled else driver.release(1)
+
+    assert closed == 1
+    leased, redo, done, _ = counts(store)
+    assert (leased, redo, done) == (1, not is_settled, is_settled)
+    assert driver.release(2) == 1
+    assert driver.claim(3)[0] == b"another"
 
 
 def test_a_claim_has_no_lease_that_could_be_extended(store: Store, clock: ManualClock) -> None:

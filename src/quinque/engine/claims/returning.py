@@ -394,14 +394,18 @@ def still_held(queue: Feed, group_name: bytes, chunk: Chunk, read: Read) -> list
     group = queue.groups.get(group_name)
     if group is None:
         return []
-    # Another message may have the id of one that has expired; its place is a later one.
+    # Another message may have the id of one that has expired, and another claim may have that. Its
+    # place is a later one; but where messages are put to the front, only the rows tell.
+    places: dict[bytes, int] = {}
+    if queue.has_front:
+        places = {row[0]: row[3] for row in rows_of(chunk, read)}
     held, least, most = group.held, chunk.least_place, chunk.most_place
     return [
         id
         for id in unpack(chunk.ids)
         if (lease := held.get(id)) is not None
         and lease.deadline_ms >= NEVER_MS
-        and least <= lease.message.place <= most
+        and places.get(id, least) <= lease.message.place <= places.get(id, most)
     ]
 
 

@@ -13,7 +13,10 @@
 local function claim_end_feed(feed, claim, at, marks, note)
   local group = claim.subscription.group
   local keys, ids = feed_group_keys(feed, group), cmsgpack.unpack(redis.call('LINDEX', claim.ids, at))
-  local picked = claim_feed_pick(feed, keys, claim, ids, claim.state == CLAIM_IS_FORFEITED, marks)
+  local function rows()
+    return cmsgpack.unpack(redis.call('LINDEX', claim.rows, at))
+  end
+  local picked = claim_feed_pick(feed, keys, ids, rows, claim.state == CLAIM_IS_FORFEITED, marks)
   local why = claim.state == CLAIM_IS_FORFEITED and claim.why or NACKED
   note(RETURNED, why, picked.back, #picked.back)
   note(RETURNED, why, picked.flushed_back, #picked.flushed_back)

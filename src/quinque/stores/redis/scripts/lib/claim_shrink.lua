@@ -7,9 +7,9 @@
 -- include lib/feed_undeliver.lua
 
 -- The group may have those again that it still holds, and has had them once less often.
-local function claim_undeliver(feed, claim, ids)
+local function claim_undeliver(feed, claim, ids, rows)
   local keys = feed_group_keys(feed, claim.subscription.group)
-  local picked = claim_feed_pick(feed, keys, claim, ids, true)
+  local picked = claim_feed_pick(feed, keys, ids, function() return rows end, true)
   local back, flushed = picked.back, picked.flushed_back
   feed_undeliver(keys, back)
   feed_give_back(feed, keys, back)
@@ -65,7 +65,7 @@ local function claim_shrink(claim, keep, now_ms, settle_most)
     claim_put_back(queue, messages)
     redis.call('HINCRBY', queue.slot .. 'worklist:' .. queue.name, 'claimed', 0 - #go)
   else
-    ids = queue and claim_undeliver(queue, claim, ids) or {}
+    ids = queue and claim_undeliver(queue, claim, ids, go) or {}
   end
   record(subscription.slot, now_ms, RETURNED, CLAIM_SHRUNK, subscription.family, subscription.queue,
       subscription.is_worklist and subscription.name or subscription.group, claim.number, ids)
