@@ -20,6 +20,8 @@ EXPIRY_SET: Final = 47
 MOVED_BACK: Final = 48
 REPLACED: Final = 49  # a WorkKept: the message has another body, and the rest is as it was
 
+STATES_PURGED: Final = 61
+
 
 class Recovered(NamedTuple):
     """Leased messages were handed out once more, and are the last of those that are leased; `turn`
@@ -68,7 +70,15 @@ class MovedBack(NamedTuple):
     ids: Sequence[bytes]
 
 
-OwnEvent = Recovered | Renamed | ExpirySet | MovedBack
+class StatesPurged(NamedTuple):
+    """Every message of the worklist that is in one of these states is gone."""
+
+    kind: int
+    queue: bytes
+    states: Sequence[int]
+
+
+OwnEvent = Recovered | Renamed | ExpirySet | MovedBack | StatesPurged
 
 # A record read back, as the event it is. Those with bodies are taken apart as they are.
 AS_OWN_EVENT: Final[dict[int, Callable[[Any], OwnEvent]]] = {
@@ -76,4 +86,5 @@ AS_OWN_EVENT: Final[dict[int, Callable[[Any], OwnEvent]]] = {
     RENAMED: Renamed._make,
     EXPIRY_SET: ExpirySet._make,
     MOVED_BACK: MovedBack._make,
+    STATES_PURGED: StatesPurged._make,
 }

@@ -216,7 +216,8 @@ class Tube(Worklist):
                 self.lanes.freed(message)
         else:
             self.leave(message)
-        self._unchain(message)
+        self.unchain(message)
+        self.size -= 1
         self.directory.remove(message)
 
     def clear(self) -> list[WorkMessage]:
