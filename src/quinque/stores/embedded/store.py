@@ -89,7 +89,7 @@ class EmbeddedStore(Books):
             journal = Journal(folder, fsync, segment_bytes)
             bodies = Bodies(journal, maxmemory)
             try:
-                self.recovered: Recovered = recover(journal, bodies, clock, self._record)
+                done = self.recovered = recover(journal, bodies, clock, self._record)
             except BaseException:
                 journal.let_go()
                 self._record.let_go()
@@ -97,7 +97,6 @@ class EmbeddedStore(Books):
         except BaseException:
             self._lock.release()
             raise
-        done = self.recovered
         super().__init__(
             done.queues,
             done.sessions,
@@ -119,11 +118,10 @@ class EmbeddedStore(Books):
         self._drivers = self._tubes.drivers = DriverOperations(self._tubes, drivers or Drivers())
         claims = self._claims = Claims(self._lists, self._feeds)
         names = Names(self)
-        staging = self._staging = StageOperations(self._lists, self._feeds, names)
+        stages = self._staging = StageOperations(self._lists, self._feeds, names)
         self._runners = self._make_runners(names)
-        self._compactor = Compactor(
-            journal, bodies, done, self.set_aside, claims, staging, self._may_drop
-        )
+        aside, may_drop = self.set_aside, self._may_drop
+        self._compactor = Compactor(journal, bodies, done, aside, claims, stages, may_drop)
         self._drivers.wake_all()
         if fsync == "everysec":
             journal.start_syncer()
