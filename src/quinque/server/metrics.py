@@ -43,129 +43,149 @@ def _gauge(
 METRICS: Final = (
     _gauge(
         "messages",
-        "Messages in a queue by state: ready, leased, delayed, dead, claimed; in a feed ready (for"
-        " the group that has most before it), leased (to any group) and kept (all there are).",
+        "Messages in the queue now, by state: ready, leased, delayed, dead, claimed. In events "
+        "queues: ready is the largest backlog of any group, leased counts the leases of all "
+        "groups, kept counts all events.",
         reads.states,
         (*_QUEUE, "state"),
     ),
     _gauge(
         "queue_oldest_ready_seconds",
-        "How long the message that is next in the queue has been in its place; 0 when none is"
-        " ready. Not told of items on Redis, nor of a tube whose ready tasks wait for busy lanes.",
+        "Time that the next ready message has waited at its position in the queue. 0 means that "
+        "no message is ready. Not reported for items on Redis, nor for a tube whose ready tasks "
+        "all wait for busy lanes.",
         reads.oldest,
         _QUEUE,
     ),
     _gauge(
         "group_messages",
-        "Messages of a feed by group and state: ready (it can have them) and leased (it has them).",
+        "Events of the group now, by state: ready (the group can take them), leased (its "
+        "consumers hold them).",
         reads.groups,
         (*_QUEUE, "group", "state"),
     ),
-    _counter("messages_added", "Messages that came.", reads.changes(Kind.ADDED), _QUEUE),
+    _counter("messages_added", "Messages added to the queue.", reads.changes(Kind.ADDED), _QUEUE),
     _counter(
         "messages_delivered",
-        "Messages handed out, each time; in a feed to each group.",
+        "Deliveries of messages. In events queues, one for each group.",
         reads.changes(Kind.DELIVERED),
         _QUEUE,
     ),
     _counter(
         "messages_acked",
-        "Messages finished; in a feed by each group.",
+        "Messages acked. In events queues, one for each group.",
         reads.changes(Kind.ACKED),
         _QUEUE,
     ),
     _counter(
         "messages_returned",
-        "Messages that can be had again, now or after a delay, by cause: lapsed, nacked, asked,"
-        " redriven, session_over, claim_released, claim_forfeited, claim_shrunk.",
+        "Messages that became available again, now or after a delay, by cause: lapsed (the lease "
+        "ended), nacked, asked (a client requested it), redriven, session_over (the tube session "
+        "ended), claim_released, claim_forfeited (the reader did not renew the claim), "
+        "claim_shrunk.",
         reads.causes(Kind.RETURNED, Kind.DELAYED),
         (*_QUEUE, "cause"),
     ),
     _counter(
         "messages_dead",
-        "Messages that are not delivered any more, by cause: lapsed, nacked, asked.",
+        "Messages that became dead, by cause: lapsed (the last lease ended), nacked, asked (a "
+        "client requested it).",
         reads.causes(Kind.DEAD),
         (*_QUEUE, "cause"),
     ),
-    _counter("messages_expired", "Messages whose life ended.", reads.changes(Kind.EXPIRED), _QUEUE),
+    _counter(
+        "messages_expired",
+        "Messages whose time to live ended.",
+        reads.changes(Kind.EXPIRED),
+        _QUEUE,
+    ),
     _counter(
         "messages_removed",
-        "Messages that went unfinished, by cause: deleted, purged.",
+        "Messages removed before they were finished, by cause: deleted, purged.",
         reads.causes(Kind.REMOVED),
         (*_QUEUE, "cause"),
     ),
-    _gauge("queues", "Queues there are.", reads.by_family(lambda it: it.queues_of), ("family",)),
+    _gauge(
+        "queues", "Queues that exist now.", reads.by_family(lambda it: it.queues_of), ("family",)
+    ),
     _gauge(
         "leases",
-        "Messages in somebody's hands, in all queues.",
+        "Messages that consumers hold, in all queues.",
         reads.by_family(lambda it: it.leases_of),
         ("family",),
     ),
     _gauge(
         "queues_left_out",
-        "Queues that are not on this page, because others have more messages.",
+        "Queues that are not on this page, because other queues have more messages.",
         reads.of_all(lambda it: it.queues_left_out),
     ),
     _gauge(
         "groups_left_out",
-        "Groups of queues on this page that are not on it, because others have more before them.",
+        "Groups that are not on this page though their queue is, because other groups have a "
+        "larger backlog.",
         reads.of_all(lambda it: it.groups_left_out),
     ),
     _gauge(
         "clients",
-        "Connections by kind: resp2, resp3, iproto (Tarantool's protocol), monitor.",
+        "Connections now, by kind: resp2, resp3, iproto (Tarantool's protocol), monitor.",
         reads.clients,
         ("kind",),
     ),
     _gauge(
         "blocked_clients",
-        "Clients that wait in a blocking command.",
+        "Clients blocked in a command now.",
         reads.one(lambda it: it.broker.waiters.count),
     ),
-    _counter("connections", "Connections made.", reads.one(lambda it: it.broker.stats.connections)),
+    _counter(
+        "connections", "Connections accepted.", reads.one(lambda it: it.broker.stats.connections)
+    ),
     _counter(
         "connections_refused",
-        "Connections sent away because of max-clients.",
+        "Connections refused because of max-clients.",
         reads.one(lambda it: it.broker.stats.refused_connections),
     ),
     _counter(
-        "received_bytes", "Bytes from clients.", reads.one(lambda it: it.broker.stats.input_bytes)
+        "received_bytes",
+        "Bytes received from clients.",
+        reads.one(lambda it: it.broker.stats.input_bytes),
     ),
-    _counter("sent_bytes", "Bytes to clients.", reads.one(lambda it: it.broker.stats.output_bytes)),
-    _counter("commands", "Requests by command.", reads.commands("calls"), ("command",)),
+    _counter(
+        "sent_bytes", "Bytes sent to clients.", reads.one(lambda it: it.broker.stats.output_bytes)
+    ),
+    _counter("commands", "Requests, by command.", reads.commands("calls"), ("command",)),
     _counter(
         "command_seconds",
-        "Time spent on requests, by command.",
+        "Seconds spent on requests, by command.",
         reads.commands("spent_ns", 1e9),
         ("command",),
     ),
     _counter(
         "command_failures",
-        "Requests answered with an error, by command.",
+        "Requests that returned an error, by command.",
         reads.commands("failed_calls"),
         ("command",),
     ),
-    _counter("errors", "Errors answered, by their first word.", reads.errors, ("code",)),
+    _counter("errors", "Error replies, by error code (the first word).", reads.errors, ("code",)),
     _gauge(
         "background_additions",
-        "Additions with NOBLOCK that are still to be made.",
+        "Additions with NOBLOCK that are not carried out yet.",
         reads.one(lambda it: len(it.broker.turn.later)),
     ),
     _counter(
         "background_additions_lost",
-        "Additions with NOBLOCK that failed, though they were answered.",
+        "Additions with NOBLOCK that failed after their reply was sent.",
         reads.one(lambda it: it.broker.turn.failed_later),
     ),
     _gauge(
         "store_up",
-        "1 if the store can be worked with: the journal is written, or Redis answers.",
+        "1 if the store works (the journal can be written, or Redis answers), else 0.",
         reads.one(lambda it: 0 if it.store.trouble else 1),
     ),
     Metric(
         "quinque_journal_sync_seconds",
         "histogram",
         (),
-        "How long syncs of the journal took.",
+        "Duration of syncs of the journal.",
         reads.spread("journal_syncs", 1_000_000),
         EMBEDDED,
     ),
@@ -173,64 +193,75 @@ METRICS: Final = (
         "quinque_journal_batch_records",
         "histogram",
         (),
-        "Records written together, by one commit.",
+        "Records written in one commit.",
         reads.spread("journal_batches"),
         EMBEDDED,
     ),
-    _gauge("journal_bytes", "Size of the journal.", reads.figure("journal_bytes"), where=EMBEDDED),
+    _gauge(
+        "journal_bytes",
+        "Size of the journal in bytes.",
+        reads.figure("journal_bytes"),
+        where=EMBEDDED,
+    ),
     _gauge(
         "journal_segments",
-        "Files of the journal.",
+        "Files of the journal now.",
         reads.figure("journal_segments"),
         where=EMBEDDED,
     ),
     _gauge(
         "body_bytes",
-        "Bodies of messages in memory.",
+        "Bytes of message bodies in memory.",
         reads.figure("body_bytes_in_memory"),
         where=EMBEDDED,
     ),
     _gauge(
         "bodies_on_disk",
-        "Messages whose bodies are only on the disk.",
+        "Messages whose bodies are only on disk.",
         reads.figure("bodies_on_disk"),
         where=EMBEDDED,
     ),
     _counter(
         "lifecycle_lost_rows",
-        "Changes of messages' states that found no room on record.",
+        "State changes of messages that are not in the lifecycle log, because there was no room.",
         reads.figure("lifecycle_lost_rows"),
         where=EMBEDDED,
     ),
     _gauge(
         "store_silent_seconds",
-        "How long ago Redis last answered.",
+        "Seconds since the last answer of Redis.",
         reads.figure("silent_s"),
         where=REDIS,
     ),
     _counter(
         "store_failures",
-        "Calls to Redis that were not carried out, or of which nobody knows.",
+        "Calls to Redis that failed, or whose outcome is unknown.",
         reads.figure("failures"),
         where=REDIS,
     ),
     _gauge(
         "lifecycle_export_lag_rows",
-        "Changes on record that the exporter has not written to files yet, if one runs.",
+        "State changes that the lifecycle exporter has not written to files yet, if an exporter "
+        "runs.",
         reads.export_lag,
     ),
     _gauge(
         "memory_bytes",
-        "Memory the process has (resident).",
+        "Resident memory of the process in bytes.",
         reads.one(lambda it: process_bytes()[0]),
     ),
-    _counter("cpu_seconds", "Processor time of the process.", reads.processor, ("mode",)),
+    _counter(
+        "cpu_seconds", "Processor time of the process in seconds.", reads.processor, ("mode",)
+    ),
     _gauge(
         "start_time_seconds",
-        "When the broker started, in seconds since 1970.",
+        "Start time of the broker, in seconds since 1970.",
         reads.one(lambda it: it.broker.started_s),
     ),
     _gauge(
-        "build_info", "1; the labels say what runs.", reads.build, ("version", "python", "store")
+        "build_info",
+        "Always 1. The labels are the versions and the store in use.",
+        reads.build,
+        ("version", "python", "store"),
     ),
 )

@@ -69,80 +69,81 @@ METRICS: Final = (
         "quinque_worker_messages_finished_total",
         "counter",
         _HANDLER,
-        "Handlers that ended well.",
+        "Handler calls that succeeded.",
         _counted(Count.FINISHED),
     ),
     Metric(
         "quinque_worker_messages_failed_total",
         "counter",
         _HANDLER,
-        "Handlers that raised or took too long, and those whose process died.",
+        "Handler calls that raised an error, took too long, or whose process died.",
         _counted(Count.FAILED),
     ),
     Metric(
         "quinque_worker_messages_retried_total",
         "counter",
         _HANDLER,
-        "Messages that come back after a failure.",
+        "Messages to be delivered again after a failure.",
         _counted(Count.RETRIED),
     ),
     Metric(
         "quinque_worker_messages_dead_total",
         "counter",
         _HANDLER,
-        "Messages that failed too often and are put aside; jobs, as the limit of their queue has"
-        " it.",
+        "Messages that failed too often and are now dead. For jobs, the limit is that of the "
+        "queue.",
         _counted(Count.DEAD),
     ),
     Metric(
         "quinque_worker_messages",
         "gauge",
         (*_HANDLER, "state"),
-        "Messages in hand by state: waiting (taken, and not begun), running, done (and not yet"
-        " acked).",
+        "Messages in progress now, by state: waiting (taken, not started), running, done (not "
+        "yet acked).",
         _in_hand,
     ),
     Metric(
         "quinque_worker_handler_seconds",
         "histogram",
         _HANDLER,
-        "How long handlers took, with their hooks; those that failed too.",
+        "Duration of handler calls with their hooks, including failed calls.",
         _spread(RAN),
     ),
     Metric(
         "quinque_worker_wait_seconds",
         "histogram",
         _HANDLER,
-        "From the addition of a message to its handler's first call, where the id tells when it was"
-        " added: of reliable queues, and of events unless their producers choose ids.",
+        "Time from the addition of a message to its first handler call, where the id contains "
+        "the time of the addition: for reliable queues, and for events unless producers choose "
+        "the ids.",
         _spread(WAITED),
     ),
     Metric(
         "quinque_worker_processes",
         "gauge",
         (),
-        "Processes that run.",
+        "Worker processes that run now.",
         _one(lambda it: it.processes),
     ),
     Metric(
         "quinque_worker_process_deaths_total",
         "counter",
         (),
-        "Processes that ended without being told to, and were or will be replaced.",
+        "Worker processes that ended unexpectedly. The worker replaces them.",
         _one(lambda it: it.deaths),
     ),
     Metric(
         "quinque_worker_healthy",
         "gauge",
         (),
-        "1 if /healthz says so.",
+        "1 if /healthz reports healthy, else 0.",
         _one(lambda it: 1 if it.is_healthy else 0),
     ),
     Metric(
         "quinque_worker_start_time_seconds",
         "gauge",
         (),
-        "When the worker started, in seconds since 1970.",
+        "Start time of the worker, in seconds since 1970.",
         _one(lambda it: it.started_s),
     ),
 )
