@@ -95,7 +95,10 @@ def test_bad_settings_and_users_go_to_stderr_a_line_each_with_code_2(tmp_path: P
     assert result.stderr.splitlines() == [
         f"quinque: maxmemory (--maxmemory): 'lots' is not {size}",
         "quinque: QUINQUE_NO_SUCH (environment): unknown setting",
-        f"quinque: users.bob.password ({users}): is missing; only the user 'default' can have no password",
+        (
+            f"quinque: users.bob.password ({users}): is missing;"
+            " only the user 'default' can have no password"
+        ),
     ]
 
 

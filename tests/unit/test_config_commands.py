@@ -315,7 +315,7 @@ def test_a_rewrite_that_fails_leaves_the_file_and_no_other_behind(
     config = load({"config": str(file)}, {})
     file.write_text("max-clients = = 5\n")
 
-    with pytest.raises(BadSetting, match="not TOML any more"):
+    with pytest.raises(BadSetting, match="no longer valid TOML"):
         rewrite(config)
 
     assert file.read_text() == "max-clients = = 5\n"

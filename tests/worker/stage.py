@@ -71,7 +71,11 @@ class RunningWorker:
 
     def pids(self) -> list[int]:
         """Of the processes that were started, in order."""
-        return [int(line.rpartition(" is ")[2]) for line in self.log if "process 0 is " in line]
+        return [
+            int(line.rpartition(" (pid ")[2].rstrip(")\n"))
+            for line in self.log
+            if "started worker process 0 (pid " in line
+        ]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """The signal; the exit code."""

@@ -27,7 +27,7 @@ from tests.servers.patience import wait_until
 from tests.worker.stage import RunningWorker
 
 ONE = ("--threads", "1")
-STALLED = "1 of its handlers get nothing done"
+STALLED = "1 handlers of the process make no progress"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_on_sigterm_what_runs_is_finished_and_the_rest_is_left(
         _is_working(worker)
 
         worker.process.send_signal(signal.SIGTERM)
-        worker.heard("ending: ")
+        worker.heard("stopping: ")
         os.kill(worker.pids()[0], signal.SIGTERM)  # as who ends all processes of a service
         worker.queues.jobs(f"{prefix}gate").add(b"go on")
 
@@ -89,7 +89,7 @@ def test_its_exit_code_tells_that_messages_could_not_be_given_back(
         code = worker.stop()
 
     assert code == is_in_hand
-    said = "not all messages could be given back: they come back when their leases end"
+    said = "cannot return all messages to the queue; they become available when their leases end"
     assert any(said in line for line in worker.log) == is_in_hand
 
 
@@ -133,7 +133,7 @@ def test_on_a_second_signal_it_ends_at_once(broker: RunningBroker, prefix: str) 
         _is_working(worker)
 
         worker.process.send_signal(signal.SIGINT)
-        worker.heard("ending: ")
+        worker.heard("stopping: ")
 
         assert worker.stop() == 1
         assert _view(worker).leased == 1
@@ -158,7 +158,10 @@ def test_what_kills_processes_is_put_aside_where_the_worker_counts(
         pushed = worker.queues.reliable(f"{prefix}reliable", codec="json").push(die)
         element = worker.dead_letter("reliable", pushed)
 
-    assert item["traceback"] == "NeverFinished: delivered 2 times: its processes died, or lost it"
+    assert item["traceback"] == (
+        "NeverFinished: delivered 2 times without a result: the worker processes died or lost the"
+        " message"
+    )
     assert element["traceback"].startswith("NeverFinished: ")
 
 
@@ -168,7 +171,7 @@ def test_who_has_work_and_finishes_none_is_unhealthy(
     file = tmp_path / "alive"
     flags = ("--stalled-after", "100ms", "--http-listen", "127.0.0.1:0", "--alive-file", str(file))
     with RunningWorker(broker, prefix, *ONE, *flags) as worker:
-        url = worker.heard("health is told at ")
+        url = worker.heard("serving health and metrics on ")
         wait_until(lambda: _health(url)[0] == 200 and file.exists(), "it is healthy")
 
         # One is worked, for as long as it takes, and another waits.
@@ -191,7 +194,7 @@ def test_its_processes_end_when_the_supervisor_is_killed(
 ) -> None:
     with RunningWorker(broker, prefix) as worker:
         worker.result(worker.add({"do": "double", "of": 1}))
-        pid = int(worker.heard("process 0 is "))
+        pid = int(worker.heard("started worker process 0 (pid ").rstrip(")"))
 
         worker.stop(signal.SIGKILL)
 
@@ -201,21 +204,21 @@ def test_its_processes_end_when_the_supervisor_is_killed(
 def test_an_app_that_is_not_there_is_said_at_once(broker: RunningBroker, prefix: str) -> None:
     with RunningWorker(broker, prefix, app="tests.worker.no_such_module:app") as worker:
         assert worker.wait() == 2
-        worker.heard("quinque: there is no module tests.worker.no_such_module")
+        worker.heard("quinque: cannot find module tests.worker.no_such_module")
 
 
 @pytest.mark.parametrize(
     ("text", "spec", "said"),
     [
-        ("", "apps:other", "the module apps has no App that is called 'other'"),
-        ("", "apps.py", "there is no module apps.py here"),
+        ("", "apps:other", "module apps has no App named 'other'"),
+        ("", "apps.py", "cannot find module apps.py from"),
         ("", "./apps.py:app", "'./apps.py:app' does not name an app"),
-        ("1 +", "apps:app", "the module apps cannot be imported: SyntaxError: "),
-        ("import no_such", "apps:app", "cannot be imported: ModuleNotFoundError: No module named"),
+        ("1 +", "apps:app", "cannot import module apps: SyntaxError: "),
+        ("import no_such", "apps:app", "apps: ModuleNotFoundError: No module named"),
         (
             "raise SystemExit('no')",
             "apps:app",
-            "cannot be imported: SystemExit: no",
+            "cannot import module apps: SystemExit: no",
         ),
     ],
 )
@@ -246,7 +249,7 @@ def test_a_process_that_cannot_be_started_is_tried_again(caplog: pytest.LogCaptu
 
     try:
         assert supervisor.look_after() == ENDED
-        assert "process 0 cannot be started: " in caplog.text
+        assert "cannot start worker process 0: " in caplog.text
         assert supervisor.measure().processes == 0
     finally:
         supervisor.close()

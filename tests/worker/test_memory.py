@@ -77,7 +77,7 @@ def test_failures_in_a_file_are_those_of_all_who_name_it(tmp_path: Path) -> None
     other.close()
 
     (tmp_path / "letters").write_text("to whom it may concern")
-    with pytest.raises(BadSetting, match="is not a file in which"):
+    with pytest.raises(BadSetting, match="is not a failures file"):
         failures_file(str(tmp_path / "letters"))
     assert (tmp_path / "letters").read_text() == "to whom it may concern"
 

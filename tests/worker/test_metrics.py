@@ -103,7 +103,7 @@ def test_failures_that_a_worker_counts_in_a_file_are_known_to_the_next(
         tube.make("fifottl")
         tube.put({"do": "raise once", "for": f"{prefix}gate"})
         # Once it has failed, and is worked again: this time it is given back, and has not failed.
-        worker.heard("failed, at delivery 1")
+        worker.heard("at delivery 1")
         wait_until(lambda: (view := tube.info()) is not None and view.taken, "it is worked again")
         assert worker.stop() == 0
 
@@ -161,6 +161,6 @@ def _who(queue: str, handler: str, group: str = "") -> dict[str, str]:
 
 
 def _scrape(worker: RunningWorker) -> Scrape:
-    url = worker.heard("health is told at ")
+    url = worker.heard("serving health and metrics on ")
     with urllib.request.urlopen(f"{url}/metrics", timeout=TIMEOUT_S) as reply:
         return Scrape(text_string_to_metric_families(reply.read().decode()))

@@ -38,7 +38,7 @@ def test_a_coroutine_that_takes_too_long_is_cancelled(
         wait_until(lambda: seen == [1, 2], "it is tried again")
 
     assert [(type(error), str(error)) for error in errors] == [
-        (TimeoutError, "it took longer than 0.01 s")
+        (TimeoutError, "the handler took longer than 0.01 s")
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_handler_that_never_ends_has_failed_and_is_left_behind(
         wait_until(lambda: held == [False], "the handler ended, and knew")
 
     [reason] = [job.reason.decode() for job in thread.peek(state=State.DEAD)]
-    assert reason.startswith("TimeoutError: it took longer than 1 s\n")
+    assert reason.startswith("TimeoutError: the handler took longer than 1 s\n")
     assert "in hang: go_on.wait(TIMEOUT_S)" in reason  # where it hung
     assert [type(error) for error in errors] == [TimeoutError] * 2
 

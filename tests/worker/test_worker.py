@@ -16,7 +16,10 @@ from tests.servers import stores
 from tests.servers.patience import wait_until
 from tests.worker.stage import RunningWorker
 
-DIED = "NeverFinished: delivered 2 times: its processes died, or lost it"
+DIED = (
+    "NeverFinished: delivered 2 times without a result: the worker processes died or lost the"
+    " message"
+)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -71,7 +74,7 @@ def test_a_job_that_kills_every_process_is_dead(worker: RunningWorker) -> None:
     wait_until(lambda: [it.message_id for it in jobs.peek(state=State.DEAD)] == [id.encode()], id)
 
     [dead] = jobs.peek(state=State.DEAD)
-    assert dead.reason == b"the process that worked on this died"
+    assert dead.reason == b"the worker process died while it handled this message"
     jobs.purge()
 
 
@@ -143,7 +146,7 @@ def test_a_body_that_cannot_be_read_is_a_failure(worker: RunningWorker) -> None:
 
 
 def test_the_health_check_tells_of_each_process(worker: RunningWorker) -> None:
-    url = worker.heard("health is told at ")
+    url = worker.heard("serving health and metrics on ")
 
     def told() -> dict[str, Any]:
         with urllib.request.urlopen(f"{url}/healthz", timeout=TIMEOUT_S) as reply:

@@ -92,16 +92,21 @@ class App:
         Raises BadSetting.
         """
         if family not in BY_NAME:
-            raise BadSetting(f"there is no family '{family}': there are {', '.join(BY_NAME)}")
+            raise BadSetting(f"unknown family '{family}': use one of {', '.join(BY_NAME)}")
         if family == "events" and not group:
-            raise BadSetting(f"the handler of the events '{queue}' needs a group")
+            raise BadSetting(f"the handler of events queue '{queue}' requires a group")
         rest = backoff if isinstance(backoff, Backoff) else Backoff(*backoff)
         if lease <= 0 or batch < 1 or concurrency < 0:
-            raise BadSetting("a lease is longer than 0 s, and of a batch there is one at least")
+            raise BadSetting(
+                "lease must be greater than 0, batch at least 1, and concurrency 0 or more"
+            )
         if (max_deliveries or 0) < 0 or (timeout is not None and timeout <= 0):
-            raise BadSetting("max_deliveries is 0 or more, and a timeout is longer than 0 s")
+            raise BadSetting("max_deliveries must be 0 or more, and timeout greater than 0")
         if not 0 <= rest.first <= rest.most:
-            raise BadSetting("a backoff is the first rest and the longest, in seconds: 0 or more")
+            raise BadSetting(
+                "backoff must be (first delay, longest delay) in seconds, with 0 <= "
+                "first <= longest"
+            )
         wants_message(function)
         handler = Handler(
             function,
@@ -120,7 +125,7 @@ class App:
         )
         same = (handler.queue, handler.family, handler.group)
         if any((it.queue, it.family, it.group) == same for it in self.handlers):
-            raise BadSetting(f"the queue '{queue}' has a handler already")
+            raise BadSetting(f"queue '{queue}' already has a handler")
         self.handlers.append(handler)
 
     # -- hooks: plain functions, called where the handler runs -----------------------------------
@@ -165,5 +170,7 @@ class App:
 def _plain(hook: H) -> H:
     """Raises BadSetting for one that would have to be awaited."""
     if inspect.iscoroutinefunction(hook):
-        raise BadSetting(f"the hook {hook.__name__} is a coroutine: hooks are plain functions")
+        raise BadSetting(
+            f"hook {hook.__name__} is a coroutine function: hooks must be plain functions"
+        )
     return hook

@@ -42,13 +42,17 @@ class Asking:
                 return None
             except (NotDone, StoreUnavailable) as error:
                 tries += 1
-                LOG.warning("what is done at %s cannot be said: %s", self._queue, error)
+                LOG.warning("cannot ack or return messages of queue %s: %s", self._queue, error)
                 if self.is_late:
                     self.has_failed = True
                     return error
                 await asyncio.sleep(AGAIN.delay_s(tries))
             except QuinqueError as error:
-                LOG.error("what is done at %s was refused: %s", self._queue, error)
+                LOG.error(
+                    "the broker refused to ack or return messages of queue %s: %s",
+                    self._queue,
+                    error,
+                )
                 return error
         return None
 
@@ -63,5 +67,5 @@ class Asking:
             if ops:
                 await self._run_all(ops)
         except QuinqueError as error:
-            LOG.warning("messages of %s are not given back: %s", self._queue, error)
+            LOG.warning("cannot return messages of queue %s: %s", self._queue, error)
             self.has_failed = True

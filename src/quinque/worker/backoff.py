@@ -18,11 +18,11 @@ REST_MOST_S: Final = 365 * 86_400.0
 class Retry(Exception):
     """The handler could not do it now: the message comes back in `delay` seconds."""
 
-    def __init__(self, delay: float, why: str = "asked for later") -> None:
+    def __init__(self, delay: float, why: str = "the handler requested a retry") -> None:
         """Raises ValueError for a time that is none, or longer than a year."""
         super().__init__(why)
         if not 0 <= delay <= REST_MOST_S:
-            raise ValueError(f"a message comes back in 0 to {REST_MOST_S:.0f} s, not in {delay}")
+            raise ValueError(f"the delay of a retry must be 0 to {REST_MOST_S:.0f} s, not {delay}")
         self.delay = delay
 
 

@@ -55,7 +55,10 @@ class NeverFinished(Exception):
     """Whoever worked on the message before died, maybe of it, or did not say what came of it."""
 
     def __init__(self, deliveries: int) -> None:
-        super().__init__(f"delivered {deliveries} times: its processes died, or lost it")
+        super().__init__(
+            f"delivered {deliveries} times without a result: the worker processes "
+            "died or lost the message"
+        )
 
 
 class Desk:
@@ -109,7 +112,9 @@ class Desk:
                 messages = await self.source.take(room, WAIT_MS)
             except QuinqueError as error:
                 tries += 1
-                LOG.warning("nothing can be taken from %s: %s", self.handler.name, error)
+                LOG.warning(
+                    "cannot take messages from queue %s: %s; retrying", self.handler.name, error
+                )
                 await self._pause(AGAIN.delay_s(tries))
                 continue
             tries = 0
@@ -169,7 +174,7 @@ class Desk:
             try:
                 hook(message, value)
             except BaseException:  # it may end, and not its thread
-                LOG.exception("the hook of the progress of %r failed", message)
+                LOG.exception("a progress hook failed for %r", message)
 
     # -- settling --------------------------------------------------------------------------------
 
@@ -201,11 +206,15 @@ class Desk:
             before_s = monotonic() - most_s
             for message in list(self.held):
                 if 0 < message.started_s < before_s and not self.is_done(message):
-                    LOG.error("the handler of %r does not end, and is abandoned", message)
+                    LOG.error(
+                        "abandoned the handler of %r: it did not stop after its timeout", message
+                    )
                     abandoned += 1
                     self._executor.abandon(message)
                     self._ended([message])
-        LOG.error("%d handlers of %s hang: the process ends", abandoned, self.handler.name)
+        LOG.error(
+            "stopping the process: %d handlers of queue %s hang", abandoned, self.handler.name
+        )
 
     async def settle(self) -> None:
         """What is done is settled, for ever."""
@@ -269,7 +278,7 @@ class Desk:
         if not source.is_counted and not isinstance(error, NeverFinished):
             count = self._failures.add(self._key(message), least=count)
         why = text_of(error)
-        LOG.warning("%r failed, at delivery %d: %s", message, count, why, exc_info=error)
+        LOG.warning("handler failed for %r at delivery %d: %s", message, count, why, exc_info=error)
         # What somebody else may have by now is not put aside: they say what comes of it.
         if not source.is_limited and 0 < self.handler.limit <= count and not message.is_lost:
             over.append(message)
@@ -292,7 +301,7 @@ class Desk:
             return
         kept = await self._kept_elsewhere(over)
         if kept:
-            LOG.error("%s failed too often, and are put aside", kept)
+            LOG.error("moved messages to the dead queue after too many failures: %s", kept)
             self._tally.add(Count.DEAD, len(kept))
             await self._asking.for_good(self.source.forget(kept))
             if not self.source.is_counted:
@@ -319,7 +328,7 @@ class Desk:
             if refusal is None:
                 kept.append(message)
             else:
-                LOG.error("%r cannot be put aside, and comes back: %s", message, refusal)
+                LOG.error("cannot move %r to the dead queue; it is delivered again: %s", message, refusal)
         return kept
 
     def _again(self, message: Message) -> None:
@@ -347,10 +356,12 @@ class Desk:
                 return
             except (NotDone, StoreUnavailable) as error:
                 tries += 1
-                LOG.warning("no broker for %s yet: %s", self.handler.name, error)
+                LOG.warning("no broker for queue %s yet: %s; retrying", self.handler.name, error)
                 await self._pause(AGAIN.delay_s(tries))
             except QuinqueError as error:
-                LOG.warning("%s is left as it is: %s", self.handler.name, error)
+                LOG.warning(
+                    "cannot prepare queue %s: %s; using it as it is", self.handler.name, error
+                )
                 return
 
     async def take_over(self, left: Sequence[Left]) -> None:
@@ -406,7 +417,9 @@ class Desk:
             left = [message for message in self.held if message.error is None]
             ours = [message for message in left if not message.is_lost]
             if ours:
-                LOG.warning("%d messages of %s are given back", len(ours), self.handler.name)
+                LOG.warning(
+                    "returning %d unfinished messages to queue %s", len(ours), self.handler.name
+                )
                 await self._asking.once(self.source.give_back(ours))
             self._forget(left)
 

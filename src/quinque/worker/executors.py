@@ -103,7 +103,9 @@ class Executor(ABC):
         if result is not None and inspect.isawaitable(result):
             if inspect.iscoroutine(result):
                 result.close()
-            raise TypeError("the handler returned an awaitable and awaited none: make it async def")
+            raise TypeError(
+                "the handler returned an awaitable that was not awaited: make the handler async def"
+            )
         message.result = result
         if self._handler.results is None or result is None:
             self._board.mark(message, Hand.DONE)
@@ -113,7 +115,7 @@ class Executor(ABC):
             try:
                 hook(message, result)
             except BaseException:  # it may end, and not its thread
-                LOG.exception("the hook after %r failed", message)
+                LOG.exception("an after hook failed for %r", message)
 
     def _failed(self, message: Message, error: BaseException) -> None:
         if message.is_abandoned:
@@ -138,7 +140,7 @@ class Executor(ABC):
             try:
                 hook(message, error)
             except BaseException:  # it may end, and not its thread
-                LOG.exception("the hook after the failure of %r failed", message)
+                LOG.exception("a failed hook failed for %r", message)
 
 
 class Tasks(Executor):

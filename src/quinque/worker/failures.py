@@ -69,7 +69,7 @@ def failures_file(path: str) -> int:
             os.pwrite(fd, bytes(_SIZE), 0)
             os.pwrite(fd, _IS_FAILURES, 0)
         elif size_bytes != _SIZE or os.pread(fd, _TURN_AT, 0) != _IS_FAILURES:
-            raise BadSetting(f"{path} is not a file in which a worker keeps failures")
+            raise BadSetting(f"{path} is not a failures file of a worker")
         fcntl.lockf(fd, fcntl.LOCK_UN)
     except BaseException:
         os.close(fd)

@@ -89,7 +89,7 @@ class Handler:
 
     @property
     def overtime(self) -> str:
-        return f"it took longer than {self.timeout_s:g} s"
+        return f"the handler took longer than {self.timeout_s:g} s"
 
     @property
     def limit(self) -> int:
@@ -102,7 +102,7 @@ def wants_message(function: Function) -> bool:
     when to call it does nothing yet."""
     name = getattr(function, "__name__", repr(function))
     if _is(inspect.isgeneratorfunction, function) or _is(inspect.isasyncgenfunction, function):
-        raise BadSetting(f"the handler {name} yields: nobody would iterate over it")
+        raise BadSetting(f"handler {name} is a generator: a handler must not yield")
     try:
         told = list(inspect.signature(function).parameters.values())
     except ValueError:  # of some that are written in C nothing is known
@@ -115,7 +115,7 @@ def wants_message(function: Function) -> bool:
         for it in told
     )
     if not (named or takes_any) or len(needed) > _WITH_MESSAGE or is_short:
-        raise BadSetting(f"the handler {name} takes a body, or a body and a message")
+        raise BadSetting(f"handler {name} must take a body, or a body and a message")
     return len(needed) == _WITH_MESSAGE
 
 

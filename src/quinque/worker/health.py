@@ -39,7 +39,7 @@ _SILENT_S: Final = 10.0
 _ASKING_S: Final = 10.0
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
-_NO_METRICS: Final = b"the package prometheus_client is missing: pip install 'quinque[http]'\n"
+_NO_METRICS: Final = b"the package prometheus_client is missing; run: pip install 'quinque[http]'\n"
 
 
 class Health:
@@ -83,7 +83,7 @@ class Health:
                 if self.look()["healthy"]:
                     self._file.touch()
             except OSError as error:  # a probe will see it; handlers go on
-                LOG.error("%s cannot be touched: %s", self._file, error)
+                LOG.error("cannot touch %s: %s", self._file, error)
 
     def close(self) -> None:
         """Nobody takes the file for a sign of life any more."""
@@ -92,12 +92,12 @@ class Health:
 
     def _trouble(self, pid: int, started_s: float, told: Told, now_s: float) -> str:
         if not pid:
-            return "it died, and is not started again yet"
+            return "the process died and is not restarted yet"
         if not told.beat_s:
-            return "it does not start" if now_s - started_s > _STARTING_S else ""
+            return "the process does not start" if now_s - started_s > _STARTING_S else ""
         if now_s - told.beat_s > self._silent_s:
-            return "its event loop does not turn"
-        return f"{told.stalled} of its handlers get nothing done" if told.stalled else ""
+            return "the event loop of the process is blocked"
+        return f"{told.stalled} handlers of the process make no progress" if told.stalled else ""
 
 
 class HealthPort:

@@ -51,7 +51,7 @@ async def _extend(desk: Desk, runner: Runner, due: Sequence[Message], now_s: flo
     try:
         results = await runner.run_all(desk.source.extend(due))
     except (NotDone, StoreUnavailable) as error:
-        LOG.warning("leases of %s are not extended: %s", desk.handler.name, error)
+        LOG.warning("cannot extend the leases of queue %s: %s", desk.handler.name, error)
         return
     except QuinqueError:
         if len(due) == 1:
@@ -69,4 +69,4 @@ async def _extend(desk: Desk, runner: Runner, due: Sequence[Message], now_s: flo
 
 def _lost(message: Message) -> None:
     message.is_lost = True
-    LOG.warning("the lease of %r cannot be extended: somebody else may get it", message)
+    LOG.warning("cannot extend the lease of %r: another consumer may get the message", message)

@@ -108,7 +108,7 @@ def text_of(error: BaseException) -> str:
     try:
         return str(error)
     except BaseException as worse:  # it is of the program, and may do anything
-        return f"its text cannot be had: {type(worse).__name__}"
+        return f"the text of the error is not available: {type(worse).__name__}"
 
 
 def result_body(message: Message) -> bytes:

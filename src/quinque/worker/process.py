@@ -65,19 +65,19 @@ def find_app(spec: str) -> App:
     """
     module, _, name = spec.partition(":")
     if not all(part.isidentifier() for part in module.split(".")):
-        raise BadSetting(f"'{spec}' does not name an app: a module and its app do, as emails:app")
+        raise BadSetting(f"'{spec}' does not name an app: use MODULE:APP, for example emails:app")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
         found = import_module(module)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-            raise BadSetting(f"there is no module {module} here: {os.getcwd()}") from None
+            raise BadSetting(f"cannot find module {module} from {os.getcwd()}") from None
         why = f"{type(error).__name__}: {error}"
-        raise BadSetting(f"the module {module} cannot be imported: {why}") from error
+        raise BadSetting(f"cannot import module {module}: {why}") from error
     app = getattr(found, name or "app", None)
     if not isinstance(app, App):
-        raise BadSetting(f"the module {module} has no App that is called '{name or 'app'}'")
+        raise BadSetting(f"module {module} has no App named '{name or 'app'}'")
     return app
 
 

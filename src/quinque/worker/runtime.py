@@ -137,7 +137,7 @@ class Runtime:
         return found
 
     async def _drain(self, taking: list[asyncio.Task[None]]) -> bool:
-        LOG.info("ending: %d messages are in hand", sum(len(desk.held) for desk in self._desks))
+        LOG.info("stopping: %d messages in progress", sum(len(desk.held) for desk in self._desks))
         until_s = asyncio.get_running_loop().time() + self._deadline_s
         for desk in self._desks:
             desk.stop()
@@ -152,7 +152,10 @@ class Runtime:
                 await asyncio.wait(unbegun)
                 await asyncio.gather(*(desk.finish() for desk in self._desks))
         except TimeoutError:
-            LOG.warning("%g s are over", self._deadline_s)
+            LOG.warning(
+                "handlers did not finish within %g s; returning their messages to the queue",
+                self._deadline_s,
+            )
         is_settled = True
         try:
             async with asyncio.timeout(_SETTLING_S):
@@ -162,7 +165,10 @@ class Runtime:
             is_settled = False
         is_settled = is_settled and all(desk.is_settled for desk in self._desks)
         if not is_settled:
-            LOG.error("not all messages could be given back: they come back when their leases end")
+            LOG.error(
+                "cannot return all messages to the queue; they become available when their "
+                "leases end"
+            )
         self._tell()
         return is_settled
 

@@ -99,7 +99,7 @@ class Supervisor:
         if asked.http_address is not None:
             metrics = None if page is None else lambda: page(self.measure())
             self._port = HealthPort(self._health, metrics, asked.http_address)
-            LOG.info("health is told at %s", self._port.url)
+            LOG.info("serving health and metrics on %s", self._port.url)
 
     def tell(self) -> Sequence[tuple[int, float, Told]]:
         """Of each seat: the process's id, 0 if there is none, when it started, and its board."""
@@ -151,7 +151,7 @@ class Supervisor:
                 if is_first and code in (ASKED_WRONGLY, FAILED):
                     return code
                 self._bury(seat, now_s)
-                LOG.error("process %d ended with %s", seat.number, _why(code))
+                LOG.error("worker process %d ended with %s", seat.number, _why(code))
             if seat.process is None and seat.due_s <= now_s:
                 self._start(seat)
         return ENDED
@@ -208,7 +208,7 @@ class Supervisor:
             figures.close()
             seat.crashes += 1
             seat.due_s = seat.started_s + _AGAIN.delay_s(seat.crashes)
-            LOG.error("process %d cannot be started: %s", seat.number, error)
+            LOG.error("cannot start worker process %d: %s; retrying", seat.number, error)
             return
         seat.working = Working(figures, seat.board)
         self._totals.begin(seat.working)
