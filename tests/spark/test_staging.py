@@ -112,8 +112,12 @@ def test_an_id_is_for_a_feed_or_an_item() -> None:
     ("columns", "options", "said"),
     [
         ({"body": [b"a", None]}, {}, "column body is null"),
-        ({"body": [b"a"], "id": ["x"]}, {}, "column id: the family jobs makes ids itself"),
-        ({"body": [b"a"], "key": ["x"]}, {"family": "events"}, "the family events has no keys"),
+        ({"body": [b"a"], "id": ["x"]}, {}, "column id: the family jobs creates the ids itself"),
+        (
+            {"body": [b"a"], "key": ["x"]},
+            {"family": "events"},
+            "the family events does not support unique keys",
+        ),
         ({"body": [b"a"], "lane": ["x"]}, {}, "column lane: the family jobs has no lane"),
         ({"body": [b"a"], "priority": [1]}, {}, "the family jobs has no priority"),
         ({"body": [b"a"], "delay_ms": [-1]}, {}, "column delay_ms is negative"),
@@ -128,9 +132,17 @@ def test_an_id_is_for_a_feed_or_an_item() -> None:
             {"family": "reliable", "retry": "1m"},
             "column retry_ms: the family rel",
         ),
-        ({"body": [b"a"], "id": ["x"]}, {"family": "reliable"}, "reliable makes ids itself"),
-        ({"body": [b"a"], "key": ["x"]}, {"family": "reliable"}, "the family reliable has no keys"),
-        ({"body": [b"a"], "key": ["x"]}, {"family": "items"}, "items has no keys; see id"),
+        ({"body": [b"a"], "id": ["x"]}, {"family": "reliable"}, "reliable creates the ids itself"),
+        (
+            {"body": [b"a"], "key": ["x"]},
+            {"family": "reliable"},
+            "the family reliable does not support unique keys",
+        ),
+        (
+            {"body": [b"a"], "key": ["x"]},
+            {"family": "items"},
+            "items does not support unique keys; see id",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_put_is_refused_by_its_column(
@@ -171,7 +183,7 @@ def test_a_schema_that_cannot_be_written_is_refused(fields: dict[str, DataType],
 def test_without_any_queue_there_must_be_a_column() -> None:
     schema = StructType([StructField("body", BinaryType())])
 
-    with pytest.raises(BadOption, match="give the option queue, or a column queue"):
+    with pytest.raises(BadOption, match="set the option queue, or add a column queue"):
         check_columns(schema, read_options({}, WRITE))
 
 

@@ -121,9 +121,9 @@ class Exporter:
         start = self._next.get(record.shard, record.first)
         if start > record.next:
             raise BadSetting(
-                f"{self._folder.path} has rows of shard {record.shard} up to {start - 1}, and the"
-                f" broker only up to {record.next - 1}: it is another broker's folder, or the"
-                " broker lost its newest changes. Export to another folder"
+                f"{self._folder.path} has rows of shard {record.shard} up to {start - 1}, but "
+                f"the broker has rows only up to {record.next - 1}: the directory belongs to "
+                "another broker, or the broker lost its newest rows; export to another directory"
             )
         if start < record.first:
             self._miss(record.shard, start, record.first)
@@ -153,7 +153,9 @@ class Exporter:
         return self._next[shard]
 
     def _miss(self, shard: int, first: int, end: int) -> None:
-        log.warning("rows %d to %d of shard %d are gone", first, end - 1, shard)
+        log.warning(
+            "rows %d to %d of shard %d are no longer in the lifecycle log", first, end - 1, shard
+        )
         self._folder.note_gap(shard, first, end - 1, datetime.now(UTC))
         self._next[shard] = end
         self.done.gaps += 1
@@ -232,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     finally:
         broker.close()
-    log.info("%d rows in %d files, %d gaps", done.rows, done.files, done.gaps)
+    log.info("exported %d rows in %d files, with %d gaps", done.rows, done.files, done.gaps)
     return 0
 
 
@@ -276,14 +278,20 @@ def _watch(parent: int, ending: threading.Event) -> None:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m quinque.spark.export",
-        description="Copy a broker's record of every message to Parquet files.",
+        description="Export the lifecycle log of a broker to Parquet files.",
     )
-    parser.add_argument("--url", required=True, help="of the broker: redis://host:port")
-    parser.add_argument("--folder", required=True, type=Path, help="journal_raw is made in it")
-    parser.add_argument("--every", type=float, default=EVERY_S, help="seconds between files (60)")
-    parser.add_argument("--rows", type=int, default=ROWS_MOST, help="rows in memory at most")
-    parser.add_argument("--once", action="store_true", help="up to the newest row, then end")
-    parser.add_argument("--beside", type=int, default=0, help="end when that parent process does")
+    parser.add_argument("--url", required=True, help="URL of the broker: redis://host:port")
+    parser.add_argument(
+        "--folder", required=True, type=Path, help="directory in which journal_raw is created"
+    )
+    parser.add_argument(
+        "--every", type=float, default=EVERY_S, help="seconds between files (default: 60)"
+    )
+    parser.add_argument(
+        "--rows", type=int, default=ROWS_MOST, help="maximum number of rows in memory"
+    )
+    parser.add_argument("--once", action="store_true", help="export up to the newest row and exit")
+    parser.add_argument("--beside", type=int, default=0, help="exit when this parent process exits")
     return parser.parse_args(argv)
 
 

@@ -45,7 +45,7 @@ class JournalFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._lock)
-            raise FolderLocked(f"{self.path} is written by another process") from None
+            raise FolderLocked(f"another process is writing to {self.path}") from None
         for unfinished in self.path.glob("dt=*/hour=*/.*.unfinished"):
             unfinished.unlink()
 

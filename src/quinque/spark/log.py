@@ -72,8 +72,8 @@ def log_columns(schema: StructType) -> list[str]:
     for field in schema.fields:
         if known.get(field.name) != field.dataType.simpleString() or not field.nullable:
             raise BadOption(
-                f"column {field.name}: the columns of mode=log are {log_schema_text()}, and may be"
-                " null"
+                f"column {field.name}: the columns of mode=log are {log_schema_text()}, and can "
+                "be null"
             )
     return list(schema.fieldNames())
 
@@ -194,10 +194,10 @@ def _read(part: Rows, options: Options, columns: list[str]) -> Iterator[pa.Recor
 
 def _lost(shard: int, first: int, last: int, options: Options) -> None:
     """Raises DataLoss, unless the options say that the query goes on."""
-    told = f"rows {first} to {last} of shard {shard} of the lifecycle are not kept any more"
+    told = f"rows {first} to {last} of shard {shard} are no longer in the lifecycle log"
     if options.fails_on_loss:
-        raise DataLoss(f"{told}. With failOnDataLoss=false the query goes on without them")
-    _LOG.warning("%s; the query goes on without them", told)
+        raise DataLoss(f"{told}; to continue without them, set failOnDataLoss=false")
+    _LOG.warning("%s; continuing without them", told)
 
 
 def _offset(rows: dict[int, int]) -> dict[str, Any]:
@@ -207,5 +207,5 @@ def _offset(rows: dict[int, int]) -> dict[str, Any]:
 
 def _rows(offset: dict[str, Any]) -> dict[int, int]:
     if offset.get("v") != _VERSION or "rows" not in offset:
-        raise DataLoss(f"the checkpoint has an offset that is not of this source: {offset}")
+        raise DataLoss(f"the checkpoint has an offset that is not from this source: {offset}")
     return {int(shard): row for shard, row in offset["rows"].items()}

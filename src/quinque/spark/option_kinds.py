@@ -58,7 +58,7 @@ def span(least_ms: int, most_ms: int) -> Kind:
             raise ValueError
         return int(found[1]) * _SPAN_UNITS_MS[found[2]]
 
-    return Kind(f"a span from {_shown_ms(least_ms)} to {_shown_ms(most_ms)}", read)
+    return Kind(f"a duration from {_shown_ms(least_ms)} to {_shown_ms(most_ms)}", read)
 
 
 def size(least: int, most: int) -> Kind:
@@ -113,6 +113,6 @@ def _shown_ms(span_ms: int) -> str:
 
 
 BOOLEAN: Final = Kind("true or false", _yes_or_no)
-NAMES: Final = Kind("a name, or several different ones with commas between", _names)
+NAMES: Final = Kind("one name, or several different names separated by commas", _names)
 STATES: Final = Kind("some of ready,delayed,leased,dead", _states)
 POSITION: Final = Kind('earliest, latest or rows by shard such as {"0": 17}', _position)

@@ -67,72 +67,75 @@ _NAME: Final = text_of_most(NAME_MOST_BYTES)
 
 OPTIONS: Final = (
     Option("url", "url", _TEXT, "redis://127.0.0.1:4777", _ALL,
-           "the broker, or several: `redis://h1:4777,h2:4777`; `rediss://` for TLS, `unix://`"),
-    Option("username", "username", _TEXT, None, _ALL, "the user, if not in `url`"),
-    Option("password", "password", _TEXT, None, _ALL, "the password, if not in `url`"),
-    Option("tlsCa", "ca", _TEXT, None, _ALL, "file of the authority that the broker must prove"),
-    Option("tlsCertificate", "certificate", _TEXT, None, _ALL, "file of the client's certificate"),
-    Option("tlsKey", "key", _TEXT, None, _ALL, "file of the certificate's key"),
+           "URL of the broker, or of several: `redis://h1:4777,h2:4777`; `rediss://` for TLS, "
+           "`unix://`"),
+    Option("username", "username", _TEXT, None, _ALL, "user name, if not in `url`"),
+    Option("password", "password", _TEXT, None, _ALL, "password, if not in `url`"),
+    Option("tlsCa", "ca", _TEXT, None, _ALL, "CA certificate file to verify the broker"),
+    Option("tlsCertificate", "certificate", _TEXT, None, _ALL, "client certificate file"),
+    Option("tlsKey", "key", _TEXT, None, _ALL, "key file of the client certificate"),
     Option("timeout", "timeout_ms", span(100, _HOUR_MS), "30s", _ALL,
-           "how long an answer may take"),
+           "time limit for an answer of the broker"),
     Option("retries", "retries", number(0, 1000), "8", _ALL,
-           "how often a request is repeated when the broker is gone, each after a longer wait"),
+           "number of retries when the broker does not answer, each after a longer wait"),
     Option("queue", "queues", NAMES, None, (CLAIM, PEEK, WRITE),
-           "the queue; for reading also several, with commas between"),
+           "queue; for reading also several, separated by commas"),
     Option("queuePattern", "pattern", _NAME, None, (CLAIM, PEEK),
-           "all queues whose names match: `clicks.*`; in a stream, new ones join"),
+           "read all queues whose names match: `clicks.*`; a stream adds new queues"),
     Option("family", "family_name", choice(*_FAMILIES), None, (CLAIM, PEEK, WRITE),
-           "the queues' family; without it `jobs`, and `events` where `group` is given"),
+           "family of the queues; default: `events` if `group` is set, else `jobs`"),
     Option("mode", "mode", choice(*_READS), None, _READS,
-           "`claim`: each message to this query (streams); `peek`: look, change nothing (batch);"
-           " `log`: the lifecycle of all messages (both)"),
+           "`claim`: each message goes only to this query (streams); `peek`: read without a "
+           "change (batch); `log`: the lifecycle log of all messages (both)"),
     Option("subscription", "subscription", _NAME, None, (CLAIM,),
-           "required: the name under which the broker keeps what this query has read"),
+           "required: name under which the broker stores the position of this query"),
     Option("group", "group", _NAME, None, (CLAIM,),
-           "the consumer group in `events`; without it the subscription's name"),
+           "consumer group in `events`; default: the name of the subscription"),
     Option("lease", "lease_ms", span(1_000, 24 * _HOUR_MS), "60s", (CLAIM,),
-           "a query that the broker has not heard of for so long is shown as stalled"),
+           "time without a sign of the query after which the broker shows it as stalled"),
     Option("releaseAfter", "release_ms", span(0, SPAN_MOST_MS), "0", (CLAIM,),
-           "after so long without a sign of the query its messages go back to the queue; 0: never"),
+           "time without a sign of the query after which its messages return to the queue; 0: "
+           "never"),
     Option("maxMessagesPerTrigger", "max_messages", number(1, 10_000_000), "100000", (CLAIM, LOG),
-           "how many messages (in `log`: rows) a batch has at most"),
+           "maximum number of messages (in `log`: rows) in a batch"),
     Option("maxBytesPerTrigger", "max_bytes", size(1, 1 << 40), "256mb", (CLAIM,),
-           "how many bytes of bodies a batch has at most, and what one request brings (4mb) more"),
+           "maximum bytes of bodies in a batch, plus those of one request (4mb)"),
     Option("minPartitions", "min_partitions", number(1, 100_000), "1", _READS,
-           "into how many tasks a batch is divided at least, if it has that many chunks"),
+           "minimum number of tasks of a batch, if it has that many chunks"),
     Option("maxRecordsPerPartition", "max_records", number(1, 10_000_000), "50000", _READS,
-           "how many rows a task reads at most, to the nearest chunk of 1,000"),
+           "maximum number of rows in a task, to the nearest chunk of 1,000"),
     Option("pollWait", "poll_ms", span(0, 60_000), "200ms", (CLAIM,),
-           "how long the broker waits for a message before it says that there is none"),
+           "how long the broker waits for a message before it reports that there is none"),
     Option("failOnDataLoss", "fails_on_loss", BOOLEAN, "true", (CLAIM, LOG, WRITE),
-           "whether the query fails when what it is to read is not there any more"),
+           "whether the query fails when data that it has to read no longer exists"),
     Option("onPoison", "on_poison", choice("replay", "fail", "deadletter"), "replay", (CLAIM,),
-           "what to do with a batch that was begun more than `maxReplays` times: again and again;"
-           " fail with its name; or halve it down to one message, which goes to the dead"),
+           "what to do with a batch that was started more than `maxReplays` times: start it "
+           "again; fail with its name; or halve it down to one message, which becomes dead"),
     Option("maxReplays", "max_replays", number(1, 1000), "3", (CLAIM,),
-           "how often a batch is begun before `onPoison` holds"),
+           "number of times a batch is started before `onPoison` applies"),
     Option("states", "states", STATES, "ready,delayed,dead", (PEEK,),
-           "the states of messages to look at; in `events` there are none, and all are seen"),
+           "states of the messages to read; `events` have no states, and all events are read"),
     Option("startingOffset", "starting", POSITION, "earliest", (LOG,),
-           'where a new query begins: `earliest`, `latest`, or rows by shard: `{"0": 17}`'),
+           'where a new query starts: `earliest`, `latest`, or rows by shard: `{"0": 17}`'),
     Option("endingOffset", "ending", POSITION, "latest", (LOG,),
-           "where a batch read ends, likewise; that row is not read"),
+           "where a batch read ends, in the same form; that row is not read"),
     Option("sink", "sink", _NAME, None, (WRITE,),
-           "the name under which the broker remembers what was published; without it the queue's"),
+           "name under which the broker stores which batches were published; default: the "
+           "queue's name"),
     Option("runId", "run", _NAME, None, (WRITE,),
-           "for `df.write` in foreachBatch: with `batchId`, these rows are published once"),
+           "for `df.write` in foreachBatch: with `batchId`, these rows are published only once"),
     Option("batchId", "batch", number(0, 1 << 53), None, (WRITE,),
-           "the batch's number, which grows from write to write of the run"),
+           "number of the batch, which must increase from write to write of the run"),
     Option("ttl", "ttl_ms", span(0, SPAN_MOST_MS), "0", (WRITE,),
-           "how long a message lives, where the row does not say; 0: as the family does"),
+           "time to live of a message, if the row has none; 0: the default of the family"),
     Option("delay", "delay_ms", span(0, SPAN_MOST_MS), "0", (WRITE,),
-           "after how long it is ready, where the row does not say"),
+           "delay until a message is ready, if the row has none"),
     Option("retry", "retry_ms", span(0, SPAN_MOST_MS), None, (WRITE,),
-           "how long a lease runs, where the row does not say; without it as Disque does; 0: the"
-           " message is delivered once at most"),
+           "duration of a lease, if the row has none; default: that of Disque; 0: the message is "
+           "delivered at most once"),
     Option("maxDeliveries", "max_deliveries", number(0, 1 << 31), "0", (WRITE,),
-           "how often it is delivered before it is dead, where the row does not say; 0: the"
-           " queue's limit"),
+           "maximum number of deliveries before a message is dead, if the row has none; 0: the "
+           "limit of the queue"),
 )  # fmt: skip
 
 BY_LOWER_NAME: Final = {option.name.lower(): option for option in OPTIONS}
@@ -211,7 +214,7 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
         if option is None:
             _refuse_if_misspelt(name)
         elif use not in option.uses:
-            raise BadOption(f"option {option.name} is of no use here: it is for {_for(option)}")
+            raise BadOption(f"option {option.name} has no effect here: it is for {_for(option)}")
         else:
             known[option.field] = text
     values = {option.field: _value(option, known.get(option.field)) for option in OPTIONS}
@@ -253,28 +256,31 @@ def _value(option: Option, given: str | None) -> Any:
     try:
         return option.kind.read(text)
     except (ValueError, KeyError):
-        shown = "what was given" if option.name in ("password", "url") else repr(text)
+        shown = "the value" if option.name in ("password", "url") else repr(text)
         raise BadOption(f"option {option.name}: {shown} is not {option.kind.shape}") from None
 
 
 def _check(options: Options, use: str) -> None:
     if use == CLAIM and options.subscription is None:
         raise BadOption(
-            "option subscription is required: the broker keeps under this name what the query has"
-            " read, and a query that goes on from the same checkpoint must give the same"
+            "option subscription is required: the broker stores the position of the query under "
+            "this name, and a query that continues from the same checkpoint must use the same "
+            "name"
         )
     if use in (CLAIM, PEEK) and (options.queues is None) == (options.pattern is None):
-        raise BadOption("give one of the options queue and queuePattern")
+        raise BadOption("set either the option queue or queuePattern")
     if use == CLAIM and options.group is not None and not _is_feed(options):
         raise BadOption(f"option group: the family {options.family.name} has no groups")
     if use == CLAIM and 0 < options.release_ms < options.lease_ms:
-        raise BadOption("option releaseAfter: it is 0, or not less than lease")
+        raise BadOption("option releaseAfter must be 0 or at least lease")
     if use == WRITE and options.queues is not None and len(options.queues) > 1:
-        raise BadOption("option queue: a write has one; rows for others name theirs in a column")
+        raise BadOption(
+            "option queue: a write has one queue; rows for other queues name them in a column"
+        )
     if use == WRITE and (options.run is None) != (options.batch is None):
-        raise BadOption("options runId and batchId are given both or not at all")
+        raise BadOption("set both options runId and batchId, or neither")
     if urlsplit(options.url).scheme not in ("redis", "rediss", "unix"):
-        raise BadOption("option url: it begins with redis://, rediss:// or unix://")
+        raise BadOption("option url must begin with redis://, rediss:// or unix://")
 
 
 def _is_feed(options: Options) -> bool:
@@ -284,7 +290,7 @@ def _is_feed(options: Options) -> bool:
 def _refuse_if_misspelt(name: str) -> None:
     close = difflib.get_close_matches(name.lower(), BY_LOWER_NAME, n=1, cutoff=0.85)
     if close:
-        raise BadOption(f"no option {name}; there is {BY_LOWER_NAME[close[0]].name}")
+        raise BadOption(f"unknown option {name}; did you mean {BY_LOWER_NAME[close[0]].name}?")
 
 
 def _for(option: Option) -> str:

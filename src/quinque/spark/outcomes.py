@@ -67,9 +67,11 @@ def add_marks(marks: Marks, batch: pa.RecordBatch) -> None:
         if outcome is None:
             raise BadRow(f"column _action: {action!r} is not one of {', '.join(_OUTCOMES)}")
         if claim is None or message_id is None:
-            raise BadRow(f"column _action: {action} needs _claim and _id, and one is null")
+            raise BadRow(
+                f"column _action: {action} requires _claim and _id, and one of them is null"
+            )
         if action == "delay" and delay_ms is None:
-            raise BadRow("column _action: delay needs _delay_ms, and it is null")
+            raise BadRow("column _action: delay requires _delay_ms, and it is null")
         mark = Mark(claim, outcome, delay_ms or 0, reason or "")
         marks.setdefault(mark, []).append(message_id)
 

@@ -83,9 +83,9 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
     for field in schema.fields:
         column = known.get(field.name)
         if column is None:
-            raise BadOption(f"there is no column {field.name}; there are {', '.join(known)}")
+            raise BadOption(f"no column {field.name}; the columns are {', '.join(known)}")
         if field.dataType.simpleString() != column.sql_type.lower() or not field.nullable:
-            raise BadOption(f"column {field.name} is {column.sql_type} and may be null")
+            raise BadOption(f"column {field.name} is {column.sql_type} and can be null")
     return tuple(field.name for field in schema.fields)
 
 

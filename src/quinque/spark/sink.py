@@ -153,7 +153,10 @@ class Batch:
             except NoClaim as error:
                 found, lost = 0, str(error)
             if found < asked:
-                told = f"column _action: {lost}; their outcome was decided without it"
+                told = (
+                    f"column _action: {lost}; the outcome of the missing messages was decided"
+                    " without _action"
+                )
                 if self.options.fails_on_loss:
                     raise LostOutcome(told)
                 _LOG.warning("%s", told)

@@ -57,7 +57,9 @@ class QuinqueDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         mode = read_mode(self.options, PEEK)
         if mode == CLAIM:
-            raise BadOption("option mode: claim is for readStream; a batch read looks, mode=peek")
+            raise BadOption(
+                "option mode: claim requires readStream; use mode=peek for a batch read"
+            )
         options = read_options(self.options, mode)
         if mode == LOG:
             from quinque.spark.log import LogReader, log_columns
@@ -70,7 +72,7 @@ class QuinqueDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         mode = read_mode(self.options, CLAIM)
         if mode == PEEK:
-            raise BadOption("option mode: peek is for batch reads; a stream claims, mode=claim")
+            raise BadOption("option mode: peek requires a batch read; use mode=claim for a stream")
         options = read_options(self.options, mode)
         if mode == LOG:
             from quinque.spark.log import LogStreamReader, log_columns
@@ -85,7 +87,7 @@ class QuinqueDataSource(DataSource):
         from quinque.spark.staging import check_columns
 
         if overwrite:
-            raise BadOption("a queue is not overwritten: write with mode('append')")
+            raise BadOption("a queue cannot be overwritten: write with mode('append')")
         options = read_options(self.options, WRITE)
         check_columns(schema, options)
         return QuinqueWriter(options)
@@ -95,7 +97,7 @@ class QuinqueDataSource(DataSource):
         from quinque.spark.staging import check_columns
 
         if overwrite:
-            raise BadOption("a queue is not overwritten: write with outputMode('append')")
+            raise BadOption("a queue cannot be overwritten: write with outputMode('append')")
         options = read_options(self.options, WRITE)
         check_columns(schema, options)
         return QuinqueStreamWriter(options)

@@ -76,17 +76,18 @@ def check_columns(schema: StructType, options: Options) -> None:
         allowed = COLUMNS.get(field.name)
         if allowed is None:
             raise BadOption(
-                f"column {field.name} cannot be written; those that can: {', '.join(COLUMNS)}"
+                f"column {field.name} cannot be written; the possible columns are "
+                f"{', '.join(COLUMNS)}"
             )
         found = field.dataType.simpleString()
         if found not in (*allowed, "void"):
             raise BadOption(f"column {field.name} is {found} and must be {' or '.join(allowed)}")
     if "body" not in names and "_action" not in names:
-        raise BadOption("there must be a column body, binary or string")
+        raise BadOption("a column body (binary or string) is required")
     if "body" in names and "queue" not in names and options.queues is None:
-        raise BadOption("give the option queue, or a column queue")
+        raise BadOption("set the option queue, or add a column queue")
     if "_action" in names and not {"_claim", "_id"} <= set(names):
-        raise BadOption("a column _action needs the columns _claim and _id beside it")
+        raise BadOption("a column _action requires the columns _claim and _id")
 
 
 class Stager:
@@ -168,7 +169,9 @@ class Stager:
                 without += [("ttl_ms", ttl_ms), ("retry_ms", retry_ms)]
             for name, value in without:
                 if value:
-                    raise BadRow(f"column {name}: the family {self._family.name} has no such thing")
+                    raise BadRow(
+                        f"column {name}: the family {self._family.name} does not support it"
+                    )
             return (ttl_ms or 0, 0, 0, 0)
         return (
             ttl_ms or 0,
@@ -182,24 +185,26 @@ class Stager:
         found = _as_bytes_or_none(batch, "queue")
         if found is None:
             if self._queue is None:
-                raise BadRow("column queue is null, and there is no option queue")
+                raise BadRow("column queue is null, and the option queue is not set")
             return None
         if self._queue is None and None in found:
-            raise BadRow("column queue is null, and there is no option queue")
+            raise BadRow("column queue is null, and the option queue is not set")
         default = self._queue or b""
         return [default if queue is None else queue for queue in found]
 
     def _refuse_what_has_no_place(self, batch: pa.RecordBatch) -> None:
         for name in _NOWHERE_YET:
             if _has_values(batch, name):
-                raise BadRow(f"column {name}: the family {self._family.name} has no {name}")
+                raise BadRow(
+                    f"column {name}: the family {self._family.name} does not support {name}"
+                )
         family = self._family
         if family.is_worklist and not family.has_chosen_ids and _has_values(batch, "id"):
             see = "; see key" if self._has_keys else ""
-            raise BadRow(f"column id: the family {family.name} makes ids itself{see}")
+            raise BadRow(f"column id: the family {family.name} creates the ids itself{see}")
         if not self._has_keys and _has_values(batch, "key"):
             see = "; see id" if not family.is_worklist or family.has_chosen_ids else ""
-            raise BadRow(f"column key: the family {family.name} has no keys{see}")
+            raise BadRow(f"column key: the family {family.name} does not support unique keys{see}")
 
 
 _Terms = tuple[int, int, int, int]

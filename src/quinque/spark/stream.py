@@ -182,14 +182,14 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if reached > it.last:
             self._lost(
                 shard,
-                f"the broker knows no claim {reached}: the subscription was dropped, or the "
-                "checkpoint is that of another one",
+                f"the broker has no claim {reached}: the subscription was dropped, or the "
+                "checkpoint belongs to another subscription",
             )
             return it.settled
         if reached < it.settled and not self._is_there(shard, reached + 1):
             self._lost(
                 shard,
-                f"claims {reached + 1} to {it.settled} were settled by another query, or forfeited",
+                f"claims {reached + 1} to {it.settled} were settled by another query, or released",
             )
             return it.settled
         return reached
@@ -216,8 +216,8 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Raises DataLoss, unless the options say that the query goes on."""
         told = f"queue '{printable(shard.queue)}' (shard {shard.number}): {what}"
         if self._options.fails_on_loss:
-            raise DataLoss(f"{told}. With failOnDataLoss=false the query goes on without it")
-        _LOG.warning("%s; the query goes on without it", told)
+            raise DataLoss(f"{told}; to continue without it, set failOnDataLoss=false")
+        _LOG.warning("%s; continuing without it", told)
 
 
 class _Filling:
@@ -285,7 +285,7 @@ def _offset(claims: dict[Shard, int]) -> dict[str, Any]:
 
 def _claims(offset: dict[str, Any]) -> dict[Shard, int]:
     if offset.get("v") != _VERSION or "claims" not in offset:
-        raise DataLoss(f"the checkpoint has an offset that is not of this source: {offset}")
+        raise DataLoss(f"the checkpoint has an offset that is not from this source: {offset}")
     return {
         Shard(queue_name(queue), int(number)): claim
         for queue, shards in offset["claims"].items()

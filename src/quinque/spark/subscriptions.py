@@ -266,9 +266,9 @@ class Subscriptions:
             return self._broker.run(operation, wait_ms)
         except BadClaim as error:
             raise DataLoss(
-                f"the broker at {self._options.shown_url} cannot go on with claim {number} of "
+                f"the broker at {self._options.shown_url} cannot continue claim {number} of "
                 f"{self._shown(shard)}: {error}. The subscription was dropped, or the checkpoint "
-                "is of another one"
+                "belongs to another subscription"
             ) from error
 
     def _look(self, shard: Shard) -> SubscriptionView:
@@ -285,16 +285,16 @@ class Subscriptions:
         options = self._options
         if options.on_poison == "replay" or view.plays < options.max_replays:
             return False, 0
-        told = f"claim {view.number} of {self._shown(shard)} was begun {view.plays} times"
+        told = f"claim {view.number} of {self._shown(shard)} was started {view.plays} times"
         if options.on_poison == "fail":
             raise Poison(
-                f"{told}, and {view.messages} messages in it were never finished: one of them may "
-                "make the query fail. See the options onPoison and maxReplays"
+                f"{told}, and {view.messages} messages in it were never finished: one of them "
+                "may make the query fail; see the options onPoison and maxReplays"
             )
         if view.messages <= 1:
-            _LOG.warning("%s: its last message goes to the dead", told)
+            _LOG.warning("%s: its last message becomes dead", told)
             return True, 0
-        _LOG.warning("%s: half of its %d messages go back to the queue", told, view.messages)
+        _LOG.warning("%s: half of its %d messages return to the queue", told, view.messages)
         return False, max(1, view.messages // 2)
 
     def _bury(self, shard: Shard, number: int, plays: int) -> None:
@@ -345,7 +345,7 @@ class _Pulse:
                     self._broker.run(RenewClaims(shard.queue, self._name, epoch, shard.number))
                 except QuinqueError as error:
                     # The query finds out by itself, at its next request.
-                    _LOG.warning("not renewed: %s", error)
+                    _LOG.warning("cannot renew the subscription: %s", error)
 
 
 def _first_id(chunks: list[bytes]) -> bytes:

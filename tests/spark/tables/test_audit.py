@@ -143,7 +143,7 @@ def test_an_empty_lake_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     from quinque.spark.jobs.audit import audit
     from quinque.spark.jobs.lake import Lake
 
-    with pytest.raises(BadSetting, match="there is no record in"):
+    with pytest.raises(BadSetting, match="no lifecycle log in"):
         audit(spark, Lake(str(tmp_path)))
 
 

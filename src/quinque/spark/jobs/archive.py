@@ -49,8 +49,8 @@ def export_record(broker: Broker, lake: Lake) -> int:
     when the lake is not on this machine."""
     if "://" in lake.url:
         raise BadSetting(
-            f"the record is exported to a folder of this machine, not to {lake.url}: "
-            "without --url, what an exporter put there is taken"
+            f"the lifecycle log can be exported only to a local directory, not to {lake.url}: "
+            "remove --url to read the files of an exporter"
         )
     from quinque.spark.export import export_until
 

@@ -34,7 +34,7 @@ from quinque.spark.tables.audit import VIOLATIONS
 NOT_COMPARED: Final = "not compared"
 THE_SAME: Final = "the same"
 DIFFERENT: Final = "different"
-MOVED_ON: Final = "the broker went on meanwhile: not compared"
+MOVED_ON: Final = "not compared: the state of the broker changed during the audit"
 
 
 @dataclass
@@ -97,7 +97,7 @@ def audit(
 def read_verdict(spark: SparkSession, lake: Lake, *, allows_unknown: bool = False) -> Verdict:
     """The verdict that lies in the tables of the lake. Raises BadSetting when there are none."""
     if not lake.has("tables", "audit"):
-        raise BadSetting(f"there is no record in {lake.url}: `quinque pipeline archive` brings it")
+        raise BadSetting(f"no lifecycle log in {lake.url}: run `quinque pipeline archive` first")
     return verdict_of(
         read_table(spark, lake, "audit"),
         read_table(spark, lake, "seq_gaps"),

@@ -87,7 +87,7 @@ def drain(
 def shaped(rows: DataFrame, asked: Drain) -> DataFrame:
     """The columns as the format can hold them. Raises BadSetting."""
     if asked.format not in FORMATS:
-        raise BadSetting(f"a queue is drained into {', '.join(FORMATS)}, not {asked.format}")
+        raise BadSetting(f"--format must be one of {', '.join(FORMATS)}, not {asked.format}")
     body_as = asked.body_as
     if body_as == "binary" and asked.format in ("csv", "json"):
         body_as = "text"
@@ -97,7 +97,7 @@ def shaped(rows: DataFrame, asked: Drain) -> DataFrame:
         "base64": F.base64("body"),
     }
     if body_as not in bodies:
-        raise BadSetting(f"a body is {', '.join(bodies)}, not {asked.body_as}")
+        raise BadSetting(f"--body must be one of {', '.join(bodies)}, not {asked.body_as}")
     rows = rows.withColumn("body", bodies[body_as])
     if asked.format == "csv":
         rows = rows.withColumn("headers", F.to_json("headers"))
@@ -118,7 +118,7 @@ def _check_delta() -> None:
         import deltalake  # noqa: F401 - whether it is there
     except ModuleNotFoundError as exc:
         raise BadSetting(
-            "for Delta the package deltalake is needed: pip install 'quinque[delta]'"
+            "the format delta needs the package deltalake; run: pip install 'quinque[delta]'"
         ) from exc
 
 

@@ -91,10 +91,10 @@ def as_messages(rows: DataFrame, asked: Ingest) -> DataFrame:
     for name, column in wanted.items():
         if column is not None and column not in rows.columns:
             raise BadSetting(
-                f"there is no column {column} (for {name}); there are {', '.join(rows.columns)}"
+                f"no column {column} (for {name}); the columns are {', '.join(rows.columns)}"
             )
         if name != "body" and name not in COLUMNS:
-            raise BadSetting(f"a message has no {name}; it has {', '.join(COLUMNS)}")
+            raise BadSetting(f"messages have no {name}; use one of {', '.join(COLUMNS)}")
     others = [F.col(f"`{asked.columns[name]}`").cast(kind).alias(name)
               for name, kind in COLUMNS.items() if name in asked.columns]  # fmt: skip
     return rows.select(_body(rows, asked).alias("body"), *others)
@@ -113,7 +113,7 @@ def _body(rows: DataFrame, asked: Ingest) -> Column:
 
 def _read(spark: SparkSession, asked: Ingest) -> DataFrame:
     if asked.format not in FORMATS:
-        raise BadSetting(f"files are one of {', '.join(FORMATS)}, not {asked.format}")
+        raise BadSetting(f"--format must be one of {', '.join(FORMATS)}, not {asked.format}")
     reader = spark.read.format(asked.format).options(**asked.reading)
     try:
         return reader.load(asked.source)

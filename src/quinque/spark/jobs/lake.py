@@ -58,7 +58,7 @@ class Lake:
         try:
             self.files, self.root = pa.fs.FileSystem.from_uri(_as_uri(self.url))
         except (pa.ArrowInvalid, OSError) as exc:
-            raise BadSetting(f"{url} is no folder for a lake: {exc}") from exc
+            raise BadSetting(f"cannot use {url} as the directory of a lake: {exc}") from exc
 
     def at(self, *parts: str) -> str:
         """A path in the lake, as Spark takes it."""

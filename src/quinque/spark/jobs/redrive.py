@@ -83,7 +83,7 @@ def dead_messages(
 
 
 def _first_line(exc: Exception) -> str:
-    return next((line for line in str(exc).splitlines() if line.strip()), "is no condition")
+    return next((line for line in str(exc).splitlines() if line.strip()), "is not a condition")
 
 
 def _in_groups(ids: list[str], size: int) -> Iterator[Iterable[str]]:

@@ -49,7 +49,7 @@ def report(
     found = verdict or read_verdict(spark, lake)
     series = gather(read_table(spark, lake, "lifecycle"))
     if series is None:
-        raise BadSetting(f"there is no message on record in {lake.url}")
+        raise BadSetting(f"no messages in the lifecycle log in {lake.url}")
     drawn = Report(series, summary_of(found, lake, 0.0))
     files = write_report(drawn, target, title)
     return {

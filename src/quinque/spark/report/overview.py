@@ -100,7 +100,7 @@ def _draw_verdict(axes: Axes, verdict: dict[str, Any]) -> None:
         clip_on=False,
     )
     axes.add_patch(box)
-    said = "Nothing lost, nothing twice" if is_good else "It does not add up"
+    said = "Nothing lost, nothing twice" if is_good else "Audit failed"
     axes.text(0.715, 0.8, said, color=colour, fontsize=12, fontweight="bold", va="center")
     axes.text(0.987, 0.8, "audit", color=GREY, va="center", ha="right")
     lines = fill(equation(verdict), 52)

@@ -83,19 +83,21 @@ def page(series: Series, verdict: dict[str, Any], title: str = "Quinque") -> str
 
 def _verdict_box(verdict: dict[str, Any]) -> str:
     is_good = verdict["verdict"] == "good"
-    said = "Nothing lost, nothing twice" if is_good else "It does not add up"
+    said = "Nothing lost, nothing twice" if is_good else "Audit failed"
     broken = {
-        "missing": "messages in no place where they can be",
+        "missing": "messages in no valid state",
         "unbalanced": "messages that did not end exactly once",
-        "acked_twice": "acks too many",
+        "acked_twice": "extra acks",
         "after_ack": "messages delivered after their ack",
-        "unknown": "messages that never came",
-        "rows_missing": "rows missing in the record",
+        "unknown": "messages without an ADDED row",
+        "rows_missing": "rows missing in the lifecycle log",
     }
     found = [f"{verdict[name]:,} {words}" for name, words in broken.items() if verdict[name]]
     notes = [f"Broker: {verdict['broker']}."]
     if verdict["begins_late"]:
-        notes.append("The record begins after its first row: what came before is not judged.")
+        notes.append(
+            "The lifecycle log begins after its first row. Earlier changes are not audited."
+        )
     lines = "".join(f"<p>{escape(line)}</p>" for line in (*found, " ".join(notes)))
     return (
         f'<div class="verdict {"good" if is_good else "bad"}" id="audit"><strong>{said}</strong>'

@@ -114,7 +114,7 @@ def draw_redeliveries(axes: Axes, series: Series) -> None:
     axes.text(
         0.98,
         0.94,
-        f"leases lapsed {series.lapses:,}\ngiven back {series.nacks:,}",
+        f"leases ended {series.lapses:,}\nreturned {series.nacks:,}",
         transform=axes.transAxes,
         ha="right",
         va="top",
@@ -159,7 +159,13 @@ def draw_depth(axes: Axes, series: Series) -> None:
 def draw_dead(axes: Axes, series: Series) -> None:
     if not series.dead:
         axes.text(
-            0.5, 0.5, "none died", transform=axes.transAxes, ha="center", va="center", color=GREY
+            0.5,
+            0.5,
+            "no dead messages",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            color=GREY,
         )
         axes.set_xticks([])
         axes.set_yticks([])
@@ -175,7 +181,7 @@ def draw_dead(axes: Axes, series: Series) -> None:
     axes.set_ylim(max(len(queues), 4) - 0.5, -0.5)
     axes.grid(visible=False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    axes.set_xlabel("messages that died")
+    axes.set_xlabel("messages that became dead")
     axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
 
 
@@ -301,11 +307,13 @@ STYLE: Final[Any] = {
 }
 
 PLOTS: Final = (
-    Plot("throughput", "Throughput", "what came in, and what was finished", draw_throughput),
-    Plot("flow", "Cumulative flow", "the band is what was in the queue", draw_cumulative_flow),
+    Plot("throughput", "Throughput", "messages added and messages finished", draw_throughput),
+    Plot(
+        "flow", "Cumulative flow", "the band shows the messages in the queue", draw_cumulative_flow
+    ),
     Plot("waiting", "Waiting time", "from added to first delivered", draw_waits),
     Plot("running", "Running time", "from the last delivery to the ack", draw_runs),
-    Plot("depth", "Depth and age", "what was left, and for how long", draw_depth),
-    Plot("redeliveries", "Redeliveries", "how often messages were delivered", draw_redeliveries),
-    Plot("dead", "Dead letters", "delivered as often as they may be", draw_dead),
+    Plot("depth", "Depth and age", "remaining messages and their age", draw_depth),
+    Plot("redeliveries", "Redeliveries", "number of deliveries of each message", draw_redeliveries),
+    Plot("dead", "Dead letters", "messages that reached their delivery limit", draw_dead),
 )
