@@ -1,4 +1,4 @@
-"""Quinque: one broker, five reliable-queue systems, one engine under them.
+"""Quinque: a message broker that implements five reliable-queue systems on one engine.
 
     with quinque.connect("redis://localhost:4777") as queues:      a running broker
         queues.jobs("emails").add(b"hello")
@@ -6,8 +6,8 @@
     with quinque.open("emails.quinque") as queues:                 no server: a folder
         queues.jobs("emails").add(b"hello")
 
-`quinque.aio` has the same for programs on an event loop; errors are in `quinque.errors`. What the
-two give is of the classes that are named here, so that programs can name them too.
+`quinque.aio` has the same API for asyncio programs. Errors are in `quinque.errors`. The classes of
+queues and messages are exported here for type annotations.
 """
 
 from __future__ import annotations
@@ -75,12 +75,14 @@ def connect(
     timeout_s: float = 30.0,
     retries: int = 5,
 ) -> Queues:
-    """The queues of a running broker, or of several that share a store: redis://one:4777,two:4777,
-    rediss:// over TLS, or unix:///path/to/socket. Nothing is connected before it is needed.
+    """Return the queues of a running broker, or of several brokers that share a store.
 
-    `username` and `password` go before those of the URL. `ca`, `certificate` and `key` are files
-    (PEM), for TLS. A broker that says nothing for `timeout_s` seconds is not waited for. Brokers
-    that do not answer are asked again in so many further rounds as `retries` says.
+    `url` is redis://host:4777, rediss://host:4777 for TLS, unix:///path/to/socket, or several
+    addresses: redis://one:4777,two:4777. The client connects on the first request.
+
+    `username` and `password` override those of the URL. `ca`, `certificate` and `key` are PEM files
+    for TLS. A request fails if the broker does not answer within `timeout_s` seconds. If no broker
+    answers, the client tries all of them again up to `retries` times.
 
     Raises BadSetting.
     """
@@ -107,12 +109,13 @@ def open(
     maxmemory: int = 0,
     drivers: Mapping[str, Any] | None = None,
 ) -> Queues:
-    """The queues in a folder, which this process has to itself: no server runs. What a method
-    changed is on the disk when it returns, unless `fsync` says otherwise. Above `maxmemory` bytes
-    (0 = no limit) bodies are on the disk only; tubes may be of the kinds that `drivers` are for.
+    """Open the queues in a data directory, without a server. Only this process can use them.
 
-    Raises FolderLocked, JournalDamaged, BadDriver; DiskFull when the disk has no room, and NotDone
-    when the folder cannot be used for another reason.
+    When a method returns, its changes are on disk, unless `fsync` is changed. Beyond `maxmemory`
+    bytes, message bodies are only on disk; 0 means no limit. `drivers` adds tube types.
+
+    Raises FolderLocked if another process uses the directory, JournalDamaged, BadDriver, DiskFull
+    if the disk is full, and NotDone if the directory cannot be used for another reason.
     """
     from quinque.client.sync.local import Local
     from quinque.client.sync.queues import Queues

@@ -1,4 +1,4 @@
-"""Quinque for programs on an event loop: the same as `quinque`, awaited.
+"""The API of `quinque` for asyncio programs.
 
 Called by   programs.
 Calls       client/aio/, stores/opened.py.
@@ -54,8 +54,11 @@ def connect(
     retries: int = 5,
     connections: int = 4,
 ) -> Queues:
-    """As quinque.connect. Tasks share up to so many `connections`, and what they ask at the same
-    time is sent together; whoever waits for a message has a connection of its own."""
+    """Return the queues of a broker, like quinque.connect.
+
+    Tasks share up to `connections` connections, and the client sends their requests together. A
+    task that blocks on a queue uses its own connection.
+    """
     from quinque.client.aio.broker import Broker
 
     broker = Broker(
@@ -79,5 +82,5 @@ def open(
     maxmemory: int = 0,
     drivers: Mapping[str, Any] | None = None,
 ) -> Queues:
-    """As quinque.open; it reads the folder before it returns."""
+    """Open the queues in a data directory, like quinque.open. The directory is read at once."""
     return Queues(Local(OpenedStore(folder, fsync=fsync, maxmemory=maxmemory, drivers=drivers)))

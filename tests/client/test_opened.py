@@ -105,7 +105,7 @@ def test_drivers_may_be_given(opener: Opener, tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_named(opener: Opener, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(NotDone, match=f"the folder {tmp_path}/file cannot be opened: .*exists"):
+    with pytest.raises(NotDone, match=f"cannot open the data directory {tmp_path}/file: .*exists"):
         opener.open(tmp_path / "file")
 
 
@@ -115,7 +115,7 @@ class Reentrant(Timed):
     ask: Callable[[], Any]
 
     def put(self, data: bytes, options: Any) -> Any:
-        with pytest.raises(NotDone, match="another operation of this thread is under way"):
+        with pytest.raises(NotDone, match="another operation of this thread is in progress"):
             self.ask()
         return super().put(data, options)
 
@@ -153,7 +153,7 @@ def test_who_is_interrupted_in_the_middle_of_something_has_to_open_it_again(tmp_
 
     with pytest.raises(KeyboardInterrupt):
         tube.put(b"x")
-    with pytest.raises(StoreClosed, match="was interrupted: open the folder again"):
+    with pytest.raises(StoreClosed, match="was interrupted: open the data directory again"):
         jobs.take()
     queues.close()
 

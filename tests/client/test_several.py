@@ -24,7 +24,7 @@ def test_brokers_that_keep_folders_of_their_own_are_refused_when_it_shows(
         first.kill()
 
         for _ in range(2):
-            with pytest.raises(BadSetting, match="share no store: what one has the other has not"):
+            with pytest.raises(BadSetting, match="do not share a store"):
                 jobs.add(b"y", key="k")
         first.restart()
         assert jobs.take().body == b"x"
@@ -43,7 +43,7 @@ def test_one_broker_may_be_named_by_several_addresses_and_begin_anew(
     for address in (Address("127.0.0.1", 1), Address("localhost", 1)):
         check_home(homes, address, home)
     assert not home.is_shared
-    with pytest.raises(BadSetting, match=r"other:1 and 127\.0\.0\.1:1 share no store"):
+    with pytest.raises(BadSetting, match=r"other:1 and 127\.0\.0\.1:1 do not share a store"):
         check_home(homes, Address("other", 1), Home(b"another", is_shared=True))
     homes.popitem()
     check_home(homes, Address("127.0.0.1", 1), Home(b"of a folder that was emptied", False))

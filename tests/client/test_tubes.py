@@ -91,11 +91,11 @@ def test_of_a_lane_one_is_taken_at_a_time(queues: Any, queue: str) -> None:
     assert tube.take() is None
     with pytest.raises(TouchRefused, match="does not support touch"):
         tube.touch([0], 1)
-    with pytest.raises(NoTerm, match="have no delay"):
+    with pytest.raises(NoTerm, match="do not support delay"):
         tube.put(b"x", delay=1)
-    with pytest.raises(NoTerm, match="have no capacity"):
+    with pytest.raises(NoTerm, match="do not support capacity"):
         tube.make("utube", capacity=5)
-    with pytest.raises(NoTerm, match="have no colour"):
+    with pytest.raises(NoTerm, match="do not support colour"):
         tube.make("utube", options={"colour": 5})
 
 

@@ -37,25 +37,25 @@ def test_a_url_may_say_who_asks() -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://:secret@one", "it begins with redis://, rediss:// or unix://"),
-        ("one:4777", "it begins with redis://, rediss:// or unix://"),
-        ("redis://:secret@one?db=3", "it has no options after ? or #"),
-        ("redis://:secret@one/3", "a broker has no databases but 0"),
-        ("redis://:secret@one,,two", "a host is missing"),
-        ("redis://", "a host is missing"),
-        ("redis://:secret@one:0", "a port is 1 or more"),
-        ("redis://:secret@one:port", "its host or port makes no sense"),
-        (f"redis://:secret@{'long' * 16}", "its host or port makes no sense"),
-        ("redis://:secret@\udcff", "its host or port makes no sense"),
-        ("redis://:secret@[one", "its host or port makes no sense"),
-        ("unix://socket", "unix:// is followed by the path of a socket, which begins with /"),
+        ("http://:secret@one", "it must begin with redis://, rediss:// or unix://"),
+        ("one:4777", "it must begin with redis://, rediss:// or unix://"),
+        ("redis://:secret@one?db=3", "it must have no options after ? or #"),
+        ("redis://:secret@one/3", "a broker has only database 0"),
+        ("redis://:secret@one,,two", "the host is missing"),
+        ("redis://", "the host is missing"),
+        ("redis://:secret@one:0", "the port must be 1 or more"),
+        ("redis://:secret@one:port", "the host or the port is invalid"),
+        (f"redis://:secret@{'long' * 16}", "the host or the port is invalid"),
+        ("redis://:secret@\udcff", "the host or the port is invalid"),
+        ("redis://:secret@[one", "the host or the port is invalid"),
+        ("unix://socket", "unix:// must be followed by the path of a socket, which begins with /"),
     ],
 )
 def test_a_wrong_url_is_refused_and_not_quoted(url: str, why: str) -> None:
     with pytest.raises(BadSetting) as caught:
         Broker(url)
 
-    assert str(caught.value) == f"url: this is not the URL of a broker: {why}"
+    assert str(caught.value) == f"url: not the URL of a broker: {why}"
     assert caught.value.__suppress_context__, "the text of another error may quote it"
 
 
@@ -67,12 +67,12 @@ def test_nobody_reads_a_password_in_a_broker() -> None:
 
 
 def test_files_for_tls_need_a_url_for_tls() -> None:
-    with pytest.raises(BadSetting, match="ca, certificate and key are for rediss://"):
+    with pytest.raises(BadSetting, match="ca, certificate and key require a rediss:// URL"):
         Broker("redis://one", ca="ca.pem")
 
 
 def test_files_for_tls_that_are_none_are_named() -> None:
-    with pytest.raises(BadSetting, match=r"nosuch\.pem: these are not the files"):
+    with pytest.raises(BadSetting, match=r"nosuch\.pem: not valid PEM files"):
         Broker("rediss://one", ca="nosuch.pem")
 
 

@@ -52,8 +52,8 @@ def parse_broker_url(url: str) -> BrokerUrl:
         return _parse(urlsplit(url))
     except ValueError as error:
         # No `from`: the texts of urlsplit's own errors quote what they did not like.
-        why = str(error) if isinstance(error, _BadUrl) else "its host or port makes no sense"
-        raise BadSetting(f"url: this is not the URL of a broker: {why}") from None
+        why = str(error) if isinstance(error, _BadUrl) else "the host or the port is invalid"
+        raise BadSetting(f"url: not the URL of a broker: {why}") from None
 
 
 class _BadUrl(ValueError):
@@ -62,18 +62,18 @@ class _BadUrl(ValueError):
 
 def _parse(parts: SplitResult) -> BrokerUrl:
     if parts.scheme not in SCHEMES:
-        raise _BadUrl("it begins with redis://, rediss:// or unix://")
+        raise _BadUrl("it must begin with redis://, rediss:// or unix://")
     if parts.query or parts.fragment:
-        raise _BadUrl("it has no options after ? or #")
+        raise _BadUrl("it must have no options after ? or #")
     who, _, hosts = parts.netloc.rpartition("@")
     username, _, password = who.partition(":")
     if parts.scheme == "unix":
         if hosts or not parts.path.strip("/"):
-            raise _BadUrl("unix:// is followed by the path of a socket, which begins with /")
+            raise _BadUrl("unix:// must be followed by the path of a socket, which begins with /")
         addresses = [Address(_said(parts.path), 0)]
     else:
         if parts.path not in ("", "/", "/0"):
-            raise _BadUrl("a broker has no databases but 0")
+            raise _BadUrl("a broker has only database 0")
         addresses = [_address(text) for text in hosts.split(",")]
     return BrokerUrl(parts.scheme, tuple(addresses), _said(username), _said(password))
 
@@ -86,9 +86,9 @@ def _said(text: str) -> str:
 def _address(text: str) -> Address:
     parts = urlsplit(f"//{text}")
     if not parts.hostname:
-        raise _BadUrl("a host is missing")
+        raise _BadUrl("the host is missing")
     host, port = unquote(parts.hostname), _PORT if parts.port is None else parts.port
     host.encode("idna")  # as it will be looked up: a ValueError now, or one then
     if not port:  # which would be that of a unix socket
-        raise _BadUrl("a port is 1 or more")
+        raise _BadUrl("the port must be 1 or more")
     return Address(host, port)

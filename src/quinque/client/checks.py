@@ -27,7 +27,7 @@ def as_name(what: str, name: str | bytes, *, may_be_empty: bool = False) -> byte
     else:
         raise BadArgument(f"{what} is bytes or str, and not {type(name).__name__}")
     if not text and not may_be_empty:
-        raise BadArgument(f"{what} is empty")
+        raise BadArgument(f"{what} must not be empty")
     if len(text) > NAME_MOST_BYTES:
         raise BadArgument(f"{what} has {len(text)} bytes; at most {NAME_MOST_BYTES}")
     return text
@@ -73,4 +73,4 @@ def _encoded(what: str, text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise BadArgument(f"{what} is no text: {error.reason}") from error
+        raise BadArgument(f"{what} cannot be encoded: {error.reason}") from error

@@ -39,7 +39,8 @@ class Bytes:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
         raise BadArgument(
-            f"a body is bytes or str, and not {type(value).__name__}: choose a codec, such as json"
+            f"a body must be bytes or str, not {type(value).__name__}: choose a codec, for "
+            "example json"
         )
 
     def decode(self, body: bytes) -> bytes:
@@ -52,13 +53,13 @@ class Json:
             text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
             return text.encode()
         except (TypeError, ValueError, RecursionError) as error:
-            raise BadArgument(f"JSON cannot say this: {error}") from error
+            raise BadArgument(f"cannot encode this body as JSON: {error}") from error
 
     def decode(self, body: bytes) -> Any:
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise BadArgument(f"the body is not JSON: {error}") from error
+            raise BadArgument(f"the body is not valid JSON: {error}") from error
 
 
 class MessagePack:
@@ -66,21 +67,21 @@ class MessagePack:
         try:
             packed: bytes = msgpack.packb(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise BadArgument(f"MessagePack cannot say this: {error}") from error
+            raise BadArgument(f"cannot encode this body as MessagePack: {error}") from error
         return packed
 
     def decode(self, body: bytes) -> Any:
         try:
             return msgpack.unpackb(body, strict_map_key=False)
         except (ValueError, TypeError) as error:  # those of msgpack, and a list for a key
-            raise BadArgument(f"the body is not MessagePack: {error}") from error
+            raise BadArgument(f"the body is not valid MessagePack: {error}") from error
 
 
 def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise BadArgument(f"a body is no text: {error.reason}") from error
+        raise BadArgument(f"cannot encode the body: {error.reason}") from error
 
 
 def body_of(codec: Codec, value: Any) -> bytes:
@@ -110,5 +111,5 @@ def codec_of(codec: str | Codec) -> Codec:
     if not isinstance(codec, str):
         return codec
     if codec not in NAMED:
-        raise BadArgument(f"there is no codec '{codec}': there are {', '.join(NAMED)}")
+        raise BadArgument(f"unknown codec '{codec}': use one of {', '.join(NAMED)}")
     return NAMED[codec]

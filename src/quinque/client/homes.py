@@ -41,6 +41,7 @@ def check_home(homes: dict[Address, Home], address: Address, home: Home) -> None
         is_other = other != address and theirs.node_id != home.node_id
         if is_other and not (theirs.is_shared and home.is_shared):
             raise BadSetting(
-                f"url: {address} and {other} share no store: what one has the other has not"
+                f"url: {address} and {other} do not share a store; list only brokers of one "
+                "store in the URL"
             )
     homes[address] = home

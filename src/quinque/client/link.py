@@ -21,7 +21,7 @@ Word = bytes | str | int
 READ_BYTES: Final = 1 << 16
 CLOSED: Final = "the broker closed the connection"
 LATE: Final = "the broker did not answer in time"
-UNREAD: Final = "the broker read no further than what it refused"
+UNREAD: Final = "the broker did not read the request beyond the part that it refused"
 _LAST: Final = f"{ProtocolBroken.code} {ProtocolBroken.begins}"
 
 
@@ -76,7 +76,7 @@ class Replies:
             while len(replies) < most and (reply := self._reader.gets()) is not _MORE:
                 replies.append(reply)
         except hiredis.ProtocolError as error:
-            raise ConnectionAbortedError("this is not a broker") from error
+            raise ConnectionAbortedError("the server is not a Quinque broker") from error
 
 
 _MORE: Final = object()  # what the reader gives while a reply is not whole

@@ -24,7 +24,7 @@ def login_words(username: str, password: str) -> list[bytes]:
         who = username.encode("utf-8", "surrogateescape")
         word = password.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise BadSetting("username or password: this is no text") from None
+        raise BadSetting("username or password cannot be encoded") from None
     if not who:
         return [word] if word else []
     return [who, word]
@@ -33,15 +33,19 @@ def login_words(username: str, password: str) -> list[bytes]:
 def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
     """Of files (PEM). Raises BadSetting."""
     if key and not certificate:
-        raise BadSetting(f"key {key} is given without the certificate that it belongs to")
+        raise BadSetting(f"key {key} is given without its certificate")
     try:
         context = ssl.create_default_context(cafile=ca)
         if certificate:
             context.load_cert_chain(certificate, key)
     except (OSError, ValueError) as error:
         named = ", ".join(filter(None, (ca, certificate, key)))
-        raise BadSetting(f"{named}: these are not the files (PEM) that TLS needs") from error
+        raise BadSetting(f"{named}: not valid PEM files for TLS") from error
     return context
+
+
+# Of X509_V_ERR: self-signed, self-signed in the chain, and an issuer that is not known.
+_UNKNOWN_CA: Final = (18, 19, 20)
 
 
 def untrusted(address: object, error: ssl.SSLCertVerificationError) -> BadSetting:
@@ -55,7 +59,10 @@ def untrusted(address: object, error: ssl.SSLCertVerificationError) -> BadSettin
             f"the certificate of {address} is not valid yet: the clock here, or that of the machine"
             " on which it was made, is wrong"
         )
-    return BadSetting(f"{address} is not who it should be: {error.verify_message}")
+    why = f"cannot verify the TLS certificate of {address}: {error.verify_message}"
+    if error.verify_code in _UNKNOWN_CA:
+        why += "; pass the file of its CA certificate (--ca, or ca= in Python)"
+    return BadSetting(why)
 
 
 def tls_refusal(error: OSError, certificate: str | None) -> str:
@@ -65,9 +72,9 @@ def tls_refusal(error: OSError, certificate: str | None) -> str:
     if not is_alert and not isinstance(error, ConnectionResetError | ssl.SSLEOFError):
         return str(error)
     hint = (
-        f"the broker may not accept the certificate {certificate}: it may have expired, or be"
-        " signed by an authority that the broker's tls-ca does not name"
+        f"the broker may not accept the certificate {certificate}: it may have expired, or "
+        "tls-ca of the broker may not contain its authority"
         if certificate
-        else "the broker may want a certificate of the client: pass certificate= and key="
+        else "the broker may require a client certificate: pass certificate= and key="
     )
     return f"{error}; {hint}; the broker's log has the reason"

@@ -45,7 +45,7 @@ def error_of(refusals: Sequence[str], *, is_all: bool) -> QuinqueError:
     if isinstance(error, StoreUnavailable):
         return OutcomeUnknown(str(error))
     if isinstance(error, NotDone) and not is_all:
-        return OutcomeUnknown(f"a part of what was asked is not done: {error}")
+        return OutcomeUnknown(f"the request was carried out only in part: {error}")
     return error
 
 

@@ -15,7 +15,7 @@ from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
 def as_ms(seconds: float) -> int:
     """Raises BadArgument."""
     if not 0 <= seconds * 1000 <= SPAN_MOST_MS:
-        raise BadArgument(f"{seconds} is no span of time in seconds")
+        raise BadArgument(f"{seconds} is not a duration in seconds")
     return round(seconds * 1000)
 
 

@@ -248,7 +248,7 @@ def _is_of(op: Op, family: Family, only: Family) -> None:
 
 def _whole_s(what: str, span_ms: int) -> int:
     if span_ms % 1000:
-        raise BadArgument(f"{what} {span_ms} is not a whole number of seconds, as ADDJOB takes")
+        raise BadArgument(f"{what} {span_ms} is not a whole number of seconds, as ADDJOB requires")
     return span_ms // 1000
 
 

@@ -1,4 +1,4 @@
-"""A broker, or several that share a store, as something that runs operations.
+"""A client of one broker, or of several brokers that share a store. It runs operations.
 
 Called by   spark/, cli/, the queues of this folder.
 Calls       calls.py and work_calls.py (words and meanings), edge.py (connections).
@@ -6,11 +6,11 @@ Calls       calls.py and work_calls.py (words and meanings), edge.py (connection
     async with Broker("redis://one:4777,two:4777", password=…) as broker:
         view = await broker.run(OpenClaims(JOBS, b"orders", b"report", b"", lease_ms=60_000))
 
-Nothing is connected before it is needed. When a broker does not answer, the next one is asked; when
-all have been asked, a pause follows, twice as long each time. What may have been carried out is
-asked again only if a repeat does no harm.
+The client connects on the first request. If a broker does not answer, the client tries the next
+one. After a round of all brokers it pauses, twice as long each time. A request that may have been
+carried out is sent again only if it is safe to repeat.
 
-Threads and tasks may share one, and its connections are used again.
+Threads and tasks can share one client. Connections are reused.
 
 Not here: what an operation is (model/), waiting in the broker (server/waiters.py).
 """
@@ -64,7 +64,7 @@ _FULL: Final = "max number of clients reached"
 
 
 class Broker(TypedRun):
-    """Pickled, it is what it was made from; connections stay where they are."""
+    """A client of a broker. Pickling it keeps its arguments, not its connections."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class Broker(TypedRun):
         retries: int = 5,
         connections: int = 4,
     ) -> None:
-        """`ca`, `certificate` and `key` are files (PEM), for rediss://. The tasks of an event loop
-        share up to so many `connections`; whoever waits for a message has one of its own, as each
-        thread has that asks. Raises BadSetting."""
+        """`ca`, `certificate` and `key` are PEM files for rediss://. The tasks of an event loop
+        share up to `connections` connections. A task that blocks on a queue uses its own
+        connection, and so does each thread. Raises BadSetting."""
         told = parse_broker_url(url)
         self._made_from: dict[str, Any] = {
             "url": url,
@@ -102,9 +102,9 @@ class Broker(TypedRun):
         for name, least in (("timeout_s", 0.001), ("retries", 0), ("connections", 1)):
             if not least <= self._made_from[name] <= _SETTING_MOST:
                 told_as = self._made_from[name]
-                raise BadSetting(f"{name} {told_as} is not within {least} and {_SETTING_MOST}")
+                raise BadSetting(f"{name} {told_as} is not between {least} and {_SETTING_MOST}")
         if told.scheme != "rediss" and (ca or certificate or key):
-            raise BadSetting("ca, certificate and key are for rediss://")
+            raise BadSetting("ca, certificate and key require a rediss:// URL")
         self._tls = tls_context(ca, certificate, key) if told.scheme == "rediss" else None
         self._certificate = certificate
         self._timeout_s = timeout_s
@@ -116,8 +116,8 @@ class Broker(TypedRun):
         _BROKERS.add(self)
 
     async def run_all(self, ops: Sequence[Op]) -> list[Any]:
-        """The result of each operation; they are asked for together, so that they cost one turn of
-        the broker and one sync of its disk. The first error is raised when all are carried out."""
+        """Run the operations together and return their results. They need one round trip and one
+        sync of the disk. The first error is raised after all operations are carried out."""
         calls = [_call_of(op) for op in ops]
         requests = [call.requests(op) for call, op in zip(calls, ops, strict=True)]
         absent = [
@@ -138,16 +138,17 @@ class Broker(TypedRun):
         return results
 
     async def call(self, *words: bytes | str | int) -> Any:
-        """The reply to any command, as RESP2 has it. Asked again only if nothing was done."""
+        """Send any command and return its reply as RESP2. It is retried only if nothing was
+        done."""
         [reply] = await self._ask([words], is_safe=False, is_alone=True)
         return reply
 
     async def close(self) -> None:
-        """Connections are closed, as soon as they are not in use; it may be used again."""
+        """Close the connections when they are no longer in use. The client can be used again."""
         self._pool.close()
 
     def begin_anew(self) -> None:
-        """Its connections are another process's, and so is its session."""
+        """Forget the connections and the session, which belong to the parent process."""
         self._pool.forget()
         self._session = _new_session()
 
@@ -303,10 +304,11 @@ class Broker(TypedRun):
         try:
             return await link.ask(requests, self._timeout_s)
         except NotSent as error:
-            raise NotDone(f"the connection to {link.address} was lost ({error})") from error
+            raise NotDone(f"lost the connection to {link.address} ({error})") from error
         except OSError as error:
             raise OutcomeUnknown(
-                f"the connection to {link.address} was lost ({error}): what was asked may be done"
+                f"lost the connection to {link.address} ({error}); the request may have been "
+                "carried out"
             ) from error
         except INTERRUPTED:
             if isinstance(op, HANDING_OUT):
@@ -369,7 +371,7 @@ class Broker(TypedRun):
 def _call_of(op: Op) -> Call:
     call = CALLS.get(type(op))
     if call is None:
-        raise TypeError(f"{type(op).__name__} cannot be asked for over the wire")
+        raise TypeError(f"{type(op).__name__} is not available over the wire")
     return call
 
 

@@ -1,4 +1,4 @@
-"""All queues of a broker, or of a store in the process, for a program.
+"""All queues of a broker, or of a store in this process.
 
 Called by   quinque.connect and quinque.open.
 Calls       the queues of each family.
@@ -20,7 +20,7 @@ from quinque.client.codecs import Codec
 
 
 class Queues:
-    """As a context, it is closed at the end."""
+    """The queues of a broker or store. As a context manager, it is closed at the end."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
@@ -28,15 +28,15 @@ class Queues:
     def events(
         self, name: str | bytes, codec: str | Codec = "bytes", *, ttl: float = 86_400
     ) -> Events:
-        """The queue of events of that name, which is there as soon as something is added."""
+        """Return the events queue of that name. The first event creates it."""
         return Events(self.runner, name, codec, ttl=ttl)
 
     def reliable(self, name: str | bytes, codec: str | Codec = "bytes") -> Reliable:
-        """The reliable queue of that name, which is there from its first element on."""
+        """Return the reliable queue of that name. The first element creates it."""
         return Reliable(self.runner, name, codec)
 
     def items(self, name: str | bytes, codec: str | Codec = "bytes") -> Items:
-        """The queue of items of that name, which is there as soon as something is added."""
+        """Return the items queue of that name. The first item creates it."""
         return Items(self.runner, name, codec)
 
     def jobs(
@@ -48,15 +48,15 @@ class Queues:
         retry: float | None = None,
         max_deliveries: int = 0,
     ) -> Jobs:
-        """The queue of jobs of that name, which is there as soon as something is added."""
+        """Return the job queue of that name. The first job creates it."""
         return Jobs(self.runner, name, codec, ttl=ttl, retry=retry, max_deliveries=max_deliveries)
 
     def tube(self, name: str | bytes, codec: str | Codec = "bytes") -> Tube:
-        """The tube of that name, which is there once it is made."""
+        """Return the tube of that name. `make` creates it."""
         return Tube(self.runner, name, codec)
 
     async def close(self) -> None:
-        """Nothing is held open any more."""
+        """Close all connections or files."""
         await self.runner.close()
 
     async def __aenter__(self) -> Queues:

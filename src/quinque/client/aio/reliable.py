@@ -1,4 +1,4 @@
-"""Reliable queues: what is popped stays delivered until it is acked, or recovered by somebody.
+"""Reliable queues: a popped element stays delivered until a worker acks or recovers it.
 
 Called by   programs, through Queues.reliable.
 Calls       a Runner.
@@ -7,7 +7,7 @@ Calls       a Runner.
     await orders.push(b"one")
     async with await orders.pop(timeout=10) as element:     # acked at the end
         work(element.body)
-    for element in await orders.recover(100, elapsed=60):   # of workers that are gone
+    for element in await orders.recover(100, elapsed=60):   # of workers that died
         …
 
 Not here: what the commands are called on the wire (client/own_calls.py).
@@ -32,8 +32,8 @@ from quinque.model.work_ops import Add, LookAt, QueueView, Take, WorkDelivery
 
 
 class Element(KeptBody):
-    """An element that was delivered to this program. As a context, it is acked at the end; when
-    something is raised it stays delivered."""
+    """An element that was delivered to this program. As a context manager, it is acked at the end.
+    If an exception is raised, it stays delivered."""
 
     __slots__ = ("_queue", "id")
 
@@ -43,7 +43,7 @@ class Element(KeptBody):
         self.id = delivery.message_id.decode()
 
     async def ack(self) -> bool:
-        """The element is done. False when it was not delivered, or not any more."""
+        """Ack the element. Return False if it is not delivered, or no longer."""
         return await self._queue.ack([self]) == 1
 
     async def __aenter__(self) -> Element:
@@ -71,12 +71,12 @@ class Reliable:
         self._codec = codec_of(codec)
 
     async def push(self, body: Any) -> str:
-        """Add an element at the end; its id."""
+        """Add an element at the end of the queue and return its id."""
         [id] = await self.push_many([body])
         return id
 
     async def push_many(self, bodies: Iterable[Any]) -> list[str]:
-        """Add elements in one round trip; their ids, in order."""
+        """Add elements in one round trip and return their ids in order."""
         encoded = [body_of(self._codec, body) for body in bodies]
         if not encoded:
             return []
@@ -88,26 +88,28 @@ class Reliable:
     @overload
     async def pop(self, timeout: float | None = 0) -> Element | None: ...
     async def pop(self, timeout: float | None = 0) -> Element | None:
-        """An element; or None when there is none within so many seconds (None = wait for ever)."""
+        """Pop an element. Return None if no element arrives within `timeout` seconds. A `timeout`
+        of None blocks forever."""
         found = await self.pop_many(1, timeout)
         return found[0] if found else None
 
     async def pop_many(self, count: int, timeout: float | None = 0) -> list[Element]:
-        """Up to `count` elements in one round trip; none when there is none within `timeout`."""
+        """Pop up to `count` elements in one round trip. Return an empty list if no element arrives
+        within `timeout` seconds."""
         take = Take(RELIABLE, [self.name], as_whole("count", count, least=1))
         found = await self._run(take, as_wait_ms(timeout))
         return [Element(self, delivery, self._codec) for delivery in found]
 
     async def ack(self, elements: Iterable[Element | str]) -> int:
-        """The elements are done, in one round trip; how many were delivered."""
+        """Ack the elements in one round trip. Return how many of them were delivered."""
         ids = [as_name("id", it if isinstance(it, str) else it.id) for it in elements]
         if not ids:
             return 0
         return sum(await self._run(Complete(RELIABLE, self.name, ids, is_leased=True)) or ())
 
     async def recover(self, count: int, *, elapsed: float) -> list[Element]:
-        """Up to `count` elements whose last delivery was `elapsed` seconds ago are delivered
-        once more, those first that have waited longest."""
+        """Deliver up to `count` elements again whose last delivery was at least `elapsed` seconds
+        ago, starting with the oldest delivery."""
         count = as_whole("count", count, least=1)
         found = await self._run(Recover(RELIABLE, self.name, count, as_ms(elapsed)))
         return [Element(self, delivery, self._codec) for delivery in found or ()]
@@ -115,20 +117,21 @@ class Reliable:
     async def inspect(
         self, start: int = 0, count: int = 10, *, delivered: bool = False
     ) -> list[Inspected]:
-        """Elements from number `start` on, from the end if it is negative: the undelivered ones, or
-        the delivered ones in the order of their last delivery. Nothing changes."""
+        """Return elements from index `start`, counted from the end if negative: the undelivered
+        elements, or the delivered ones in the order of their last delivery. Nothing changes."""
         start = as_whole("start", start, least=-EXACT_MOST)
         count = as_whole("count", count, least=1)
         found = await self._run(Inspect(RELIABLE, self.name, delivered, start, count))
         return found or []
 
     async def info(self) -> QueueView | None:
-        """How many are undelivered (`ready`) and delivered (`leased`); None without the queue."""
+        """Return the number of undelivered (`ready`) and delivered (`leased`) elements. None if the
+        queue does not exist."""
         view: QueueView | None = await self._run(LookAt(RELIABLE, self.name))
         return view
 
     async def delete(self) -> bool:
-        """The queue is gone, with all that was in it. False when it was not there."""
+        """Delete the queue and its elements. Return False if it does not exist."""
         gone: int = await self._run(DeleteQueues(RELIABLE, [self.name]))
         return gone == 1
 

@@ -1,4 +1,4 @@
-"""Tubes: tasks with priorities, lanes and times, each taken by one session until it is acked.
+"""Tubes: tasks with priority, lane, ttl, ttr and delay. One session takes a task until acked.
 
 Called by   programs, through Queues.tube.
 Calls       a Runner.
@@ -7,10 +7,10 @@ Calls       a Runner.
     await letters.make("fifottl", ttr=60)
     await letters.put({"to": "a"}, pri=1, delay=5)
     async for task in letters:
-        async with task:             # acked at the end, released when it raises
+        async with task:             # acked at the end, released if it raises
             send(task.body)
 
-A program is one session: what it has taken is ready again when all of its connections are gone.
+A program is one session. Its tasks become ready again when all its connections are closed.
 
 Not here: what the commands are called on the wire (client/tube_calls.py).
 """
@@ -65,8 +65,8 @@ _AS_TUBE: Final = TaskTerms()
 
 
 class Task(KeptBody):
-    """A task, which this program has taken if its state is LEASED; with no state it is gone. As a
-    context, it is acked at the end; released, when something is raised."""
+    """A task. State LEASED: this program has taken it. No state: it was removed. As a context
+    manager, it is acked at the end and released if an exception is raised."""
 
     __slots__ = ("_tube", "id", "state")
 
@@ -77,7 +77,7 @@ class Task(KeptBody):
         self.state: State | None = view.state
 
     async def ack(self) -> bool:
-        """The task is done. False when this program does not have it any more."""
+        """Ack the task. Return False if this program no longer holds it."""
         return await self._tube.ack([self]) == 1
 
     async def release(
@@ -88,16 +88,16 @@ class Task(KeptBody):
         ttl: float | None = None,
         body: Any = None,
     ) -> bool:
-        """The task is ready again, at its old place, or in `delay` seconds. What else is said is so
-        from here on: its priority, how long it lives from now, its body."""
+        """Make the task ready again at its old position, or in `delay` seconds. The other arguments
+        change its priority, its time to live from now, and its body."""
         return await self._tube.release([self], delay=delay, pri=pri, ttl=ttl, body=body) == 1
 
     async def touch(self, by: float) -> bool:
-        """The task has so many seconds longer, to be worked on and to live."""
+        """Extend the ttr and the ttl of the task by `by` seconds."""
         return await self._tube.touch([self], by) == 1
 
     async def bury(self) -> bool:
-        """The task is put aside, until somebody kicks it."""
+        """Bury the task until it is kicked."""
         return await self._tube.bury([self]) == 1
 
     async def __aenter__(self) -> Task:
@@ -142,11 +142,11 @@ class Tube:
         exist_ok: bool = True,
         options: Mapping[str, float | str | bytes] | None = None,
     ) -> bool:
-        """There is a tube of that name; whether it is new. One that is there stays as it is.
+        """Create the tube. Return whether it is new. An existing tube is not changed.
 
-        `ttl` (how long a task lives), `ttr` (how long one may be worked on) and `pri` are for tasks
-        that do not say otherwise; `options` are for a driver. Raises NoKind, NoTerm when tubes of
-        the kind have no such thing, and TubeExists unless `exist_ok`.
+        `ttl` (time to live), `ttr` (time to run) and `pri` are the defaults of its tasks. `options`
+        are for a driver. Raises NoKind for an unknown tube type, NoTerm if tubes of this type do
+        not support an argument, and TubeExists unless `exist_ok`.
         """
         ttl_ms = FOREVER_MS if ttl is None else as_ms(ttl)
         ttr_ms = ttl_ms if ttr is None else as_ms(ttr)
@@ -166,16 +166,17 @@ class Tube:
         return is_new
 
     async def drop(self) -> None:
-        """The tube is gone, with all that is in it. Raises NoTube, TubeBusy."""
+        """Delete the tube and its tasks. Raises NoTube, TubeBusy."""
         await self._run(DropTube(self.name))
 
     async def truncate(self) -> int:
-        """All tasks are gone, and ids begin at 0 again; how many there were."""
+        """Remove all tasks and restart the ids at 0. Return how many tasks there were."""
         gone: int = await self._run(TruncateTube(self.name))
         return gone
 
     async def info(self) -> TubeView | None:
-        """How many tasks are in which state, how often what was done; None without the tube."""
+        """Return the number of tasks in each state and of calls of each command. None if the tube
+        does not exist."""
         view: TubeView | None = await self._run(LookAtTube(self.name))
         return view
 
@@ -193,10 +194,10 @@ class Tube:
         timeout: float | None = 0,
         options: Mapping[str, float | str | bytes] | None = None,
     ) -> int:
-        """Put a task; its id. Those with the lowest `pri` are taken first; of a `lane`, in tubes
-        that have them, one at a time.
+        """Put a task and return its id. Tasks with the lowest `pri` are taken first. In tubes with
+        lanes, one task of each `lane` is taken at a time.
 
-        Raises TubeFull when no room came within `timeout` seconds (None = wait for ever).
+        Raises TubeFull if there is no room within `timeout` seconds. None blocks forever.
         """
         terms = _terms(ttl, ttr, pri, delay, lane, options)
         op = PutTasks(self.name, [self._kept(body)], terms, is_strict=terms is not _AS_TUBE)
@@ -215,8 +216,8 @@ class Tube:
         delay: float = 0,
         lane: str | bytes | None = None,
     ) -> list[int]:
-        """Put tasks in one round trip; their ids, in order: of the first ones only, when the tube
-        is full."""
+        """Put tasks in one round trip and return their ids in order. If the tube becomes full, only
+        the first tasks are put."""
         kept = [self._kept(body) for body in bodies]
         if not kept:
             return []
@@ -235,25 +236,27 @@ class Tube:
     async def take(
         self, timeout: float | None = 0, *, lane: str | bytes | None = None
     ) -> Task | None:
-        """A task; or None when there is none within so many seconds (None = wait for ever)."""
+        """Take a task. Return None if no task arrives within `timeout` seconds. A `timeout` of None
+        blocks forever."""
         found = await self.take_many(1, timeout, lane=lane)
         return found[0] if found else None
 
     async def take_many(
         self, count: int, timeout: float | None = 0, *, lane: str | bytes | None = None
     ) -> list[Task]:
-        """Up to `count` tasks in one round trip; none when there is none within `timeout`."""
+        """Take up to `count` tasks in one round trip. Return an empty list if no task arrives
+        within `timeout` seconds."""
         only = None if lane is None else as_name("lane", lane, may_be_empty=True)
         count = as_whole("count", count, least=1)
         op = TakeTasks(self.name, _OWN, count, only, is_strict=only is not None)
         return [Task(self, view, self._codec) for view in await self._run(op, as_wait_ms(timeout))]
 
     def __aiter__(self) -> AsyncIterator[Task]:
-        """Tasks, one after the other, for ever. Each is to be acked."""
+        """Take tasks one by one, forever. Ack each of them."""
         return one_by_one(self)
 
     async def ack(self, tasks: Iterable[Task | int]) -> int:
-        """The tasks are done, in one round trip; how many this program had taken."""
+        """Ack the tasks in one round trip. Return how many of them this program had taken."""
         ids = _ids(tasks)
         return _count(await self._run(AckTasks(self.name, _OWN, ids))) if ids else 0
 
@@ -266,7 +269,7 @@ class Tube:
         ttl: float | None = None,
         body: Any = None,
     ) -> int:
-        """The tasks are ready again, as Task.release says; how many this program had taken."""
+        """Release the tasks like Task.release. Return how many of them this program had taken."""
         ids = _ids(tasks)
         if not ids:
             return 0
@@ -278,9 +281,9 @@ class Tube:
         return _count(await self._run(op))
 
     async def touch(self, tasks: Iterable[Task | int], by: float) -> int:
-        """The tasks have so many seconds longer; how many this program had taken.
+        """Extend the tasks by `by` seconds. Return how many of them this program had taken.
 
-        Raises TouchRefused where tasks have no times.
+        Raises TouchRefused if tasks of this tube have no ttl and ttr.
         """
         ids = _ids(tasks)
         return _count(await self._run(TouchTasks(self.name, _OWN, ids, as_ms(by)))) if ids else 0
@@ -288,34 +291,35 @@ class Tube:
     # -- whoever has taken them -------------------------------------------------------------------
 
     async def peek(self, id: int) -> Task | None:
-        """A task as it is now. Nothing changes."""
+        """Return the current state of a task. Nothing changes."""
         [view] = await self._run(PeekTasks(self.name, _ids([id])))
         return None if view is None else Task(self, view, self._codec)
 
     async def browse(self, count: int = 10, state: State = State.READY) -> list[Task]:
-        """The first tasks in that state, in the order in which they would be taken. Nothing
+        """Return the first tasks in that state, in the order in which they would be taken. Nothing
         changes."""
         op = BrowseTasks(self.name, state, as_whole("count", count, least=1))
         return [Task(self, view, self._codec) for view in await self._run(op)]
 
     async def bury(self, tasks: Iterable[Task | int]) -> int:
-        """The tasks are put aside, whoever has them, until they are kicked; how many there were."""
+        """Bury the tasks of any session until they are kicked. Return how many existed."""
         ids = _ids(tasks)
         return _count(await self._run(BuryTasks(self.name, ids))) if ids else 0
 
     async def kick(self, count: int = 1, *, tasks: Iterable[Task | int] | None = None) -> int:
-        """The first buried tasks are ready again, or those of `tasks` that are buried; how many."""
+        """Make the first buried tasks ready again, or the buried tasks of `tasks`. Return how
+        many."""
         ids = None if tasks is None else _ids(tasks)
         kicked: int = await self._run(KickTasks(self.name, as_whole("count", count), ids))
         return kicked
 
     async def delete(self, tasks: Iterable[Task | int]) -> int:
-        """The tasks are gone, whoever has them; how many there were."""
+        """Remove the tasks of any session. Return how many existed."""
         ids = _ids(tasks)
         return _count(await self._run(DeleteTasks(self.name, ids))) if ids else 0
 
     async def release_all(self) -> int:
-        """All taken tasks are ready, whoever has them; how many there were."""
+        """Make all taken tasks of any session ready again. Return how many there were."""
         released: int = await self._run(ReturnTasks(self.name))
         return released
 

@@ -1,4 +1,4 @@
-"""Events: every group of consumers sees every event, until it expires.
+"""Events: every consumer group receives every event until the event expires.
 
 Called by   programs, through Queues.events.
 Calls       a Runner.
@@ -6,7 +6,7 @@ Calls       a Runner.
     clicks = queues.events("clicks", codec="json")
     clicks.add({"page": "/"}, ttl=3600)
     for event in clicks.group("report"):
-        with event:                # acked at the end
+        with event:                # acked at the end, released if it raises
             count(event.body)
 
 Not here: what the commands are called on the wire (client/work_calls.py).
@@ -47,8 +47,8 @@ _LEASE_S = 30.0  # as bananaq has it
 
 
 class Event(KeptBody):
-    """An event that this program has, for its group. As a context, it is acked at the end; given
-    back, when something is raised."""
+    """An event that this program has taken for its group. As a context manager, it is acked at the
+    end and released if an exception is raised."""
 
     __slots__ = ("_group", "deliveries", "id")
 
@@ -59,16 +59,17 @@ class Event(KeptBody):
         self.deliveries = delivery.deliveries  # how often the group got it, this time included
 
     def ack(self) -> bool:
-        """The group is done with the event. False when it does not hold it any more."""
+        """Ack the event for the group. Return False if the group no longer holds it."""
         return self._group.ack([self]) == 1
 
     def extend(self, lease: float) -> bool:
-        """The lease ends so many seconds from now, later or sooner. False when it had ended."""
+        """Set the lease to end `lease` seconds from now. Return False if the lease has already
+        ended."""
         return self._group.extend([self], lease) == 1
 
     def release(self) -> bool:
-        """The event is given back: the group may have it again now. False when it does not hold it
-        any more."""
+        """Release the event: the group can take it again at once. Return False if the group no
+        longer holds it."""
         return self._group.release([self]) == 1
 
     def __enter__(self) -> Event:
@@ -91,7 +92,7 @@ class Event(KeptBody):
 
 
 class Events:
-    """A queue of events. Times are in seconds."""
+    """An events queue. Times are in seconds."""
 
     def __init__(
         self,
@@ -101,19 +102,19 @@ class Events:
         *,
         ttl: float = _DAY_S,
     ) -> None:
-        """`ttl` is for events that do not say otherwise."""
+        """`ttl` is the default time to live of added events."""
         self.runner = runner
         self.name = as_name("queue", name)
         self.codec = codec_of(codec)
         self._ttl = ttl
 
     def add(self, body: Any, *, ttl: float | None = None) -> str:
-        """Add an event, which every group sees until it expires; its id."""
+        """Add an event and return its id. Every group receives it until it expires."""
         [id] = self.add_many([body], ttl=ttl)
         return id
 
     def add_many(self, bodies: Iterable[Any], *, ttl: float | None = None) -> list[str]:
-        """Add events in one round trip; their ids, in order."""
+        """Add events in one round trip and return their ids in order."""
         encoded = [body_of(self.codec, body) for body in bodies]
         if not encoded:
             return []
@@ -122,17 +123,17 @@ class Events:
         return [str(id, "ascii") for id in ids]
 
     def group(self, name: str | bytes, *, lease: float = _LEASE_S) -> Group:
-        """The queue as a group of consumers sees it; an event is a consumer's for `lease`."""
+        """Return the queue as the consumer group sees it. Events are leased for `lease` seconds."""
         return Group(self, as_name("group", name), lease)
 
     def info(self) -> QueueCount | None:
-        """How many events there are, and how far each group has come; None where there is neither
-        an event nor a group."""
+        """Return the number of events and the position of each group. None if the queue has
+        neither events nor groups."""
         found: list[QueueCount] = self.runner.run(Count(EVENTS, [self.name]))
         return found[0] if found and (found[0].total or found[0].groups) else None
 
     def flush(self) -> None:
-        """Every event is gone."""
+        """Remove all events."""
         self.runner.run(Flush(EVENTS, self.name))
 
     def __repr__(self) -> str:
@@ -140,7 +141,7 @@ class Events:
 
 
 class Group:
-    """A queue of events as one group of consumers sees it."""
+    """An events queue as one consumer group sees it."""
 
     def __init__(self, events: Events, name: bytes, lease: float) -> None:
         self._events = events
@@ -153,12 +154,14 @@ class Group:
     @overload
     def take(self, timeout: float | None = 0) -> Event | None: ...
     def take(self, timeout: float | None = 0) -> Event | None:
-        """An event; or None when there is none within so many seconds (None = wait for ever)."""
+        """Take an event. Return None if no event arrives within `timeout` seconds. A `timeout` of
+        None blocks forever."""
         found = self.take_many(1, timeout)
         return found[0] if found else None
 
     def take_many(self, count: int, timeout: float | None = 0) -> list[Event]:
-        """Up to `count` events in one round trip; none when there is none within `timeout`."""
+        """Take up to `count` events in one round trip. Return an empty list if no event arrives
+        within `timeout` seconds."""
         queue, wait_ms = self._events.name, as_wait_ms(timeout)
         count = as_whole("count", count, least=1)
         until_s = monotonic() + wait_ms / 1000
@@ -172,23 +175,24 @@ class Group:
             self._run(FindReady(EVENTS, self.name, [queue]), left_ms)
 
     def __iter__(self) -> Iterator[Event]:
-        """Events, one after the other, for ever. Each is to be acked."""
+        """Take events one by one, forever. Ack each of them."""
         return one_by_one(self)
 
     def ack(self, events: Iterable[Event | str]) -> int:
-        """The group is done with the events, in one round trip; how many it held."""
+        """Ack the events in one round trip. Return how many of them the group held."""
         ids = _ids(events)
         return sum(self._run(Ack(EVENTS, self._events.name, self.name, ids))) if ids else 0
 
     def extend(self, events: Iterable[Event | str], lease: float) -> int:
-        """The leases end so many seconds from now, in one round trip; how many ran still."""
+        """Set the leases to end `lease` seconds from now, in one round trip. Return how many leases
+        had not ended yet."""
         ids = _ids(events)
         lease_ms = as_some_ms("lease", lease)
         op = ExtendLeases(EVENTS, self._events.name, ids, lease_ms, self.name)
         return sum(self._run(op)) if ids else 0
 
     def release(self, events: Iterable[Event | str]) -> int:
-        """The events are given back, in one round trip; how many the group held."""
+        """Release the events in one round trip. Return how many of them the group held."""
         ids = _ids(events)
         op = Release(EVENTS, self._events.name, self.name, ids)
         return sum(self._run(op)) if ids else 0

@@ -1,4 +1,4 @@
-"""Leased items: each has the id that its producer chose, and is leased until it is completed.
+"""Items: the producer chooses the id of each item, and workers lease items until completed.
 
 Called by   programs, through Queues.items.
 Calls       a Runner.
@@ -40,8 +40,8 @@ from quinque.model.work_ops import (
 
 
 class Item(KeptBody):
-    """An item that this program has leased. As a context, it is completed at the end; when
-    something is raised, its lease is over."""
+    """An item that this program has leased. As a context manager, it is completed at the end. If
+    an exception is raised, its lease ends."""
 
     __slots__ = ("_queue", "id")
 
@@ -51,11 +51,12 @@ class Item(KeptBody):
         self.id = delivery.message_id.decode("utf-8", "surrogateescape")
 
     def complete(self) -> bool:
-        """The item is done. True the first time that anybody says so."""
+        """Complete the item. Return True if it was not completed before."""
         return self._queue.complete([self]) == 1
 
     def extend(self, lease: float) -> bool:
-        """The lease ends so many seconds from now. False when it had ended."""
+        """Set the lease to end `lease` seconds from now. Return False if the lease has already
+        ended."""
         return self._queue.extend([self], lease) == 1
 
     def __enter__(self) -> Item:
@@ -78,7 +79,7 @@ class Item(KeptBody):
 
 
 class Items:
-    """A queue of items. Times are in seconds."""
+    """An items queue. Times are in seconds."""
 
     def __init__(self, runner: Runner, name: str | bytes, codec: str | Codec = "bytes") -> None:
         self._run = runner.run
@@ -86,11 +87,11 @@ class Items:
         self._codec = codec_of(codec)
 
     def add(self, id: str, body: Any) -> bool:
-        """Add an item. False when one of that id is there: it stays as it is."""
+        """Add an item. Return False if an item with this id exists; it is not changed."""
         return self.add_many({id: body}) == 1
 
     def add_many(self, bodies: Mapping[str, Any]) -> int:
-        """Add items by id, in one round trip; how many are new."""
+        """Add items by id in one round trip. Return how many of them are new."""
         ids = [as_name("id", id) for id in bodies]
         encoded = [body_of(self._codec, body) for body in bodies.values()]
         return sum(self._run(AddItems(ITEMS, self.name, ids, encoded))) if ids else 0
@@ -100,46 +101,48 @@ class Items:
     @overload
     def lease(self, lease: float, timeout: float | None = 0) -> Item | None: ...
     def lease(self, lease: float, timeout: float | None = 0) -> Item | None:
-        """An item, for so many seconds; or None when there is none within `timeout` (None = wait
-        for ever)."""
+        """Lease an item for `lease` seconds. Return None if no item arrives within `timeout`
+        seconds. A `timeout` of None blocks forever."""
         found = self.lease_many(1, lease, timeout)
         return found[0] if found else None
 
     def lease_many(self, count: int, lease: float, timeout: float | None = 0) -> list[Item]:
-        """Up to `count` items in one round trip; none when there is none within `timeout`."""
+        """Lease up to `count` items in one round trip. Return an empty list if no item arrives
+        within `timeout` seconds."""
         count = as_whole("count", count, least=1)
         take = Take(ITEMS, [self.name], count, lease_ms=as_some_ms("lease", lease))
         found = self._run(take, as_wait_ms(timeout))
         return [Item(self, delivery, self._codec) for delivery in found]
 
     def complete(self, items: Iterable[Item | str]) -> int:
-        """The items are done, in one round trip; of how many nobody had said so before."""
+        """Complete the items in one round trip. Return how many were not completed before."""
         ids = _ids(items)
         if not ids:
             return 0
         return sum(self._run(Complete(ITEMS, self.name, ids, is_leased=False)) or ())
 
     def extend(self, items: Iterable[Item | str], lease: float) -> int:
-        """The leases end so many seconds from now, in one round trip; how many ran still."""
+        """Set the leases to end `lease` seconds from now, in one round trip. Return how many leases
+        had not ended yet."""
         ids = _ids(items)
         op = ExtendLeases(ITEMS, self.name, ids, as_some_ms("lease", lease))
         return sum(self._run(op)) if ids else 0
 
     def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
-        """The first items that wait, or that are leased. Nothing changes."""
+        """Return the first items that are ready or leased. Nothing changes."""
         if state not in (State.READY, State.LEASED):
-            raise BadArgument(f"state {state.name} is not one that items have")
+            raise BadArgument(f"items have no state {state.name}")
         op = Browse(ITEMS, self.name, state, as_whole("count", count, least=1))
         found: list[WorkView] = self._run(op)
         return found
 
     def show(self, id: str) -> WorkView | None:
-        """An item as it is now. Nothing changes."""
+        """Return the current state of an item. Nothing changes."""
         view: WorkView | None = self._run(Show(ITEMS, as_name("id", id), self.name))
         return view
 
     def info(self) -> QueueView | None:
-        """How many wait (`ready`) and are leased; None where there is no item."""
+        """Return the number of ready and leased items. None if the queue has no items."""
         view: QueueView | None = self._run(LookAt(ITEMS, self.name))
         return view if view is not None and (view.ready or view.leased) else None
 

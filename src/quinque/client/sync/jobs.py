@@ -1,4 +1,4 @@
-"""Jobs: each is worked by one consumer, and comes back until it is acked.
+"""Jobs: each is delivered to one consumer, and delivered again until it is acked.
 
 Called by   programs, through Queues.jobs.
 Calls       a Runner.
@@ -6,7 +6,7 @@ Calls       a Runner.
     emails = queues.jobs("emails", codec="json")
     emails.add({"to": "a@example.com"}, delay=5)
     for job in emails:
-        with job:              # acked at the end, given back when it raises
+        with job:              # acked at the end, returned to the queue if it raises
             send(job.body)
 
 Not here: what the commands are called on the wire (client/work_calls.py).
@@ -53,8 +53,8 @@ from quinque.model.work_ops import (
 
 
 class Job(KeptBody):
-    """A job that this program has taken. As a context, it is acked at the end; given back, with the
-    error as the reason, when something is raised."""
+    """A job that this program has taken. As a context manager, it is acked at the end. If an
+    exception is raised, the job returns to the queue with the exception as the reason."""
 
     __slots__ = ("_queue", "id", "nacks", "requeues")
 
@@ -66,17 +66,17 @@ class Job(KeptBody):
         self.requeues = delivery.requeues  # how often it came back for any other reason
 
     def ack(self) -> bool:
-        """The job is done. False when it was gone already."""
+        """Ack the job. Return False if it no longer exists."""
         return self._queue.ack([self]) == 1
 
     def nack(self, *, delay: float = 0, reason: str = "") -> bool:
-        """The job is given back, and counted as such: ready again now, or in `delay` seconds."""
+        """Return the job to the queue, ready at once or in `delay` seconds. Counts as a nack."""
         return self._queue.nack([self], delay=delay, reason=reason) == 1
 
     def extend(self) -> float:
-        """The job's lease begins anew; how many seconds it runs.
+        """Restart the lease of the job. Return its duration in seconds.
 
-        Raises NoMessage, and TooLate when more than half of the job's life is over.
+        Raises NoMessage, and TooLate when more than half of the job's time to live is over.
         """
         return self._queue.extend(self)
 
@@ -100,7 +100,7 @@ class Job(KeptBody):
 
 
 class Jobs:
-    """A queue of jobs. Times are in seconds."""
+    """A job queue. Times are in seconds."""
 
     def __init__(
         self,
@@ -112,8 +112,8 @@ class Jobs:
         retry: float | None = None,
         max_deliveries: int = 0,
     ) -> None:
-        """`ttl`, `retry` (how long a lease runs) and `max_deliveries` are for jobs that do not say
-        otherwise."""
+        """`ttl`, `retry` (the duration of a lease) and `max_deliveries` are the defaults of added
+        jobs."""
         self._run = runner.run
         self.name = as_name("queue", name, may_be_empty=True)
         self._codec = codec_of(codec)
@@ -135,10 +135,10 @@ class Jobs:
         key: str | None = None,
         max_length: int = 0,
     ) -> str:
-        """Add a job; its id. With a `key`, the id of the one that lives under that key, if there is
-        one, and nothing is added.
+        """Add a job and return its id. If an unfinished job has the same unique `key`, nothing is
+        added and the id of that job is returned.
 
-        Raises QueueFull when so many as `max_length` are ready, QueuePaused.
+        Raises QueueFull when `max_length` jobs are ready, and QueuePaused.
         """
         terms = self._usual
         if delay or ttl is not None or retry is not None or max_deliveries:
@@ -158,7 +158,7 @@ class Jobs:
         retry: float | None = None,
         max_deliveries: int = 0,
     ) -> list[str]:
-        """Add jobs in one round trip; their ids, in order."""
+        """Add jobs in one round trip and return their ids in order."""
         encoded = [body_of(self._codec, body) for body in bodies]
         if not encoded:
             return []
@@ -175,40 +175,42 @@ class Jobs:
     @overload
     def take(self, timeout: float | None = 0) -> Job | None: ...
     def take(self, timeout: float | None = 0) -> Job | None:
-        """A job; or None when there is none within so many seconds (None = wait for ever)."""
+        """Take a job. Return None if no job arrives within `timeout` seconds. A `timeout` of None
+        blocks forever."""
         found = self.take_many(1, timeout)
         return found[0] if found else None
 
     def take_many(self, count: int, timeout: float | None = 0) -> list[Job]:
-        """Up to `count` jobs in one round trip; none when there is none within `timeout`."""
+        """Take up to `count` jobs in one round trip. Return an empty list if no job arrives within
+        `timeout` seconds."""
         take = Take(JOBS, [self.name], as_whole("count", count, least=1))
         found = self._run(take, as_wait_ms(timeout))
         return [Job(self, delivery, self._codec) for delivery in found]
 
     def __iter__(self) -> Iterator[Job]:
-        """Jobs, one after the other, for ever. Each is to be acked."""
+        """Take jobs one by one, forever. Ack each of them."""
         return one_by_one(self)
 
     def ack(self, jobs: Iterable[Job | str]) -> int:
-        """The jobs are done, in one round trip; how many were there."""
+        """Ack the jobs in one round trip. Return how many of them existed."""
         ids = _ids(jobs)
         return sum(self._run(Finish(JOBS, ids))) if ids else 0
 
     def nack(self, jobs: Iterable[Job | str], *, delay: float = 0, reason: str = "") -> int:
-        """The jobs are given back, in one round trip; how many were taken."""
+        """Return the jobs to the queue in one round trip. Return how many of them were taken."""
         ids = _ids(jobs)
         back = Requeue(JOBS, ids, is_nack=True, delay_ms=as_ms(delay), reason=as_reason(reason))
         return sum(self._run(back)) if ids else 0
 
     def wait(self, jobs: Iterable[Job | str], timeout: float | None = None) -> int | None:
-        """How many of the jobs are done, as soon as each is done or dead; None when that is not so
-        within `timeout` (None = wait for ever)."""
+        """Wait until each job is done or dead. Return how many are done, or None after `timeout`
+        seconds. A `timeout` of None blocks forever."""
         ids, wait_ms = _ids(jobs), as_wait_ms(timeout)
         gone: int | None = self._run(AwaitEnd(JOBS, ids), wait_ms) if ids else 0
         return gone
 
     def extend(self, job: Job | str) -> float:
-        """The job's lease begins anew; how many seconds it runs."""
+        """Restart the lease of the job. Return its duration in seconds."""
         [id] = _ids([job])
         lease_ms: int = self._run(Extend(JOBS, id))
         return lease_ms / 1000
@@ -216,44 +218,44 @@ class Jobs:
     # -- looking and setting -----------------------------------------------------------------------
 
     def delete(self, jobs: Iterable[Job | str]) -> int:
-        """The jobs are gone, undone, whatever their state; how many were there."""
+        """Remove the jobs in any state, without processing them. Return how many existed."""
         ids = _ids(jobs)
         return sum(self._run(Finish(JOBS, ids, is_ack=False))) if ids else 0
 
     def show(self, id: str) -> WorkView | None:
-        """All that is known of a job."""
+        """Return all fields of a job."""
         view: WorkView | None = self._run(Show(JOBS, as_work_id(id)))
         return view
 
     def find(self, key: str) -> str | None:
-        """The id of the job that lives under that key."""
+        """Return the id of the unfinished job with this unique key."""
         id: bytes | None = self._run(FindKey(JOBS, self.name, as_name("key", key)))
         return None if id is None else str(id, "ascii")
 
     def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
-        """The first jobs that are ready, delayed or dead; the last ones, if `count` is negative."""
+        """Return the first ready, delayed or dead jobs, or the last if `count` is negative."""
         if state not in (State.READY, State.DELAYED, State.DEAD):
-            raise BadArgument(f"state {state.name} is not among those that have an order")
+            raise BadArgument(f"jobs in state {state.name} have no order to peek in")
         count = as_whole("count", count, least=-EXACT_MOST)
         found: list[WorkView] = self._run(Browse(JOBS, self.name, state, count))
         return found
 
     def info(self) -> QueueView | None:
-        """How many are ready, delayed, leased and dead, and what is set for the queue."""
+        """Return the number of ready, delayed, leased and dead jobs, and the queue's settings."""
         view: QueueView | None = self._run(LookAt(JOBS, self.name))
         return view
 
     def pause(self, *, adding: bool = True, taking: bool = True) -> None:
-        """The queue takes no jobs, or hands out none, until it is resumed."""
+        """Refuse new jobs, or stop deliveries, until the queue is resumed."""
         self._run(Configure(JOBS, self.name, adding, taking))
 
     def resume(self) -> None:
-        """The queue takes jobs and hands them out."""
+        """Accept and deliver jobs again."""
         self._run(Configure(JOBS, self.name, is_paused_in=False, is_paused_out=False))
 
     def redrive(self, count: int = 0, *, ids: Sequence[str] | None = None) -> int:
-        """Dead jobs are ready again as if they were new: these, or the first `count` (0 = all); how
-        many."""
+        """Make dead jobs ready again, as if they were new: `ids`, or the first `count` (0 means
+        all). Return how many."""
         redriven: int
         if ids is not None:
             redriven = self._run(Redrive(JOBS, _ids(ids))) if ids else 0
@@ -270,7 +272,7 @@ class Jobs:
         return redriven
 
     def purge(self, *states: State) -> int:
-        """The queue's jobs are gone, all or those of these states; how many."""
+        """Remove all jobs of the queue, or those in `states`. Return how many."""
         purged: int = self._run(Purge(JOBS, self.name, states))
         return purged
 
@@ -284,7 +286,7 @@ class Jobs:
         retry = self._retry if retry is None else retry
         ttl_ms = WORK_TTL_MS if ttl is None else as_whole_ms("ttl", ttl)
         if as_ms(delay) >= ttl_ms:
-            raise BadArgument(f"delay {delay} is not less than ttl {ttl_ms / 1000}")
+            raise BadArgument(f"delay {delay} must be less than ttl {ttl_ms / 1000}")
         retry_ms = default_retry_ms(ttl_ms) if retry is None else as_whole_ms("retry", retry)
         most = as_whole("max_deliveries", max_deliveries or self._max_deliveries)
         return Terms(ttl_ms, as_ms(delay), retry_ms, most)

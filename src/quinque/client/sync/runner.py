@@ -16,12 +16,12 @@ from quinque.model.ops import Op
 
 class Runner(Protocol):
     def run(self, op: Op, wait_ms: int = 0) -> Any:
-        """The result of the operation, or its error is raised. `wait_ms` is how long to wait for
-        messages where there are none; NEVER_MS = as long as it takes."""
+        """Run the operation and return its result, or raise its error. `wait_ms` is how long to
+        wait for messages if there are none; NEVER_MS means forever."""
 
     def run_all(self, ops: Sequence[Op]) -> list[Any]:
-        """The result of each operation, in one round trip and one sync of the disk. The first error
-        is raised when all are carried out."""
+        """Run the operations in one round trip and one sync of the disk, and return their results.
+        The first error is raised after all operations are carried out."""
 
     def close(self) -> None:
-        """Nothing is held open any more."""
+        """Close all connections or files."""

@@ -1,12 +1,12 @@
-"""Spans of OpenTelemetry around what a program asks of its queues.
+"""OpenTelemetry spans around the operations of a program on its queues.
 
-Called by   programs, which put it around what their queues run on.
+Called by   programs, which wrap the runner of their queues in it.
 Calls       a Runner; opentelemetry, which has to be installed.
 
     queues = Queues(TracedRunner(quinque.aio.connect(url).runner))
 
-A span is made for what sends, receives or settles messages; everything else passes. It is chosen
-and not found: a span costs about as much as adding a job.
+Operations that send, receive or settle messages get a span; all others do not. You have to enable
+it: a span costs about as much as adding a job.
 
 Not here: the names of spans (client/span_names.py), the context inside messages (client/traced.py).
 """

@@ -186,9 +186,9 @@ class TypedRun(ABC):
     @overload
     def run(self, op: Op, wait_ms: int = 0) -> Any: ...
     def run(self, op: Op, wait_ms: int = 0) -> Any:
-        """The result of the operation, or its error is raised.
+        """Run the operation and return its result, or raise its error.
 
-        `wait_ms` is how long to wait for messages where there are none.
+        `wait_ms` is how long to wait for messages if there are none.
         """
         return self._carry_out(op, wait_ms)
 
