@@ -148,7 +148,7 @@ def test_a_cluster_is_cleaned_and_wants_a_hash_tag(redis_cluster: RedisCluster) 
         assert client.lrange("{lost}:queue", 0, -1) == [b"1"]
     refused = run("lost", "--once", "--redis", redis_cluster.url)
     assert refused.exit_code == 2
-    assert "common hash tag: {lost}" in refused.stderr
+    assert "hash tag: use {lost}" in refused.stderr
 
 
 def test_it_goes_on_until_a_signal_and_light_cleaning_follows_the_leases(

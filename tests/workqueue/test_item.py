@@ -80,5 +80,5 @@ def test_a_tag_is_what_a_cluster_takes_for_one(prefix: str, has_tag: bool) -> No
 
 
 def test_a_setting_that_means_nothing_is_refused() -> None:
-    with pytest.raises(BadArgument, match="writes is 'none' and not one of new, old, both"):
+    with pytest.raises(BadArgument, match="writes is 'none' but must be one of new, old, both"):
         WorkQueue(KeyPrefix("p"), writes="none")  # type: ignore[arg-type]

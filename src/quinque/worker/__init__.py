@@ -1,4 +1,4 @@
-"""A worker: functions that are called with the messages of queues, in processes that are watched.
+"""A worker: it calls your functions with the messages of queues, in supervised processes.
 
     from quinque.worker import App
 

@@ -1,4 +1,4 @@
-"""What a program says to the worker: which functions are for which queues, and its hooks.
+"""The App of a worker: the handler functions of its queues, and its hooks.
 
 Called by   programs; `quinque work` (process.py), which finds one by its name.
 Calls       runtime.py, when a program runs it by itself.
@@ -11,7 +11,7 @@ Calls       runtime.py, when a program runs it by itself.
     @app.handler("clicks", family="events", group="report")
     async def count(click, message): ...
 
-    app.add("thumbnails", make_thumbnail)      a plain function, from wherever it is
+    app.add("thumbnails", make_thumbnail)      any plain function
 
 Not here: how it is run (runtime.py), what the settings mean in each family (sources.py).
 """
@@ -44,8 +44,8 @@ _LEASE_S = 30.0
 class App:
     """Handlers of the queues of a broker, or of several that share a store.
 
-    `broker` is what the asyncio client takes beside the URL: username, password, ca, certificate,
-    key, timeout_s, retries. Without `tracing` there are no spans, whatever is installed.
+    `broker` has the other arguments of the asyncio client: username, password, ca, certificate,
+    key, timeout_s, retries. Without `tracing`, no OpenTelemetry spans are created.
     """
 
     def __init__(self, url: str, *, tracing: bool = True, **broker: Any) -> None:
@@ -61,7 +61,7 @@ class App:
         self._broker = broker
 
     def handler(self, queue: str, **settings: Unpack[Settings]) -> Callable[[F], F]:
-        """The function below is called with each message of the queue: see `add`."""
+        """Register the decorated function as the handler of the queue, like `add`."""
 
         def added(function: F) -> F:
             self.add(queue, function, **settings)
@@ -86,8 +86,9 @@ class App:
         results: str | None = None,
         dead: str | None = None,
     ) -> None:
-        """The function is called with the body of each message of the queue, and with the message
-        itself if it takes two. Times are in seconds; docs/worker.md says what each setting is.
+        """Register `function` as the handler of the queue. The worker calls it with the body of
+        each message, and with the message if it takes two arguments. Times are in seconds.
+        docs/worker.md describes the settings.
 
         Raises BadSetting.
         """
@@ -131,22 +132,25 @@ class App:
     # -- hooks: plain functions, called where the handler runs -----------------------------------
 
     def before(self, hook: Before) -> Before:
-        """Called with each message before its handler; an error is one of the handler."""
+        """Register a hook that is called with each message before its handler. An error of the hook
+        counts as an error of the handler."""
         self.before_hooks.append(_plain(hook))
         return hook
 
     def after(self, hook: After) -> After:
-        """Called with each message whose handler ended well, and with what that returned."""
+        """Register a hook that is called with each message whose handler succeeded, and its
+        result."""
         self.after_hooks.append(_plain(hook))
         return hook
 
     def failed(self, hook: Failed) -> Failed:
-        """Called with each message whose handler raised, and with the error."""
+        """Register a hook that is called with each message whose handler raised, and the error."""
         self.failed_hooks.append(_plain(hook))
         return hook
 
     def progress(self, hook: After) -> After:
-        """Called with a message and what its handler said of how far it is."""
+        """Register a hook that is called with a message and the progress that its handler
+        reported."""
         self.progress_hooks.append(_plain(hook))
         return hook
 
@@ -155,10 +159,11 @@ class App:
         return Broker(self.url, **self._broker)
 
     def run(self, *, threads: int = 8, deadline: float = 30.0) -> bool:
-        """Work in this process until SIGTERM, SIGINT or SIGHUP, or until too many handlers hang.
-        Messages that it holds are then finished, or given back when `deadline` seconds have passed.
-        Returns whether that could be done for all of them. Afterwards signals do what they did
-        before. No supervisor watches this process: that is what `quinque work` is for.
+        """Run the handlers in this process until SIGTERM, SIGINT or SIGHUP, or until too many hang.
+
+        Then the messages in progress are finished. After `deadline` seconds, the rest returns to
+        the queue. Return whether this succeeded for all messages. Afterwards the previous signal
+        handlers are restored. This process has no supervisor: use `quinque work` for that.
 
         Raises BadSetting.
         """

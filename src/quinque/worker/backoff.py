@@ -16,10 +16,10 @@ REST_MOST_S: Final = 365 * 86_400.0
 
 
 class Retry(Exception):
-    """The handler could not do it now: the message comes back in `delay` seconds."""
+    """Raise this in a handler to have the message delivered again in `delay` seconds."""
 
     def __init__(self, delay: float, why: str = "the handler requested a retry") -> None:
-        """Raises ValueError for a time that is none, or longer than a year."""
+        """Raises ValueError if `delay` is not a number from 0 to one year."""
         super().__init__(why)
         if not 0 <= delay <= REST_MOST_S:
             raise ValueError(f"the delay of a retry must be 0 to {REST_MOST_S:.0f} s, not {delay}")
@@ -28,8 +28,8 @@ class Retry(Exception):
 
 @dataclass(frozen=True)
 class Backoff:
-    """Twice as long each time: from `first` to `most` seconds, and up to half of it less by chance,
-    so that what failed together does not come back together."""
+    """Delays that double with each failure, from `first` to `most` seconds. A random part of up to
+    half is subtracted, so that messages that failed together are not retried together."""
 
     first: float = 1.0
     most: float = 300.0

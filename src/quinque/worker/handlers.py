@@ -47,9 +47,12 @@ class Settings(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Handler:
-    """`max_deliveries` None is what the queue has, and DELIVERIES where it has none; 0 is no limit.
-    `concurrency` 0 is as the worker is told, and TASKS for a coroutine. Without `timeout_s` a
-    handler may take as long as it likes."""
+    """One handler and its settings.
+
+    `max_deliveries` None means the limit of the queue, or DELIVERIES if it has none; 0 means no
+    limit. `concurrency` 0 means the setting of the worker, and TASKS for a coroutine. Without
+    `timeout_s`, a handler has no time limit.
+    """
 
     function: Function
     queue: bytes

@@ -17,8 +17,8 @@ _NO_SLOT: Final = -1
 
 
 class Message:
-    """What was delivered. Handlers read `id`, `queue`, `body`, `deliveries` (this one included) and
-    `is_held`, and may say how far they are."""
+    """A delivered message. Handlers read `id`, `queue`, `body`, `deliveries` (including this one)
+    and `is_held`, and can report their progress."""
 
     __slots__ = (
         "raw_id",
@@ -65,12 +65,12 @@ class Message:
 
     @property
     def is_held(self) -> bool:
-        """False when somebody else may be working on it: the lease is known to be lost, or the
-        handler is over its time."""
+        """False if another consumer may have the message: the lease is lost, or the handler has
+        exceeded its timeout."""
         return not (self.is_lost or self.is_abandoned)
 
     def progress(self, value: Any) -> None:
-        """The handler is so far: whoever follows is told (App.progress), and it is not stalled."""
+        """Report progress to the hooks of App.progress. The handler does not count as stalled."""
         if self.on_progress is not None:
             self.on_progress(self, value)
 

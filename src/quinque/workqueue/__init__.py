@@ -17,8 +17,8 @@ cleaning.py    light and deep cleaning, as steps
 counts.py      what a cleaning did
 scripts.py     the Lua scripts; each is one round trip
 
-It works on a Redis or a Redis Cluster and needs nothing but redis-py there: pip install
-'quinque[redis]'. No broker takes part.
+It works on a Redis or a Redis Cluster with redis-py only (pip install 'quinque[redis]'), without a
+broker.
 """
 
 from __future__ import annotations

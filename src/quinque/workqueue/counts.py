@@ -16,7 +16,7 @@ Phase = Literal["waiting", "processing", "leases", "items", "returning", "droppi
 
 @dataclass(slots=True)
 class CleanCounts:
-    """What was found wrong, and put right unless it was a dry run."""
+    """The problems found by a cleaning. They are repaired, except in a dry run."""
 
     looked: int = 0  # items, or ids of items, that were looked at
     returned: int = 0  # items that nobody held and that wait again
@@ -29,7 +29,7 @@ class CleanCounts:
 
 
 class Progress(NamedTuple):
-    """Between two slices of a cleaning: what it goes through, and how much of it."""
+    """Progress between two slices of a cleaning: the phase, and how much of it is done."""
 
     phase: Phase
     done: int

@@ -20,31 +20,31 @@ _JSON_SEPARATORS = (",", ":")
 
 class Item(dict[str, Any]):
     def __init__(self, data: Any, id: Any = None) -> None:
-        """Text becomes UTF-8, anything else what bytes() makes of it. Without an id it gets a
-        random one, which nobody else has; an id that is not text becomes text."""
+        """`data` is encoded as UTF-8 if it is text, else with bytes(). Without an id, the item gets
+        a random unique id. An id that is not text is converted to text."""
         raw = data.encode() if isinstance(data, str) else _bytes_of(data)
         super().__init__(data=raw, id=uuid.uuid4().hex if id is None else _text_of(id))
 
     @classmethod
     def from_dict(cls, loaded: Mapping[str, Any]) -> Self:
-        """Raises KeyError when there are no data."""
+        """Return the item from a dictionary. Raises KeyError if it has no data."""
         return cls(loaded["data"], loaded.get("id"))
 
     @classmethod
     def parse(cls, s: str | bytes) -> Self:
-        """From the JSON of such a dictionary."""
+        """Return the item from the JSON of such a dictionary."""
         return cls.from_dict(json.loads(s))
 
     @classmethod
     def from_json_data(cls, data: Any, id: Any = None) -> Self:
-        """The data are the JSON of `data`, with no spaces."""
+        """Return an item whose data is `data` as JSON without spaces."""
         return cls(json.dumps(data, separators=_JSON_SEPARATORS), id)
 
     def data(self) -> bytes:
         return cast(bytes, self["data"])
 
     def data_json(self) -> Any:
-        """What the data mean as JSON."""
+        """Return the data parsed as JSON."""
         return json.loads(self["data"])
 
     def id(self) -> str:

@@ -20,5 +20,5 @@ class KeyPrefix:
 
     @classmethod
     def concat(cls, prefix: KeyPrefix, name: str) -> KeyPrefix:
-        """A longer prefix."""
+        """Return a longer prefix."""
         return cls(prefix.of(name))

@@ -48,8 +48,8 @@ class Keys:
     def no_tag(self) -> BadArgument:
         """What is raised when a cluster is asked for a queue whose keys it would spread."""
         return BadArgument(
-            f"in a cluster the keys of a queue need a common hash tag: {{{self._name}}}, not"
-            f" {self._name}"
+            f"in a cluster, the prefix of a queue needs a hash tag: use {{{self._name}}} instead "
+            f"of {self._name}"
         )
 
 

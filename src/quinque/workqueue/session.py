@@ -24,8 +24,8 @@ from quinque.workqueue.working import Pipeline, Writes, check_writes
 class Session:
     """The queue whose keys begin with `name`.
 
-    `writes` says which leases are written: "new", "old", or "both", so that cleaners of neither
-    generation take an item away that is held. All are understood, whatever is written.
+    `writes` is the kind of leases to write: "new", "old" or "both". With "both", the cleaners of
+    new and old clients respect the lease. All kinds are read in any case.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Session:
         self._writes: Writes = check_writes(writes)
 
     def add_unique_item_to_pipeline(self, pipeline: Pipeline, item: Item) -> None:
-        """The item waits when the pipeline is carried out. Its id must be nobody's."""
+        """Add the item when the pipeline is executed. Its id must be new."""
         working.add_to_pipeline(self.keys, pipeline, item)
 
     def add_item_to_pipeline(self, pipeline: Pipeline, item: Item) -> None:
-        """The same: a name of the published package."""
+        """The same as add_unique_item_to_pipeline, under its name in the published package."""
         self.add_unique_item_to_pipeline(pipeline, item)
 
     def _lease(self, db: Any, lease_secs: float, block: bool, timeout: float) -> Steps[Item | None]:
@@ -66,15 +66,15 @@ class Session:
 
 
 class Slices:
-    """A cleaning in slices. `counts` is what it has done so far, `progress` how far it is.
+    """A cleaning in slices. `counts` has its results so far, `progress` its progress.
 
-    After an error a new one begins from the start; what was done stays done.
+    After an error, start a new cleaning from the beginning. Completed repairs are kept.
     """
 
     def __init__(
         self, queue: Session, db: Any, *, dry_run: bool = False, grace_s: float = GRACE_S
     ) -> None:
-        """Nothing is asked of Redis yet. Raises BadArgument."""
+        """Create the cleaning without a request to Redis. Raises BadArgument."""
         queue._check(db)
         self.is_done = False
         self.progress: Progress | None = None

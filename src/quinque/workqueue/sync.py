@@ -1,10 +1,10 @@
-"""WorkQueue and the cleanings, for programs that wait. aio.py has the same for those that await.
+"""WorkQueue and its cleanings for blocking programs. aio.py has the asyncio versions.
 
 Called by   programs that use the library, cli/clean.py.
 Calls       working.py and cleaning.py for the steps, redis-py to carry them out.
 
-`db` is a redis.Redis or a redis.RedisCluster; whether it decodes responses does not matter. Errors
-are redis-py's, but for arguments that cannot be meant (BadArgument), which change nothing.
+`db` is a redis.Redis or a redis.RedisCluster, with or without decode_responses. Errors are those
+of redis-py. Invalid arguments raise BadArgument and change nothing.
 
 Not here: the rules of the queue (working.py, cleaning.py), its settings (session.py).
 """
@@ -34,61 +34,63 @@ _RAW: Final[dict[str, Any]] = {NEVER_DECODE: []}  # answers are bytes, whatever 
 
 class WorkQueue(Session):
     def add_item(self, db: Db, item: Item) -> bool:
-        """The item waits; False if there is one with its id, and then nothing changed."""
+        """Add the item to the queue. Return False if an item with its id exists; nothing
+        changes."""
         return self._run(db, working.add(self.keys, item, is_checked=True))
 
     def add_new_item(self, db: Db, item: Item) -> bool:
-        """The same: a name of the published package."""
+        """The same as add_item, under its name in the published package."""
         return self.add_item(db, item)
 
     def add_unique_item(self, db: Db, item: Item) -> None:
-        """The item waits. Its id must be nobody's: else it waits twice, and has the new data."""
+        """Add the item without a check. Its id must be new: an item with the same id would be
+        queued twice and get the new data."""
         self._run(db, working.add(self.keys, item, is_checked=False))
 
     def lease(
         self, db: Db, lease_secs: float, block: bool = True, timeout: float = 0
     ) -> Item | None:
-        """The item that waited longest is held by this session for `lease_secs`.
+        """Lease the oldest queued item to this session for `lease_secs` seconds.
 
-        None when there is none: at once if it does not `block`, else after `timeout` seconds, where
-        0 is for ever. Raises BadArgument.
+        If there is none, return None: at once without `block`, else after `timeout` seconds. A
+        `timeout` of 0 blocks forever. Raises BadArgument.
         """
         return self._run(db, self._lease(db, lease_secs, block, timeout))
 
     def extend(self, db: Db, item: Item, lease_secs: float) -> bool:
-        """This session holds the item for `lease_secs` from now; False if it does not hold it.
+        """Extend the lease to `lease_secs` from now. Return False if this session has no lease.
 
         Raises BadArgument.
         """
         return self._run(db, self._extend(item, lease_secs))
 
     def complete(self, db: Db, item: Item) -> bool:
-        """The item is gone; True for the one call that ended it, whoever held it."""
+        """Complete the item and remove it. Return True only for the call that removed it."""
         return self._run(db, working.complete(self.keys, item))
 
     def queue_len(self, db: Db) -> int:
-        """How many ids wait."""
+        """Return the number of queued ids."""
         return self._run(db, working.length(self.keys.queue))
 
     def processing(self, db: Db) -> int:
-        """How many ids were handed out, those of abandoned items too."""
+        """Return the number of ids in processing, including those of abandoned items."""
         return self._run(db, working.length(self.keys.processing))
 
     def counts(self, db: Db) -> tuple[int, int]:
-        """Both, at one moment."""
+        """Return both lengths at the same moment."""
         return self._run(db, working.counts(self.keys))
 
     def shortest_lease_s(self, db: Db) -> float | None:
-        """How long the shortest of the newest leases was given for; None if there is none."""
+        """Return the shortest duration of the newest leases. None if there is none."""
         return self._run(db, working.shortest_lease_s(self.keys))
 
     def light_clean(
         self, db: Db, *, dry_run: bool = False, grace_s: float = GRACE_S
     ) -> CleanCounts:
-        """What was handed out and is nobody's waits again; what was done.
+        """Requeue items in processing that have no lease, and return the counts.
 
-        Where there is something to do, it looks twice, `grace_s` apart: a worker of another client
-        may be about to write its lease.
+        Each such item is checked twice, `grace_s` apart: a worker of another client may be about to
+        write its lease.
         """
         return self._run(db, Cleaner(self.keys, dry_run=dry_run, grace_s=grace_s).light())
 
@@ -100,7 +102,8 @@ class WorkQueue(Session):
         dry_run: bool = False,
         grace_s: float = GRACE_S,
     ) -> CleanCounts:
-        """The same for all items, and the lists are in order; `progress` is told between slices."""
+        """Clean like light_clean, but check all items and repair the lists. `progress` is called
+        between slices."""
         steps = Cleaner(self.keys, dry_run=dry_run, grace_s=grace_s).deep()
         return self._run(db, steps, progress)
 
@@ -120,7 +123,7 @@ class WorkQueue(Session):
 
 class _Clean(Slices):
     def step(self) -> bool:
-        """One slice more is done, in some milliseconds; False when there was none."""
+        """Process one more slice, which takes some milliseconds. Return False if none was left."""
         while not self.is_done:
             try:
                 request = self._steps.send(self._answer)

@@ -116,16 +116,14 @@ def shortest_lease_s(keys: Keys) -> Steps[float | None]:
 def lease_ms_of(lease_secs: float) -> int:
     """Raises BadArgument when no lease can be so long."""
     if not 0.001 <= lease_secs <= _LONGEST_LEASE_S:
-        raise BadArgument(
-            f"a lease of {lease_secs} s is not between 0.001 and {_LONGEST_LEASE_S} s"
-        )
+        raise BadArgument(f"lease {lease_secs} s must be between 0.001 and {_LONGEST_LEASE_S} s")
     return round(lease_secs * 1000)
 
 
 def wait_s_of(block: bool, timeout_s: float) -> float | None:
     """How long a lease waits: 0 not at all, None for ever. Raises BadArgument."""
     if not timeout_s >= 0:
-        raise BadArgument(f"a timeout of {timeout_s} s is less than 0")
+        raise BadArgument(f"timeout {timeout_s} s must be 0 or more")
     if not block:
         return 0
     return timeout_s or None
@@ -134,7 +132,7 @@ def wait_s_of(block: bool, timeout_s: float) -> float | None:
 def check_writes(writes: Writes) -> Writes:
     """Raises BadArgument when it says nothing about leases."""
     if writes not in WRITES:
-        raise BadArgument(f"writes is {writes!r} and not one of {', '.join(WRITES)}")
+        raise BadArgument(f"writes is {writes!r} but must be one of {', '.join(WRITES)}")
     return writes
 
 
