@@ -71,7 +71,7 @@ OPERATIONS: list[Op] = [
 
 def test_whatever_is_asked_of_its_tasks_is_refused(asleep: Workshop) -> None:
     for op in OPERATIONS:
-        with pytest.raises(DriverMissing, match="tube 'tube' is asleep: the driver 'timed' is not"):
+        with pytest.raises(DriverMissing, match="the driver 'timed' of tube 'tube' is not loaded"):
             asleep.store.run(op)
 
     view = asleep.look()

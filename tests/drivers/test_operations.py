@@ -185,7 +185,7 @@ def test_kick_by_ids_is_for_buried_ones_of_drivers_that_can(workshop: Workshops)
     plain.reopen()
     assert plain.peek(1) == (1, "r", b"b")
     plain.store.run(MakeTube(b"other", b"counting", TubeSettings()))
-    with pytest.raises(BadRequest, match="kicks by count only"):
+    with pytest.raises(BadRequest, match="can kick only by count"):
         plain.store.run(KickTasks(b"other", message_ids=[b"0"]))
 
 

@@ -161,14 +161,14 @@ def test_what_is_undone_gives_its_ids_back(space: Space) -> None:
     ("row", "why"),
     [
         ((1,), "id and a state"),
-        (("1", "r", 1), "is no id"),
-        ((True, "r", 1), "is no id"),
-        ((-1, "r", 1), "is no id"),
-        ((1 << 44, "r", 1), "is no id"),
-        ((1, "-", 1), "no state of a row"),
-        ((1, "r"), "has not all that index"),
-        ((1, "r", float("nan")), "cannot be ordered by"),
-        ((1, "r", [1]), "cannot be ordered by"),
+        (("1", "r", 1), "is not an id"),
+        ((True, "r", 1), "is not an id"),
+        ((-1, "r", 1), "is not an id"),
+        ((1 << 44, "r", 1), "is not an id"),
+        ((1, "-", 1), "not a state of a row"),
+        ((1, "r"), "does not have all columns of index"),
+        ((1, "r", float("nan")), "cannot order rows by"),
+        ((1, "r", [1]), "cannot order rows by"),
     ],
 )
 def test_a_row_that_cannot_be_kept_is_refused_and_changes_nothing(
@@ -185,10 +185,12 @@ def test_no_two_rows_have_what_must_be_unique(space: Space) -> None:
     space.create_index("only", (2,), is_unique=True)
     space.insert((1, READY, "a"))
 
-    with pytest.raises(ValueError, match="'only' is unique, and row 1 has"):
+    with pytest.raises(ValueError, match="'only' is unique, but row 1 already has"):
         space.insert((2, READY, "a"))
 
-    with pytest.raises(ValueError, match="'fresh' is unique, and rows 1 and 3 are alike"):
+    with pytest.raises(
+        ValueError, match="'fresh' is unique, but rows 1 and 3 have the same values"
+    ):
         _with_two_alike().create_index("fresh", (2,), is_unique=True)
     space.update(1, {STATE: TAKEN})  # itself is not in its way
     space.update(1, {2: "b"})
@@ -217,7 +219,7 @@ def test_an_index_is_made_once_and_of_columns(space: Space) -> None:
         space.create_index("state", (STATE,))
     with pytest.raises(ValueError, match="needs columns"):
         space.create_index("none", ())
-    with pytest.raises(ValueError, match="no more than 2"):
+    with pytest.raises(ValueError, match="has only 2"):
         space.select("state", (1, 2, 3))
     with pytest.raises(KeyError):
         space.select("nowhere")
@@ -234,10 +236,10 @@ def test_rows_change_within_a_call_only(space: Space) -> None:
         space.truncate,
         space.next_id,
     ):
-        with pytest.raises(RuntimeError, match="within a call"):
+        with pytest.raises(RuntimeError, match="during a call"):
             change()
 
     assert space.get(1) == row
     space.begin(0)
-    with pytest.raises(ValueError, match="keeps its id"):
+    with pytest.raises(ValueError, match="the id of a row cannot change"):
         space.update(1, {ID: 2})

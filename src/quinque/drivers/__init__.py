@@ -1,4 +1,4 @@
-"""Drivers: kinds of tubes that users write in Python.
+"""Drivers: tube types that users write in Python.
 
     driver.py     Driver, a whole one to begin with; what every driver has
     space.py      Space, the rows of a driver

@@ -1,4 +1,4 @@
-"""What a driver is: a whole one, which others are made from, and what any must have.
+"""The base class of drivers, and the methods that every driver must have.
 
 Called by   users, who write drivers; registry.py (what a driver must have).
 Calls       space.py.
@@ -9,9 +9,9 @@ two steps, when its tube is made and again whenever the broker starts:
     space  = Class.create_space(name, options)        the rows are then put into it
     driver = Class.new(space, on_task_change, options)
 
-It works with rows, and gives rows back. It tells every change with `on_task_change(row, event)`: a
-row that is ready wakes whoever waits for one, and the event is counted. An event is one of EVENTS;
-with None nothing is counted.
+A driver works with rows and returns rows. It reports every change with `on_task_change(row,
+event)`: a ready row wakes a blocked client, and the event is counted. An event is one of EVENTS;
+with None, nothing is counted.
 
 Not here: who has taken a task, which is no business of a driver's (stores/embedded/).
 """
@@ -42,20 +42,20 @@ EVENTS: Final = (
 
 
 class Maker(Protocol):
-    """What is registered: a class, mostly, and its instances are the drivers."""
+    """A registered driver: usually a class, whose instances are the drivers."""
 
     def create_space(self, name: str, options: Options) -> Space:
-        """A space with its indexes, and nothing in it yet."""
+        """Return an empty space with its indexes."""
 
     def new(self, space: Space, on_task_change: OnTaskChange, options: Options) -> Any:
-        """A driver that keeps its tasks in the space, which holds all it was left with."""
+        """Return a driver that stores its tasks in the space, which has all existing rows."""
 
 
 class Driver:
-    """A whole driver: first in, first out. A driver of your own overrides what it does otherwise.
+    """A complete driver: first in, first out. Override the methods that your driver changes.
 
-    Its rows are `(id, state, data, …)`: what a driver adds comes after the data. Ids that methods
-    get are of rows that are there; `release` and `touch` get those of taken ones.
+    Its rows are `(id, state, data, …)`: additional columns come after the data. Methods get ids of
+    existing rows; `release` and `touch` get ids of taken rows.
     """
 
     def __init__(self, space: Space, on_task_change: OnTaskChange, options: Options) -> None:
@@ -65,7 +65,7 @@ class Driver:
 
     @classmethod
     def create_space(cls, name: str, options: Options) -> Space:
-        """A space with an index `state`: the rows of a state, in the order of their ids."""
+        """Return a space with an index `state`: the rows of a state, ordered by id."""
         space = Space(name)
         space.create_index("state", (STATE, ID))
         return space
@@ -75,17 +75,17 @@ class Driver:
         return cls(space, on_task_change, options)
 
     def normalize_task(self, task: Row) -> Sequence[Any]:
-        """The task as consumers see it: id, state, data."""
+        """Return the task as consumers see it: id, state, data."""
         return task[:3]
 
     def put(self, data: bytes, options: Options) -> Row | None:
-        """There is one more task; None when there is no room for it."""
+        """Add a task. Return None if there is no room for it."""
         task = self.space.insert((self.space.next_id(), READY, data))
         self.on_task_change(task, "put")
         return task
 
     def take(self) -> Row | None:
-        """The next task, which is taken from here on; None when there is none."""
+        """Take the next task. Return None if there is none."""
         task = self.space.min("state", (READY,))
         if task is None:
             return None
@@ -94,65 +94,65 @@ class Driver:
         return task
 
     def delete(self, task_id: int) -> Row:
-        """The task, done or not, is gone; it as it was, with the state `-`."""
+        """Remove the task, done or not. Return it with the state `-`."""
         task = self.space.delete(task_id)
         task = (task[ID], DONE, *task[STATE + 1 :])
         self.on_task_change(task, "delete")
         return task
 
     def release(self, task_id: int, options: Options) -> Row:
-        """The task, which is taken, is ready again."""
+        """Make a taken task ready again."""
         task = self.space.update(task_id, {STATE: READY})
         self.on_task_change(task, "release")
         return task
 
     def bury(self, task_id: int) -> Row:
-        """The task is put aside, until somebody kicks it."""
+        """Bury the task until it is kicked."""
         task = self.space.update(task_id, {STATE: BURIED})
         self.on_task_change(task, "bury")
         return task
 
     def kick(self, count: int) -> int:
-        """The first `count` buried tasks are ready again; how many were."""
+        """Make the first `count` buried tasks ready again. Return how many were buried."""
         buried = self.space.select("state", (BURIED,), limit=count)
         return sum(self.kick_task(task[ID]) is not None for task in buried)
 
     def peek(self, task_id: int) -> Row | None:
-        """The task as it is."""
+        """Return the current task."""
         return self.space.get(task_id)
 
     def touch(self, task_id: int, by_ms: int) -> Row:
-        """The task has so much longer. Raises TouchRefused: this driver has no times."""
+        """Extend the ttr and ttl of the task. Raises TouchRefused: this driver has none."""
         raise TouchRefused(type(self).__name__.encode())
 
     def truncate(self) -> None:
-        """All tasks are gone."""
+        """Remove all tasks."""
         self.space.truncate()
 
     def tasks_by_state(self, state: str) -> Sequence[Row]:
-        """The tasks of that state."""
+        """Return the tasks in that state."""
         return self.space.select("state", (state,))
 
     # -- what a driver may have besides ----------------------------------------------------------
 
     def kick_task(self, task_id: int) -> Row | None:
-        """The task, which is buried, is ready again; None when it is not to be, and stays so."""
+        """Make a buried task ready again. Return None to leave it buried."""
         task = self.space.update(task_id, {STATE: READY})
         self.on_task_change(task, "kick")
         return task
 
     def start(self) -> None:
-        """The driver begins to work: its space holds all that it was left with."""
+        """Called when the driver starts. Its space has all existing rows."""
 
     def stop(self) -> None:
-        """The broker stops. Rows do not change any more."""
+        """Called when the broker stops. Rows do not change any more."""
 
     def drop(self) -> None:
-        """The tube goes, with all rows."""
+        """Called when the tube is dropped with all its rows."""
 
     def next_event_ms(self) -> int | None:
-        """When on_time() next has something to do; None when never."""
+        """Return when on_time() is next due, or None for never."""
         return None
 
     def on_time(self, now_ms: int) -> None:
-        """What time has made due by now is done: some of it at least, if it is much."""
+        """Process the work that is due now, or at least a part of it."""

@@ -36,7 +36,7 @@ class Index:
         Raises ValueError when there are none, or one is no column.
         """
         if not parts or any(type(part) is not int or part < 0 for part in parts):
-            raise ValueError(f"index '{name}' needs columns, which are counted from 0")
+            raise ValueError(f"index '{name}' needs columns, counted from 0")
         self.name = name
         self.parts = tuple(parts)
         self.is_unique = is_unique
@@ -52,8 +52,8 @@ class Index:
             for before, after in pairwise(entries):
                 if before[:count] == after[:count]:
                     raise ValueError(
-                        f"index '{self.name}' is unique, and rows {before[-1][1]} and"
-                        f" {after[-1][1]} are alike"
+                        f"index '{self.name}' is unique, but rows {before[-1][1]} and "
+                        f"{after[-1][1]} have the same values"
                     )
         starts = range(0, max(1, len(entries)), BLOCK_MOST)
         self._blocks = [entries[at : at + BLOCK_MOST] for at in starts]
@@ -97,7 +97,7 @@ class Index:
             return tuple([_comparable(row[column]) for column in self._columns])
         except IndexError:
             raise ValueError(
-                f"a row of {len(row)} columns has not all that index '{self.name}' is by"
+                f"a row of {len(row)} columns does not have all columns of index '{self.name}'"
             ) from None
 
     def values(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -109,7 +109,7 @@ class Index:
         Nothing may be added or removed meanwhile."""
         first = tuple(map(_comparable, key))
         if len(first) > len(self._columns):
-            raise ValueError(f"index '{self.name}' has no more than {len(self._columns)} columns")
+            raise ValueError(f"index '{self.name}' has only {len(self._columns)} columns")
         if is_reversed:
             return self._backwards(first)
         return self._forwards(first)
@@ -165,4 +165,4 @@ def _comparable(value: Any) -> tuple[Any, ...]:
         return (4, value)
     if kind is bool:
         return (1, value)
-    raise ValueError(f"rows cannot be ordered by {value!r:.100}")
+    raise ValueError(f"cannot order rows by {value!r:.100}")

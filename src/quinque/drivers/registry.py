@@ -98,5 +98,5 @@ def _loaded(name: str, point: EntryPoint) -> Any:
         return point.load()
     except Exception as exc:
         raise BadDriver(
-            f'driver "{name}" ({point.value}) cannot be imported: {type(exc).__name__}: {exc}'
+            f'cannot import driver "{name}" ({point.value}): {type(exc).__name__}: {exc}'
         ) from exc

@@ -59,7 +59,7 @@ class Space:
         """Rows can be found in the order of these columns, counted from 0. With `is_unique` no two
         rows have the same values there. Raises ValueError when there is an index of that name."""
         if name in self._indexes:
-            raise ValueError(f"space '{self.name}' has an index '{name}' already")
+            raise ValueError(f"space '{self.name}' already has an index '{name}'")
         index = Index(name, parts, is_unique=is_unique)
         index.fill(self._rows.values())
         self._indexes[name] = index
@@ -110,7 +110,7 @@ class Space:
         """There is one more row. Raises ValueError when its id is there, or what must be unique."""
         new = self._checked(row)
         if new[ID] in self._rows:
-            raise ValueError(f"space '{self.name}' has a row {new[ID]} already")
+            raise ValueError(f"space '{self.name}' already has a row {new[ID]}")
         return self._put(None, new)
 
     def replace(self, row: Sequence[Any]) -> Row:
@@ -124,7 +124,7 @@ class Space:
         columns = list(old)
         for column, value in values.items():
             if column == ID:
-                raise ValueError("a row keeps its id")
+                raise ValueError("the id of a row cannot change")
             columns[column] = value
         return self._put(old, self._checked(columns))
 
@@ -154,11 +154,13 @@ class Space:
         self._check_open()
         new = tuple(row)
         if len(new) <= STATE:
-            raise ValueError("a row has an id and a state")
+            raise ValueError("a row must have an id and a state")
         if type(new[ID]) is not int or not 0 <= new[ID] <= ID_MOST:
-            raise ValueError(f"{new[ID]!r:.100} is no id: it is a whole number up to {ID_MOST}")
+            raise ValueError(
+                f"{new[ID]!r:.100} is not an id: an id is a whole number up to {ID_MOST}"
+            )
         if new[STATE] not in STATES:
-            raise ValueError(f"{new[STATE]!r:.100} is no state of a row: that is one of r t ~ !")
+            raise ValueError(f"{new[STATE]!r:.100} is not a state of a row: use one of r t ~ !")
         return new
 
     def _put(self, old: Row | None, new: Row) -> Row:
@@ -182,12 +184,14 @@ class Space:
         for id in index.ids(values):
             if id != row[ID]:
                 raise ValueError(
-                    f"index '{index.name}' is unique, and row {id} has {values!r:.100}"
+                    f"index '{index.name}' is unique, but row {id} already has {values!r:.100}"
                 )
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise RuntimeError(f"space '{self.name}' changes within a call of its driver only")
+            raise RuntimeError(
+                f"space '{self.name}' can be changed only during a call of its driver"
+            )
 
     # -- for the store ---------------------------------------------------------------------------
 

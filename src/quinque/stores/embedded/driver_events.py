@@ -128,7 +128,7 @@ def _move(moves: _Moves, id: int, before: str, now: str, event: str | None, call
         return
     if now == TAKEN:
         if id not in call.taken:
-            raise ValueError(f"task {id} is taken by nobody: rows become taken in take()")
+            raise ValueError(f"task {id} has no session: only take() can make a row taken")
         moves.taken.append(name)
     elif now == BURIED:
         moves.buried.append(name)
@@ -153,7 +153,7 @@ def _steal(tube: Tube, moves: _Moves, call: Call) -> None:
         if name not in moved:
             task = tube.directory.by_id.get(name)
             if task is None or task.state != State.LEASED:
-                raise ValueError(f"take() gave task {id}, which is not taken")
+                raise ValueError(f"take() returned task {id}, which is not taken")
             moves.returned.setdefault((BY_SESSION, 0), []).append(name)
             moves.taken.append(name)
 

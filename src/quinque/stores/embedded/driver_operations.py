@@ -92,7 +92,11 @@ class DriverOperations:
                 try:
                     self._seat(tube, now_ms)
                 except QuinqueError as exc:
-                    log.error("tube %s: %s", tube.name.decode("utf-8", "replace"), exc)
+                    log.error(
+                        "cannot start the driver of tube %s: %s",
+                        tube.name.decode("utf-8", "replace"),
+                        exc,
+                    )
                 else:
                     self._tubes.books.ready.add(tube.name)
                 self._tubes.books.set_alarm(tube)
@@ -119,7 +123,9 @@ class DriverOperations:
         try:
             self._seats[tube.name].start(now_ms)
         except QuinqueError as exc:
-            log.error("tube %s: %s", tube.name.decode("utf-8", "replace"), exc)
+            log.error(
+                "cannot start the driver of tube %s: %s", tube.name.decode("utf-8", "replace"), exc
+            )
 
     def drop(self, tube: Tube) -> None:
         """The tube is about to go."""
@@ -212,7 +218,7 @@ def _put(seat: Seat, op: PutTasks, now_ms: int) -> list[TaskView]:
 
 def _take(seat: Seat, op: TakeTasks, now_ms: int) -> list[TaskView]:
     if op.lane is not None:
-        raise BadRequest("a driver chooses what is taken: its tubes have no lanes to take from")
+        raise BadRequest("the driver chooses the tasks to take: its tubes have no lanes")
     call = Call(session=op.session)
 
     def work() -> list[TaskView]:
@@ -224,7 +230,7 @@ def _take(seat: Seat, op: TakeTasks, now_ms: int) -> list[TaskView]:
                 break
             view = seat.view(task)
             if view.state != State.LEASED:
-                raise ValueError(f"take() gave task {task[ID]}, which is not taken")
+                raise ValueError(f"take() returned task {task[ID]}, which is not taken")
             call.taken.append(task[ID])
             views.append(view)
             room_bytes -= len(view.body)
@@ -313,7 +319,7 @@ def _kick(seat: Seat, op: KickTasks, now_ms: int) -> int:
 
 def _kick_each(seat: Seat, ids: Sequence[int | None], now_ms: int) -> int:
     if not callable(getattr(seat.driver, "kick_task", None)):
-        raise BadRequest("the driver of the tube kicks by count only: it has no kick_task")
+        raise BadRequest("the driver of this tube has no kick_task: it can kick only by count")
 
     def kick(id: int, was: Row) -> TaskView | None:
         task = seat.driver.kick_task(id) if was[STATE] == BURIED else None

@@ -71,7 +71,9 @@ class Seat:
             rows = self._rows()
             space = maker.create_space(name, self._options)
             if not isinstance(space, Space):
-                raise TypeError(f"create_space() gave {type(space).__name__} and no Space")
+                raise TypeError(
+                    f"create_space() returned {type(space).__name__} instead of a Space"
+                )
             space.load(rows, tube.number)
             self.space = space
             self._let_body_go(*tube.all())
@@ -130,18 +132,20 @@ class Seat:
             row = task if was is None else (task[ID], DONE, *was[STATE + 1 :])
         shown = self.driver.normalize_task(row)
         if len(shown) != 3 or not isinstance(shown[2], bytes):
-            raise TypeError(f"normalize_task() gave {shown!r:.100} and not id, state, bytes")
+            raise TypeError(
+                f"normalize_task() returned {shown!r:.100} instead of (id, state, bytes)"
+            )
         return TaskView(b"%d" % row[ID], _STATES.get(row[STATE]), shown[2])
 
     def on_task_change(self, task: Sequence[Any] | None, event: str | None = None) -> None:
         """The driver tells that a task has changed."""
         if self._call is None:
-            raise RuntimeError("on_task_change() is for calls of the driver")
+            raise RuntimeError("on_task_change() can be used only during a call of the driver")
         if event is not None and event not in EVENTS:
-            raise ValueError(f"{event!r:.100} is no event; there are {', '.join(EVENTS)}")
+            raise ValueError(f"unknown event {event!r:.100}: use one of {', '.join(EVENTS)}")
         if task is not None:
             if len(task) <= STATE or task[STATE] not in (*STATES, DONE):
-                raise ValueError(f"{task!r:.100} is no task: it has an id and a state")
+                raise ValueError(f"{task!r:.100} is not a task: a task has an id and a state")
             self._call.told.append((tuple(task), event))
 
     def _keep(self, events: Sequence[Any]) -> None:
@@ -202,7 +206,7 @@ class Seat:
             try:
                 self._make_progress(now_ms)
             except QuinqueError as exc:
-                log.error("tube %s: %s", self.space.name, exc)
+                log.error("driver of tube %s failed: %s", self.space.name, exc)
                 self._rest_ms = now_ms + REST_MS
         self.set_soonest()
 
@@ -231,7 +235,9 @@ class Seat:
             return max(int(due_ms), self._rest_ms)
         except Exception as exc:
             self._rest_ms = self.space.now_ms + REST_MS
-            log.error("tube %s: %s", self.space.name, self._failure("next_event_ms", exc))
+            log.error(
+                "driver of tube %s failed: %s", self.space.name, self._failure("next_event_ms", exc)
+            )
             return self._rest_ms
 
     def _make_progress(self, now_ms: int) -> None:
@@ -244,7 +250,9 @@ class Seat:
 
         self.call("on_time", now_ms, on_time)
         if not changed[0] and self._due_ms() == before_ms:
-            raise DriverFailed(self._kind, "on_time: nothing changed, and next_event_ms() is past")
+            raise DriverFailed(
+                self._kind, "on_time() changed nothing, and next_event_ms() is in the past"
+            )
 
     def _try_to_release(self, ids: Sequence[int], now_ms: int) -> None:
         """As many as the driver does not fail with are ready, unless it fails with many."""
@@ -256,7 +264,7 @@ class Seat:
                 self._release(some, now_ms)
             except QuinqueError as exc:
                 failures += 1
-                log.error("tube %s: %s", self.space.name, exc)
+                log.error("driver of tube %s failed: %s", self.space.name, exc)
                 if len(some) > 1:
                     left += [[id] for id in some]
 
@@ -309,7 +317,7 @@ class Seat:
             if hasattr(self.driver, "stop"):
                 self.driver.stop()
         except (Exception, SystemExit) as exc:
-            log.error("tube %s: %s", self.space.name, self._failure("stop", exc))
+            log.error("driver of tube %s failed: %s", self.space.name, self._failure("stop", exc))
 
     def drop(self, now_ms: int) -> None:
         """The driver is told that the tube goes; what it does to its rows is of no account."""
@@ -319,7 +327,7 @@ class Seat:
             if hasattr(self.driver, "drop"):
                 self.driver.drop()
         except (Exception, SystemExit) as exc:
-            log.error("tube %s: %s", self.space.name, self._failure("drop", exc))
+            log.error("driver of tube %s failed: %s", self.space.name, self._failure("drop", exc))
         self.space.undo()
         self._call = None
 
@@ -332,7 +340,7 @@ class Seat:
             self.sit_down()
             self._begin(now_ms)
         except QuinqueError as exc:
-            log.error("tube %s has no driver: %s", self.space.name, exc)
+            log.error("cannot restart the driver of tube %s: %s", self.space.name, exc)
 
     def _begin(self, now_ms: int) -> None:
         """The driver has begun, or there is none."""
@@ -364,7 +372,9 @@ def unpacked(options: bytes) -> Mapping[str, Any]:
     except (TypeError, ValueError, msgpack.UnpackException):
         found = None
     if not isinstance(found, dict):
-        raise BadArgument("options of a driver are a map whose keys are texts, packed with msgpack")
+        raise BadArgument(
+            "the options of a driver must be a map with text keys, packed with msgpack"
+        )
     return {_text(key): value for key, value in found.items()}
 
 
