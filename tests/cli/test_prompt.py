@@ -115,7 +115,7 @@ def test_at_the_prompt_tab_completes_and_shows_the_usage(
         at_prompt(terminal, "\x15AUTH secret\r")
         terminal.wait_for("(error)")
         at_prompt(terminal, "help WAITJOB\r")
-        terminal.wait_for("Wait until each of the jobs is gone or dead")
+        terminal.wait_for("Wait until each of the jobs is removed or dead")
         at_prompt(terminal, "exit\r")
         assert terminal.end() == 0
 

@@ -451,7 +451,7 @@ def test_there_is_nothing_after_the_last_row(store: Store) -> None:
 
 
 def test_a_shard_that_is_none_is_refused(store: Store) -> None:
-    with pytest.raises(BadArgument, match="there is no shard 99999"):
+    with pytest.raises(BadArgument, match="no shard 99999"):
         store.run(ReadRecord(99_999, 1, 10))
 
 

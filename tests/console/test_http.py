@@ -161,7 +161,7 @@ def test_a_broker_that_is_leaving_is_not_ready(broker: RunningBroker, client: Cl
     left = probe(broker, "/readyz")
     client.call("CLUSTER", "LEAVING", "no")
 
-    assert left == (503, {"ready": False, "reason": "the broker is leaving"})
+    assert left == (503, {"ready": False, "reason": "the broker is draining (CLUSTER LEAVING yes)"})
 
 
 def test_who_asks_nothing_or_reads_nothing_gives_way(
@@ -267,7 +267,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_livez_fails_and_says_why_when_the_broker_must_be_started_again() -> None:
     answers: list[Any] = []
     page = Page([], lambda: asyncio.sleep(0))
-    app = make_app(page, lambda: "", lambda: "no turn has ended for 10 s")
+    app = make_app(page, lambda: "", lambda: "no event loop iteration has ended for 10 s")
     scope = {"type": "http", "method": "GET", "path": "/livez", "headers": [], "query_string": b""}
 
     async def receive() -> Any:
@@ -281,5 +281,5 @@ def test_livez_fails_and_says_why_when_the_broker_must_be_started_again() -> Non
     assert answers[0]["status"] == 503
     assert json.loads(answers[1]["body"]) == {
         "alive": False,
-        "reason": "no turn has ended for 10 s",
+        "reason": "no event loop iteration has ended for 10 s",
     }

@@ -127,7 +127,7 @@ def test_cut_off_it_fails_and_the_same_command_goes_on(source: FolderPlace, tmp_
         assert broken.stderr.startswith("quinque: ")
         assert server.ask("EXISTS", "quinque:copy") == 1
         # No broker starts on a half of it.
-        with pytest.raises(BrokerDidNotStart, match="holds a part of embedded:"):
+        with pytest.raises(BrokerDidNotStart, match="contains an unfinished copy of embedded:"):
             start_broker(tmp_path, "--store", server.url)
 
         proxy.go_on()
@@ -155,7 +155,9 @@ def test_what_was_changed_behind_its_back_is_named_and_the_target_stays_marked(
     done = run(source.folder, redis_server.url)
 
     assert done.returncode == 3
-    assert done.stderr == "quinque: mail differs: as many messages, but not the same\n"
+    assert done.stderr == (
+        "quinque: queue mail differs: the number of messages is equal, but their contents differ\n"
+    )
     assert redis_server.ask("EXISTS", "quinque:copy") == 1
 
 
@@ -164,7 +166,7 @@ def test_a_store_that_brokers_use_is_refused_unless_it_is_live(
 ) -> None:
     with start_broker(tmp_path, "--store", redis_url) as broker, broker.connect() as client:
         client.call("ADDJOB", "mail", "hello", 0)
-        use = f"{redis_url} is in use by 127.0.0.1:{broker.port}: stop them first"
+        use = f"{redis_url} is in use by 127.0.0.1:{broker.port}: stop these brokers first"
 
         assert refused(redis_url, tmp_path / "b") == use
         assert run("--live", redis_url, tmp_path / "b").returncode == 0
@@ -192,7 +194,7 @@ def test_a_target_that_has_the_queue_is_refused(source: FolderPlace, tmp_path: P
 
     why = refused(source.folder, tmp_path / "b")
 
-    assert why == f"embedded:{tmp_path / 'b'} has a queue mail already"
+    assert why == f"embedded:{tmp_path / 'b'} already has a queue mail"
 
 
 def test_a_folder_in_use_and_a_redis_that_is_not_there_are_failures(

@@ -55,31 +55,31 @@ def held_alike(source: Place, target: Place) -> None:
 CHANGES: dict[str, tuple[Callable[[], Op], str]] = {
     "an event more": (
         lambda: Put(EVENTS, b"news", [b"5"]),
-        "news differs: 5 of 4 event",
+        "queue news differs: 5 of 4 event",
     ),
     "a group more": (
         lambda: Reserve(EVENTS, b"news", b"h", 0),
-        "news differs: 2 of 1 group",
+        "queue news differs: 2 of 1 group",
     ),
     "a lease less": (
         lambda: Ack(EVENTS, b"news", b"g", [b"1700000000000000"]),
-        "news differs: as many messages, but not the same",
+        "queue news differs: the number of messages is equal, but their contents differ",
     ),
     "no event": (
         lambda: Flush(EVENTS, b"news"),
-        "news differs: 0 of 4 event, 2 of 0 flushed lease",
+        "queue news differs: 0 of 4 event, 2 of 0 flushed lease",
     ),
     "another state": (
         lambda: Take(JOBS, [b"mail"], 1),
-        "mail differs: 2 of 1 leased, 1 of 2 ready",
+        "queue mail differs: 2 of 1 leased, 1 of 2 ready",
     ),
     "a message less": (
         lambda: Finish(JOBS, IDS[:1]),
-        "mail differs: 0 of 1 leased",
+        "queue mail differs: 0 of 1 leased",
     ),
     "another setting": (
         lambda: Configure(JOBS, b"mail", max_deliveries=7),
-        "mail differs: as many messages, but not the same",
+        "queue mail differs: the number of messages is equal, but their contents differ",
     ),
 }
 
@@ -100,7 +100,9 @@ def test_what_changed_is_found_and_named(source: FolderPlace, target: Place, cha
 
 
 def test_a_queue_that_is_not_there_is_named(source: FolderPlace, redis_url: str) -> None:
-    with pytest.raises(CopyDiffers, match=r"mail is not in unix:.*\nnews is not in unix:"):
+    with pytest.raises(
+        CopyDiffers, match=r"queue mail is missing in unix:.*\nqueue news is missing in unix:"
+    ):
         held_alike(source, RedisPlace(redis_url))
 
 
@@ -114,7 +116,10 @@ def test_a_body_that_was_changed_in_redis_is_found(
         (key,) = [key for key in client.scan_iter("quinque:{*}:bodies*") if b"news" in key]
         client.hset(key, "chosen", "5")
 
-    with pytest.raises(CopyDiffers, match="news differs: as many messages, but not the same"):
+    with pytest.raises(
+        CopyDiffers,
+        match="queue news differs: the number of messages is equal, but their contents differ",
+    ):
         held_alike(source, place)
 
 
@@ -150,7 +155,7 @@ def test_an_id_that_does_not_tell_its_slot_is_refused_by_redis(
         old = item._replace(id=item.id[:11] + b"AAA" + item.id[14:])
         assert slot_of_id(old.id) not in {slot_of_partition(b"mail", it) for it in range(64)}
 
-        with pytest.raises(CopyRefused, match="of mail has an id that does not tell where it lies"):
+        with pytest.raises(CopyRefused, match="of queue mail has an id of an older version"):
             writer.write(messages._replace(items=[old]))
 
 

@@ -109,7 +109,7 @@ def test_a_name_that_a_cluster_cannot_have_is_named(redis_cluster_url: str, tmp_
         add(store, b"1", queue=b"plain")
         store.commit()
 
-    with pytest.raises(CopyRefused, match="queue of items plain"):
+    with pytest.raises(CopyRefused, match="items queue plain"):
         copy(first, RedisPlace(redis_cluster_url))
 
 

@@ -130,5 +130,5 @@ def test_a_tube_of_a_driver_cannot_go_to_redis(redis_url: str) -> None:
     with closing(RedisPlace(redis_url).writer()) as writer:
         writer.begin("elsewhere", Facts(1, 1, b"", False), [b"t"])
 
-        with pytest.raises(CopyRefused, match="the tube t is of the kind mine: drivers"):
+        with pytest.raises(CopyRefused, match="tube t has the driver mine: drivers"):
             writer.write(Chunk(b"t", [tube], 0))

@@ -126,7 +126,9 @@ def test_a_job_whose_body_rots_on_the_disk_is_dead_and_the_others_are_delivered(
         shown = client.call("SHOW", ids[90])
         fields = dict(zip(shown[::2], shown[1::2], strict=True))
         assert (fields[b"state"], fields[b"body"]) == (b"dead", b"")
-        broker.hear(f"set aside message {ids[90].decode()} of queue q: a body in segment ")
+        broker.hear(
+            f"moved message {ids[90].decode()} of queue q out of the queue: a body in segment "
+        )
         wait_until(lambda: not rotten.exists(), "the end of the damaged file")
         assert len([line for line in broker.log if "set aside" in line]) == 1
         assert len(list(broker.folder.glob("damaged-*.bin"))) == 1

@@ -190,7 +190,7 @@ except QuinqueError as error:
         told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
     kind, why = ("DiskFull", "No space left") if is_full else ("NotDone", "Read-only file system")
-    assert told.startswith(f"{kind} the folder {mounted}/data cannot be opened: ")
+    assert told.startswith(f"{kind} cannot open the data directory {mounted}/data: ")
     assert why in told
 
 

@@ -149,7 +149,7 @@ def test_a_name_has_one_family(store: Any) -> None:
 
 
 def test_drivers_are_not_for_redis(store: Any) -> None:
-    with pytest.raises(NoKind, match="Unknown tube type mine; drivers are for an embedded store"):
+    with pytest.raises(NoKind, match="Unknown tube type mine; drivers need an embedded store"):
         make(store, b"mine")
     make(store)
 

@@ -228,4 +228,4 @@ def test_every_command_of_two_words_has_help(client: Client) -> None:
         lines = client.call(word, "HELP")
 
         assert lines[0].startswith(f"{word} <subcommand>".encode())
-        assert lines[-2:] == [b"HELP", b"    These lines."]
+        assert lines[-2:] == [b"HELP", b"    Show the subcommands."]

@@ -36,7 +36,7 @@ def test_a_folder_that_is_a_file_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(BrokerDidNotStart) as caught:
         start_broker(tmp_path)
 
-    assert f"dir {tmp_path / 'data'}" in str(caught.value)
+    assert f"data directory {tmp_path / 'data'}" in str(caught.value)
     assert (tmp_path / "data").read_text() == "precious"
 
 
@@ -67,7 +67,7 @@ def test_the_log_tells_where_the_broker_listens_and_what_it_found(tmp_path: Path
         broker.restart()
 
         assert broker.has_said(f"quinque {__version__} listens on 127.0.0.1:{broker.port}")
-        assert broker.has_said("holds 1 messages in 1 queues")
+        assert broker.has_said("with 1 messages in 1 queues")
 
 
 def test_the_log_can_be_json_lines(tmp_path: Path) -> None:

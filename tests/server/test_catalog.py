@@ -67,7 +67,7 @@ def test_docs_say_what_a_command_does_and_takes(client: Client, client3: Client)
     documentation = client3.call("COMMAND", "DOCS", "qget", "nosuch")
 
     assert list(documentation) == [b"qget"]
-    assert documentation[b"qget"][b"summary"].startswith(b"Get the group's next event")
+    assert documentation[b"qget"][b"summary"].startswith(b"Take the group's next event")
     assert documentation[b"qget"][b"group"] == b"events"
     assert documentation[b"qget"][b"arguments"] == [
         {b"name": b"queue", b"type": b"key"},

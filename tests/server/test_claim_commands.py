@@ -234,7 +234,10 @@ def test_the_older_of_two_readers_is_told_so(client: Client, other: Client, queu
         ("CLAIM.RELEASE", queue, "s", first, 1),
         ("CLAIM.RENEW", queue, "s", first),
     ):
-        said = f"epoch {first} of subscription 's' is over: it was opened again, as epoch {second}"
+        said = (
+            f"epoch {first} of subscription 's' is no longer valid: another reader opened it as"
+            f" epoch {second}"
+        )
         assert client.call(*words) == Refusal(f"SUPERSEDED {said}"), words
     assert client.call("QLEN", queue) == 1
 
@@ -250,7 +253,7 @@ def test_names_of_any_bytes_are_told_as_they_are(client: Client, queue: str) -> 
     assert as_map(view)[b"queue"] == name
     assert as_map(view)[b"subscription"] == subscription
     assert client.call("CLAIM.READ", name, subscription, 9) == Refusal(
-        "NOCLAIM claim 9 of subscription '\\xfe ' is not there"
+        "NOCLAIM claim 9 of subscription '\\xfe ' does not exist"
     )
     assert client.call("CLAIM.DROP", name, subscription) == 1
 
@@ -264,15 +267,18 @@ def test_names_of_any_bytes_are_told_as_they_are(client: Client, queue: str) -> 
         ),
         (("OPEN", "s", "FAMILY", "events"), "WRONGTYPE "),
         (("OPEN", "s", "LEASE", "-1"), "ERR LEASE -1 is not within 1 and 3153600000000"),
-        (("OPEN", "s", "SHARD", "1"), "ERR there is no shard 1: the queue has 1"),
+        (("OPEN", "s", "SHARD", "1"), "ERR no shard 1: the queue has 1 shard"),
         (("FILL", "s", "{epoch}", "9", "COUNT", "1"), "BADCLAIM claim 9 of subscription 's' "),
         (("FILL", "s", "{epoch}", "2", "COUNT", "x"), "ERR COUNT 'x' is not a whole number"),
-        (("FILL", "s", "{epoch}", "2", "COUNT", "1", "SHARD", "3"), "ERR there is no shard 3: "),
+        (("FILL", "s", "{epoch}", "2", "COUNT", "1", "SHARD", "3"), "ERR no shard 3: "),
         (("FILL", "t", "{epoch}", "2", "COUNT", "1"), "NOSUB no subscription 't' on queue '"),
-        (("READ", "s", "2"), "NOCLAIM claim 2 of subscription 's' is not there"),
-        (("PLAY", "s", "{epoch}", "2"), "NOCLAIM claim 2 of subscription 's' is not there"),
-        (("PLAY", "s", "{epoch}", "1", "KEEP"), "ERR CLAIM.PLAY has nothing after 'KEEP'"),
-        (("MARK", "s", "2", "DEAD", "IDS", "a"), "NOCLAIM claim 2 of subscription 's' is not "),
+        (("READ", "s", "2"), "NOCLAIM claim 2 of subscription 's' does not exist"),
+        (("PLAY", "s", "{epoch}", "2"), "NOCLAIM claim 2 of subscription 's' does not exist"),
+        (("PLAY", "s", "{epoch}", "1", "KEEP"), "ERR CLAIM.PLAY has no value after 'KEEP'"),
+        (
+            ("MARK", "s", "2", "DEAD", "IDS", "a"),
+            "NOCLAIM claim 2 of subscription 's' does not exist",
+        ),
         (("MARK", "s", "1", "GONE", "IDS", "a"), "ERR outcome 'GONE' is not one of ACK, NACK, "),
         (("SETTLE", "t", "{epoch}", "1"), "NOSUB no subscription 't' on queue '"),
         (("SETTLE", "s", "{epoch}", "one"), "ERR number 'one' is not a whole number"),

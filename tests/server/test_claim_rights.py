@@ -97,7 +97,7 @@ def test_the_record_is_for_those_who_see_every_queue(broker: RunningBroker, boss
     assert after > first
     with login(broker, "packer") as packer:
         assert packer.call("LIFECYCLE.READ", shard, first) == Refusal(
-            "NOPERM LIFECYCLE.READ is for users who may see every queue"
+            "NOPERM LIFECYCLE.READ requires a user who can access every queue"
         )
 
 

@@ -127,11 +127,13 @@ def test_errors_are_raised_as_their_classes(asked: Broker, name: bytes) -> None:
         asked.run(RenewClaims(name, S, 1))
     first = opened(asked, name)
     epoch = opened(asked, name)
-    with pytest.raises(Superseded, match=f"epoch {first} of subscription 'subscription' is over"):
+    with pytest.raises(
+        Superseded, match=f"epoch {first} of subscription 'subscription' is no longer valid"
+    ):
         asked.run(RenewClaims(name, S, first))
-    with pytest.raises(NoClaim, match="is not there"):
+    with pytest.raises(NoClaim, match="does not exist"):
         asked.run(ReadClaim(name, S, 1, 0, 1))
-    with pytest.raises(BadClaim, match="cannot be begun: the next one is 1"):
+    with pytest.raises(BadClaim, match="cannot be started: the next claim is 1"):
         asked.run(FillClaim(name, S, epoch, 2, 1))
     with pytest.raises(NoStage):
         asked.run(Publish(JOBS, name, b"sink", b"run", 0, [Part(0, 0, 1)], 10))

@@ -67,7 +67,7 @@ def test_a_node_can_meet_itself(broker: RunningBroker, client: Client) -> None:
 def test_nobody_else_can_be_met_and_the_reason_is_given(client: Client, host: str) -> None:
     refused = client.call("CLUSTER", "MEET", host, 1)
 
-    assert refused == Refusal(f"ERR cannot meet {host}:1: this store is kept by one node")
+    assert refused == Refusal(f"ERR cannot meet {host}:1: only one node can use this store")
     assert client.call("CLUSTER", "NODES").count(b"\n") == 1
 
 
@@ -115,7 +115,7 @@ def test_who_looks_for_redis_cluster_is_answered_as_by_a_lone_redis(
         (("MYID", "x"), "wrong number of arguments for 'cluster|myid' command"),
         (("RESET", "x"), "syntax error"),
         (("RESET", "SOFT", "HARD"), "Wrong CLUSTER subcommand or number of arguments"),
-        (("LEAVING", "perhaps"), "CLUSTER LEAVING is yes or no"),
+        (("LEAVING", "perhaps"), "CLUSTER LEAVING must be yes or no"),
         (("LEAVING", "yes", "no"), "Wrong CLUSTER subcommand or number of arguments"),
     ],
 )

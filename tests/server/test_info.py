@@ -248,5 +248,5 @@ def test_memory_stats_are_a_map_of_numbers(client: Client, client3: Client) -> N
 
 
 def test_memory_has_a_doctor_and_a_purge(client: Client) -> None:
-    assert client.call("MEMORY", "DOCTOR") == b"No problem with memory was found."
+    assert client.call("MEMORY", "DOCTOR") == b"No memory problem was found."
     assert client.ask("MEMORY", "PURGE") == b"+OK\r\n"

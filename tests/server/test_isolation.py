@@ -133,7 +133,7 @@ def test_a_tick_that_the_store_refuses_is_tried_again_and_logged_once(
         assert b"body" in stage.replies()["a"]
         assert not stage.crashes
     assert [each.message for each in caplog.records if "a body" in each.message] == [
-        "leases, delays and expiries are late: a body cannot be read"
+        "leases, delays and expiries are late: a body cannot be read; retrying"
     ]
 
 
@@ -151,5 +151,5 @@ def test_a_broker_whose_turns_do_not_end_says_that_it_must_be_started_again(
             stage.broker.each_second()
             stage.settle()
 
-        assert stall(stage.broker).startswith("no turn has ended for 1")
+        assert stall(stage.broker).startswith("no event loop iteration has ended for 1")
         failing(stage).clear()

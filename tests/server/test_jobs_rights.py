@@ -82,7 +82,7 @@ def test_patterns_are_for_those_who_see_every_queue(boss: Client, packer: Client
     boss.call("ADDJOB", "orders.1", "x", "0")
 
     assert packer.call("GETJOB", "NOHANG", "MATCH", "orders.*") == Refusal(
-        "NOPERM MATCH is for users who may see every queue"
+        "NOPERM MATCH requires a user who can access every queue"
     )
     assert len(boss.call("GETJOB", "NOHANG", "MATCH", "orders.*")) == 1
 

@@ -18,7 +18,7 @@ from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import Client, Refusal
 from tests.servers import stores
 
-LEAVING = "LEAVING this node is leaving; wait on another one"
+LEAVING = "LEAVING this node is leaving; use another node"
 
 
 on_each_store = pytest.mark.parametrize("brokers", stores.SHARED, indirect=True)
@@ -186,7 +186,7 @@ def test_this_machine_is_this_machine_whatever_it_is_called_elsewhere(
     ):
         wait_until(lambda: has_met(one, "127.0.0.1", 1002))
         wait_until(lambda: has_met(one, "192.0.2.7", 1002))
-        assert "no node there" in one.call("CLUSTER", "MEET", "192.0.2.8", 1002).text
+        assert "no node at this address" in one.call("CLUSTER", "MEET", "192.0.2.8", 1002).text
 
 
 # -- meeting and forgetting -------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_whoever_does_not_cannot_be_met(one: Client, tmp_path: Path) -> None:
     with start_broker(tmp_path / "alone") as alone:
         refused = one.call("CLUSTER", "MEET", "127.0.0.1", alone.port)
 
-        why = f"cannot meet 127.0.0.1:{alone.port}: no node there shares this store"
+        why = f"cannot meet 127.0.0.1:{alone.port}: no node at this address shares this store"
         assert refused == Refusal(f"ERR {why}")
     assert one.call("CLUSTER", "MEET", "localhost", 1) == Refusal(
         "ERR Invalid node address specified: localhost:1"
@@ -219,7 +219,7 @@ def test_one_that_is_gone_can_be_forgotten_and_not_met(
     mine, other = id_of(one).decode(), id_of(two).decode()
     assert one.call("CLUSTER", "FORGET", mine) == Refusal("ERR a node cannot forget itself")
     is_alive = Refusal(
-        f"ERR node {other} is alive and would be back within a second; stop it first"
+        f"ERR node {other} is running and would return within a second; stop it first"
     )
     wait_until(lambda: bool(one.call("CLUSTER", "FORGET", other) == is_alive))
     brokers[1].kill()
@@ -283,5 +283,5 @@ def test_when_all_leave_nobody_takes_a_job(one: Client, two: Client) -> None:
     refused = one.call("ADDJOB", "q", "body", 0)
 
     assert refused == Refusal(
-        "NOREPL this node is leaving and keeps no new job; there is no other node"
+        "NOREPL this node is leaving and accepts no new jobs; there is no other node"
     )

@@ -38,7 +38,7 @@ def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
 
         assert client.call("CONFIG", "GET", "latency-*") == [b"latency-monitor-threshold", b"0"]
         assert client.call("LATENCY", "LATEST") == []
-        assert client.call("LATENCY", "DOCTOR").startswith(b"Nothing is watched.")
+        assert client.call("LATENCY", "DOCTOR").startswith(b"Latency monitoring is off.")
 
 
 def test_a_slow_command_is_an_event(client: Client) -> None:
@@ -104,14 +104,14 @@ def test_graph_draws_the_history(client: Client, client3: Client) -> None:
 
 
 def test_the_doctor_has_something_to_say(client: Client) -> None:
-    assert client.call("LATENCY", "DOCTOR").startswith(b"Nothing has taken 100 ms or longer")
+    assert client.call("LATENCY", "DOCTOR").startswith(b"No event has taken 100 ms or longer")
 
     client.call("CONFIG", "SET", "slowlog-log-slower-than", "1s")
     client.call("DEBUG", "SLEEP", LONG_S)
 
     said = client.call("LATENCY", "DOCTOR")
     assert re.search(rb"(?m)^command: in \d+ seconds; \d+ ms on average, mean deviation", said)
-    assert b"CONFIG SET slowlog-log-slower-than 100000 keeps them." in said
+    assert b"CONFIG SET slowlog-log-slower-than 100000 stores them." in said
 
 
 @pytest.mark.parametrize(

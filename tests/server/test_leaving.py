@@ -11,7 +11,7 @@ import pytest
 from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import Client, Refusal
 
-LEAVING = "LEAVING this node is leaving; wait on another one"
+LEAVING = "LEAVING this node is leaving; use another node"
 
 
 @pytest.fixture

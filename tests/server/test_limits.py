@@ -111,7 +111,7 @@ def test_who_does_not_read_is_closed_when_too_much_waits(tmp_path: Path) -> None
             client.send_bytes(request("ECHO", body) * 500)
             client.read_many(500)
 
-        broker.hear(f"client {number} reads too slowly")
+        broker.hear(f"client {number}: it reads too slowly")
         assert client.call("PING") == b"PONG"
 
 
@@ -126,7 +126,7 @@ def test_one_waiting_client_too_many_is_refused(tmp_path: Path) -> None:
 
         refused = two.call("QNOTIFY", "g", 60, "q")
 
-        assert refused == Refusal("ERR 1 clients are waiting already (max-blocked-clients)")
+        assert refused == Refusal("ERR 1 clients are blocked already (max-blocked-clients)")
         assert two.call("QNOTIFY", "g", 0, "q") is None, "who does not wait is not refused"
         two.call("QADD", "q", 60, "x")
         assert one.value() == b"q"
@@ -235,7 +235,7 @@ def test_an_addition_in_the_background_that_fails_is_counted(tmp_path: Path) -> 
         assert pipeline(client, [push, push]) == [b"+OK\r\n"] * 2
 
         wait_until(lambda: b"failed_background_additions:1\r\n" in client.call("INFO", "quinque"))
-        broker.hear("an addition with NOBLOCK was lost: duplicate event same-id")
+        broker.hear("lost an addition with NOBLOCK: duplicate event same-id")
 
 
 @pytest.mark.parametrize(

@@ -100,5 +100,5 @@ def test_a_name_that_no_sentinel_knows_is_said_at_the_start(
 ) -> None:
     url = sentinels.url.replace(sentinels.service, "nosuch")
 
-    with pytest.raises(BrokerDidNotStart, match="knows no 'nosuch'"):
+    with pytest.raises(BrokerDidNotStart, match="does not know the service 'nosuch'"):
         start_broker(tmp_path, "--store", url)

@@ -92,7 +92,7 @@ def test_what_is_no_chunk_is_refused_with_what_is_wrong(
     refused = client.call("STAGE.ADD", "jobs", queue, "sink", "run", 0, 0, 0, 0, rows)
 
     assert isinstance(refused, Refusal)
-    assert refused.text.startswith("ERR rows are not a chunk of messages: ")
+    assert refused.text.startswith("ERR the rows are not a valid chunk of messages: ")
     assert staged(client, queue) == []
 
 
@@ -101,17 +101,17 @@ def test_what_is_no_chunk_is_refused_with_what_is_wrong(
     [
         (("STAGE.ADD", "tubes", "{queue}", "s", "r", 0, 0, 0, 0, "x"), "ERR family 'tubes' is "),
         (("STAGE.ADD", "events", "{queue}", "s", "r", 0, 0, 0, 0, chunk_of(b"x")), "WRONGTYPE "),
-        (("STAGE.ADD", "jobs", "{queue}", "", "r", 0, 0, 0, 0, "x"), "ERR sink is empty"),
+        (("STAGE.ADD", "jobs", "{queue}", "", "r", 0, 0, 0, 0, "x"), "ERR sink must not be empty"),
         (("STAGE.ADD", "jobs", "{queue}", "s", "r", 0, 0, "a", 0, "x"), "ERR attempt 'a' is not "),
         (("STAGE.PUBLISH", "jobs", "{queue}", "s", "r", 0, "PARTS", 0, 0, 2), "NOSTAGE part 0 "),
         (("STAGE.PUBLISH", "jobs", "{queue}", "s", "r", 0, "PARTS", 0, 1, 1), "NOSTAGE part 0 "),
-        (("STAGE.PUBLISH", "jobs", "{queue}", "s", "r", 0, "PARTS", 0), "ERR PARTS are three "),
+        (("STAGE.PUBLISH", "jobs", "{queue}", "s", "r", 0, "PARTS", 0), "ERR PARTS must be three "),
         (("STAGE.PUBLISH", "jobs", "{queue}", "s", "r", 0, "SOME", "PARTS"), "ERR STAGE.PUBLISH "),
         (("STAGE.PUBLISH", "events", "{queue}", "s", "r", 0, "PARTS", 0, 0, 1), "WRONGTYPE "),
         (("STAGE.DROP", "{queue}", "s", "r", "first"), "ERR number 'first' is not a whole number"),
         (("MESSAGES.PAGE", "events", "{queue}", 0, 0), "WRONGTYPE "),
         (("MESSAGES.PAGE", "jobs", "{queue}", -1, 0), "ERR after -1 is not within 0 and "),
-        (("MESSAGES.PAGE", "jobs", "{queue}", 0, 0, "SHARD", 1), "ERR there is no shard 1: "),
+        (("MESSAGES.PAGE", "jobs", "{queue}", 0, 0, "SHARD", 1), "ERR no shard 1: "),
         (("MESSAGES.DIVIDE", "events", "{queue}", 1), "WRONGTYPE "),
         (("MESSAGES.DIVIDE", "jobs", "{queue}", 0), "ERR parts 0 is not within 1 and "),
         (("LIFECYCLE.READ", 0, "now"), "ERR start 'now' is not a whole number"),

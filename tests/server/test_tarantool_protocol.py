@@ -251,7 +251,7 @@ def test_one_connection_does_not_take_all_the_places_for_those_who_wait(
         refused = peer.read()
 
         assert (refused.sync, refused.error) == (20, 32)
-        assert refused.text.startswith("20 requests of this connection are waiting already")
+        assert refused.text.startswith("20 requests of this connection are blocked already")
         with IprotoClient(broker) as other:
             other.send(call(1, f"{tube}:take"))
             wait_until(lambda: b"blocked_clients:21" in client.call("INFO", "clients"))

@@ -91,13 +91,13 @@ def test_more_commands_or_bytes_than_allowed_spoil_the_transaction(tmp_path: Pat
 
         too_many = client.call("PING")
 
-        said = "ERR a transaction has 3 commands (transaction-max-commands)"
+        said = "ERR a transaction can have at most 3 commands (transaction-max-commands)"
         assert too_many == Refusal(said)
         assert client.call("EXEC") == ABORTED
 
         queue_all(client, ("ADDJOB", "q", "x", 0))
         assert client.call("ECHO", "x" * 2048) == Refusal(
-            "ERR a transaction is over 2048 bytes (transaction-max-size)"
+            "ERR a transaction can have at most 2048 bytes (transaction-max-size)"
         )
         assert client.call("EXEC") == ABORTED
         assert client.call("QLEN", "q") == 0
@@ -113,7 +113,7 @@ def test_replies_that_are_too_large_together_end_the_transaction_and_not_the_bro
         *echoed, fourth, added = client.call("EXEC")
 
         assert [len(each) for each in echoed] == [400_000] * 3
-        over = "ERR the replies of this EXEC are over 1048576 bytes (output-buffer-limit)"
+        over = "ERR the replies of this EXEC are larger than 1048576 bytes (output-buffer-limit)"
         assert fourth == added == Refusal(f"{over}: this command was not run")
         assert client.call("QLEN", "q") == 0
 

@@ -505,7 +505,7 @@ def test_a_damaged_body_does_not_stop_compaction(
     stage.turn()
 
     assert not path.exists()
-    assert len([it for it in caplog.records if "set aside message" in it.message]) == 1
+    assert len([it for it in caplog.records if "moved message" in it.message]) == 1
     (aside,) = folder.glob("damaged-*.bin")
     assert b"r0tten" in aside.read_bytes()
     assert messages_of(stage.reopened(maxmemory=1)) == {b"q": [b"first", b"third"]}

@@ -359,7 +359,7 @@ def test_a_body_that_cannot_be_read_is_an_error_and_nothing_changes(
     store.commit()
     break_it(disk)
 
-    with pytest.raises(NotDone, match="cannot be read"):
+    with pytest.raises(NotDone, match="cannot read"):
         store.run(Reserve(EVENTS, b"q", b"g", HOUR_MS))
 
     disk.heal()

@@ -305,7 +305,7 @@ def test_a_rename_is_on_record_once_however_the_process_ended(stage: Stage) -> N
 def test_a_queue_that_is_too_long_keeps_its_name(stage: Stage) -> None:
     push(stage.store, b"1", b"2", *[b""] * (RENAME_MOST - 1))
 
-    with pytest.raises(LimitReached, match="100001 messages cannot be renamed: the limit is 1000"):
+    with pytest.raises(LimitReached, match="100001 messages: the limit is 1000"):
         stage.store.run(RenameQueue(RELIABLE, Q, R))
 
     assert pop(stage.store, 2) == [b"1", b"2"]

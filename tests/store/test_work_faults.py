@@ -457,7 +457,7 @@ def test_a_body_that_cannot_be_read_is_an_error_and_nothing_changes(
     disk.fail("pread", number)
 
     for op in (Take(JOBS, [b"w"]), Take(JOBS, [b"v", b"w"], 2), Browse(JOBS, b"w", State.READY, 1)):
-        with pytest.raises(NotDone, match="cannot be read"):
+        with pytest.raises(NotDone, match="cannot read"):
             store.run(op)
 
     disk.heal()

@@ -12,8 +12,8 @@ from tests.transcripts.player import Player
 
 # What of a reply depends on how many servers there are: each primary of the cluster has a replica.
 _NODES = {"as many nodes; there is one": "as many nodes; there are 2"}
-# And drivers are for an embedded store.
-_KINDS = {"tube type lifo": "tube type lifo; drivers are for an embedded store"}
+# And drivers need an embedded store.
+_KINDS = {"tube type lifo": "tube type lifo; drivers need an embedded store"}
 ELSEWHERE = {"cluster": _NODES | _KINDS, "redis": _KINDS}
 
 

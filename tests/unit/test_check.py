@@ -236,7 +236,7 @@ def test_a_journal_of_another_version_is_unusable_and_left_alone(tmp_path: Path)
     code, said = check(tmp_path, "--repair")
 
     assert code == 2
-    assert f"has version {VERSION + 1}; this is for {VERSION}" in said
+    assert f"has version {VERSION + 1}; this release reads version {VERSION}" in said
     assert contents(tmp_path) == before
 
 
@@ -337,7 +337,7 @@ def test_segments_that_are_missing_are_made_with_nothing_in_them(
     code, said = check(folder, "--repair")
 
     assert code == 0
-    assert f"make {missing[0] + 1:010d}.journal, which says that all of it is lost" in said
+    assert f"create {missing[0] + 1:010d}.journal and mark all its data as lost" in said
     assert bodies_in(folder) == without(*lost)
 
 

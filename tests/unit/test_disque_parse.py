@@ -121,9 +121,9 @@ def test_the_retry_time_is_a_tenth_of_the_life_within_bounds(ttl_s: int, retry_s
         ("-1 RETRY 0 REPLICATE 2 DELAY 9 TTL 5", "timeout is negative"),
         ("-1", "timeout is negative"),
         ("9223372036854775807", f"timeout 9223372036854775807 is over {SPAN_MOST_MS} ms"),
-        ("0 RETRY 0 REPLICATE 2 DELAY 9 TTL 5", "RETRY 0 needs REPLICATE 1"),
-        ("0 DELAY 5 TTL 5", "DELAY 5 is not less than TTL 5"),
-        ("0 DELAY 86400", "DELAY 86400 is not less than TTL 86400"),
+        ("0 RETRY 0 REPLICATE 2 DELAY 9 TTL 5", "RETRY 0 requires REPLICATE 1"),
+        ("0 DELAY 5 TTL 5", "DELAY 5 must be less than TTL 5"),
+        ("0 DELAY 86400", "DELAY 86400 must be less than TTL 86400"),
     ],
 )
 def test_addjob_is_refused_for_what_comes_first(options: str, text: str) -> None:
@@ -195,7 +195,7 @@ def test_getjob_becomes_a_wait(options: str, wanted: Wait) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ("NOHANG", "syntax error in GETJOB: FROM and the names of queues are missing"),
+        ("NOHANG", "syntax error in GETJOB: FROM and the queue names are missing"),
         ("FROM", "syntax error in GETJOB, at 'FROM'"),
         ("MATCH", "syntax error in GETJOB, at 'MATCH'"),
         ("TIMEOUT", "syntax error in GETJOB, at 'TIMEOUT'"),
@@ -388,8 +388,14 @@ def test_qscan_becomes_a_scan(options: str, wanted: ScanQueues) -> None:
         ("QSET q MAXDELIVERIES", "syntax error in QSET, at 'MAXDELIVERIES'"),
         ("QSET q TTL 5", "syntax error in QSET, at 'TTL'"),
         ("QSET q MAXDELIVERIES -1", "MAXDELIVERIES -1 is less than 0"),
-        ("QSET q RATE 5 0", "RATE is a number of jobs and of seconds, or 0 0 for no limit"),
-        ("QSET q RATE 0 5", "RATE is a number of jobs and of seconds, or 0 0 for no limit"),
+        (
+            "QSET q RATE 5 0",
+            "RATE needs a number of jobs and a number of seconds, or 0 0 for no limit",
+        ),
+        (
+            "QSET q RATE 0 5",
+            "RATE needs a number of jobs and a number of seconds, or 0 0 for no limit",
+        ),
         ("QSET q RATE 5 99999999999", f"RATE 99999999999 is over {SPAN_MOST_S} s"),
         ("QPURGE q dead", "syntax error in QPURGE, at 'dead'"),
         ("QPURGE q STATE", "syntax error in QPURGE, at 'STATE'"),

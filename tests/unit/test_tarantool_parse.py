@@ -261,7 +261,7 @@ def test_expressions(expression: str) -> None:
     given = packed("first", {"b": 2})
 
     if wanted is None:
-        with pytest.raises(BadTuple, match="there is no Lua"):
+        with pytest.raises(BadTuple, match="does not run Lua"):
             read_expression(expression.encode(), given, PacketLimits())
     else:
         assert read_expression(expression.encode(), given, PacketLimits()) == wanted

@@ -117,7 +117,7 @@ def test_create_has_the_settings_that_were_said(said: str, wanted: TubeSettings)
     ],
 )
 def test_create_of_a_kind_of_ours_refuses_what_it_does_not_have(said: str, term: str) -> None:
-    with pytest.raises(BadArgument, match=f"tubes of the kind '[a-z]*' have no {term}$"):
+    with pytest.raises(BadArgument, match=f"tubes of the type '[a-z]*' do not support {term}$"):
         parsed(f"TUBE.CREATE t {said}")
 
 

@@ -141,7 +141,9 @@ def test_a_body_that_cannot_be_read_is_a_failure(worker: RunningWorker) -> None:
 
     wait_until(lambda: [it.message_id for it in jobs.peek(state=State.DEAD)] == [id.encode()], id)
 
-    assert jobs.peek(state=State.DEAD)[0].reason.startswith(b"BadArgument: the body is not JSON")
+    assert jobs.peek(state=State.DEAD)[0].reason.startswith(
+        b"BadArgument: the body is not valid JSON"
+    )
     jobs.purge()
 
 

@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(rb"-?[0-9]{1,18}")
 def read_name(what: str, text: bytes) -> bytes:
     """A queue, a group or an id: any bytes, but some, and not too many."""
     if not text:
-        raise BadArgument(f"{what} is empty")
+        raise BadArgument(f"{what} must not be empty")
     if len(text) > NAME_MOST_BYTES:
         raise BadArgument(f"{what} has {len(text)} bytes; at most {NAME_MOST_BYTES}")
     return text

@@ -45,8 +45,8 @@ _NUMBERS_BYTES: Final = 150  # of the counts of a group in a reply of QSTATUS, w
 def parse_qadd(argv: list[bytes]) -> Request:
     """QADD queue expireSeconds contents [NOBLOCK]
 
-    Add an event that every consumer group gets, until it expires. NOBLOCK answers OK at once and
-    adds it in the background.
+    Add an event. Every consumer group receives it until it expires. NOBLOCK returns OK at once
+    and adds the event in the background.
     """
     ttl_ms = read_seconds("expireSeconds", argv[2], least_ms=1)
     put = Put(EVENTS, read_name("queue", argv[1]), argv[3:4], ttl_ms)
@@ -64,8 +64,9 @@ def gather_qadd(put: Request, bodies: list[bytes]) -> bool:
 def parse_qget(argv: list[bytes]) -> Reserve:
     """QGET queue consumerGroup [EX seconds] [WITHDELIVERIES]
 
-    Get the group's next event, and have EX seconds (30) to QACK it before others in the group may
-    have it. EX 0 acknowledges it at once. WITHDELIVERIES (ours) tells how often the group got it.
+    Take the group's next event and lease it for EX seconds (30). If the group does not QACK it
+    in this time, it is delivered again. EX 0 acks it at once. WITHDELIVERIES (Quinque
+    extension) adds the number of deliveries to the group.
     """
     queue, group = read_name("queue", argv[1]), read_name("consumerGroup", argv[2])
     words = argv[3:]
@@ -78,8 +79,8 @@ def parse_qget(argv: list[bytes]) -> Reserve:
 def parse_qack(argv: list[bytes]) -> Request:
     """QACK queue consumerGroup eventID
 
-    The group is done with the event. 1, or 0 when the group does not hold it (any more).
-    okq's form, QACK queue eventID [REDO], finishes an event whoever has it, or gives it back.
+    Ack the event for the group. Returns 1, or 0 if the group does not hold the event. The okq
+    form, QACK queue eventID [REDO], acks the event of any consumer, or returns it to the queue.
     """
     if len(argv) == 3 or (len(argv) == 4 and argv[3].upper() == b"REDO"):
         return parse_okq_qack(argv)
@@ -103,8 +104,8 @@ def gather_qack(ack: Request, ids: list[bytes]) -> bool:
 def parse_qnotify(argv: list[bytes], session: Session) -> Wait:
     """QNOTIFY consumerGroup timeout [queue ...]
 
-    The first of the queues that has an event for the group, waiting up to timeout seconds for one.
-    okq's form, QNOTIFY timeout, looks at the queues of QREGISTER.
+    Wait up to timeout seconds for an event and return the first of the queues that has one for
+    the group. The okq form, QNOTIFY timeout, waits on the queues of QREGISTER.
     """
     if len(argv) == 2:
         return parse_okq_qnotify(argv, session)
@@ -122,7 +123,7 @@ def reply_qnotify(asked: Wait, queue: bytes | None, session: Session) -> Value:
 def parse_qflush(argv: list[bytes]) -> Flush:
     """QFLUSH queue
 
-    Remove every event. Those being worked on may still be acked, but do not come back.
+    Remove all events. Consumers can still ack leased events, but these are not delivered again.
     """
     return Flush(EVENTS, read_name("queue", argv[1]))
 
@@ -135,8 +136,8 @@ def reply_qflush(done: None) -> Value:
 def parse_qstatus(argv: list[bytes], session: Session) -> Count:
     """QSTATUS [queue ...] [GROUPS group ...]
 
-    Counts for each queue and group: total, inprogress, redo, done, available, consumers.
-    The later form of bananaq, QSTATUS QUEUE queue ... GROUP group ..., is understood too.
+    Return counts for each queue and group: total, inprogress, redo, done, available, consumers.
+    The later bananaq form, QSTATUS QUEUE queue ... GROUP group ..., is supported too.
     """
     queues, groups = _split_at_groups(argv)
     asked = Count(
@@ -174,7 +175,7 @@ def reply_qstatus(asked: Count, counts: list[QueueCount], session: Session) -> V
 def parse_qinfo(argv: list[bytes], session: Session) -> Count:
     """QINFO [queue ...] [GROUPS group ...]
 
-    What QSTATUS tells, as lines for people to read.
+    Return the counts of QSTATUS as readable lines.
     """
     return parse_qstatus(argv, session)
 

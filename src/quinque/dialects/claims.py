@@ -60,8 +60,8 @@ _OUTCOMES: Final = {outcome.name.encode(): outcome for outcome in Outcome}
 def parse_open(argv: list[bytes]) -> OpenClaims:
     """CLAIM.OPEN queue subscription [FAMILY family] [GROUP group] [LEASE ms] [RELEASE ms] [SHARD n]
 
-    Read the queue for the subscription from here on, in the place of whoever did. What there is of
-    it, with the epoch that the other commands take. FAMILY is jobs, or with GROUP events.
+    Open the subscription on the queue and replace its previous reader. Returns the subscription
+    with the epoch that the other commands need. FAMILY is jobs, or events if GROUP is given.
     """
     subscription = read_name("subscription", argv[2])
     opened = OpenClaims(JOBS, argv[1], subscription, b"", _LEASE_MS)
@@ -84,7 +84,7 @@ def parse_open(argv: list[bytes]) -> OpenClaims:
     opened.family = family or (EVENTS if opened.group else JOBS)
     opened.queue = read_queue_of(opened.family, argv[1])
     if opened.family.is_worklist and opened.group:
-        raise BadArgument(f"GROUP is for feeds; {opened.family.name} have no groups")
+        raise BadArgument(f"GROUP requires an events queue; {opened.family.name} have no groups")
     if not opened.family.is_worklist and not opened.group:
         opened.group = subscription
     if 0 < opened.release_ms < opened.lease_ms:
@@ -96,9 +96,9 @@ def parse_fill(argv: list[bytes], session: Session) -> Wait:
     """CLAIM.FILL queue subscription epoch number COUNT n [UNTIL place] [SEAL] [TIMEOUT ms]
     [SHARD n]
 
-    Move up to COUNT more messages into the claim, which is begun if it is the next one; SEAL, and
-    it holds just these from here on. The claim; or null when there is none and nothing for it,
-    after waiting up to TIMEOUT.
+    Move up to COUNT more messages into the claim, which is started if it is the next one. SEAL
+    fixes its contents. Returns the claim, or null if there is no claim and no message for it
+    within TIMEOUT.
     """
     fill = FillClaim(*_held(argv), read_number("number", argv[4], least=1), count=-1)
     timeout_ms = 0
@@ -119,7 +119,7 @@ def parse_fill(argv: list[bytes], session: Session) -> Wait:
             case _:
                 raise options.refused()
     if fill.count < 0 or not (fill.count or fill.seals):
-        raise BadArgument("CLAIM.FILL needs COUNT: 1 or more, or 0 to SEAL what is there")
+        raise BadArgument("CLAIM.FILL requires COUNT: 1 or more, or 0 to SEAL the claim as it is")
     # Longer than the name of any group, so that what one of those lacks is not held against it.
     group = b"%b %d %b" % (fill.subscription, fill.shard, bytes(NAME_MOST_BYTES))
     return Wait(fill, (fill.queue,), group, timeout_ms)
@@ -128,8 +128,8 @@ def parse_fill(argv: list[bytes], session: Session) -> Wait:
 def parse_read(argv: list[bytes], session: Session) -> Wait:
     """CLAIM.READ queue subscription number [CHUNK first] [CHUNKS n] [PACKED] [SHARD n]
 
-    The messages of a claim that is sealed, in the same order each time: its chunks from CHUNK on,
-    as many as fit. PACKED, each chunk is packed as one string. Changes nothing.
+    Return the messages of a sealed claim, in the same order each time: its chunks from CHUNK
+    on, as many as fit. With PACKED, each chunk is packed as one string. Nothing changes.
     """
     number = read_number("number", argv[3], least=1)
     read = ReadClaim(*_named(argv), number, chunk=0, count=EXACT_MOST)
@@ -153,8 +153,8 @@ def parse_read(argv: list[bytes], session: Session) -> Wait:
 def parse_play(argv: list[bytes]) -> PlayClaim:
     """CLAIM.PLAY queue subscription epoch number [KEEP n] [SHARD n]
 
-    Count one more reading of the claim; with KEEP, only its first n messages stay in it, and the
-    others go back to the queue. The claim.
+    Count one more read attempt of the claim. With KEEP, only its first n messages stay in it,
+    and the others return to the queue. Returns the claim.
     """
     play = PlayClaim(*_held(argv), read_number("number", argv[4], least=1))
     options = Options("CLAIM.PLAY", argv, 5)
@@ -173,8 +173,9 @@ def parse_mark(argv: list[bytes]) -> MarkClaim:
     """CLAIM.MARK queue subscription number outcome [DELAY ms] [REASON text] [SHARD n]
     IDS id ...
 
-    When the claim is settled, these messages of it are finished as all others are (outcome ACK),
-    go back to the queue (NACK), if need be later (DELAY), or are dead (DEAD). How many it has.
+    Set the outcome of these messages for when the claim is settled: ACK finishes them like all
+    others, NACK returns them to the queue, after DELAY if given, and DEAD makes them dead.
+    Returns the number of messages that the claim has.
     """
     number = read_number("number", argv[3], least=1)
     outcome = _OUTCOMES.get(argv[4].upper())
@@ -196,9 +197,9 @@ def parse_mark(argv: list[bytes]) -> MarkClaim:
             case _:
                 raise options.refused()
     if not mark.message_ids:
-        raise BadArgument("CLAIM.MARK needs IDS, and an id or more after it")
+        raise BadArgument("CLAIM.MARK requires IDS and at least one id")
     if mark.delay_ms and outcome is not Outcome.NACK:
-        raise BadArgument(f"DELAY goes with NACK, not with {outcome.name}")
+        raise BadArgument(f"DELAY requires NACK, not {outcome.name}")
     if len(mark.reason) > NAME_MOST_BYTES:
         raise BadArgument(f"REASON has {len(mark.reason)} bytes; at most {NAME_MOST_BYTES}")
     return mark
@@ -207,8 +208,8 @@ def parse_mark(argv: list[bytes]) -> MarkClaim:
 def parse_settle(argv: list[bytes]) -> SettleClaims:
     """CLAIM.SETTLE queue subscription epoch number [SHARD n]
 
-    The claims up to this one are done: their messages are finished, but for those that were marked.
-    How many messages that were.
+    Commit the claims up to this one: their messages are finished, except those that were
+    marked. Returns the number of messages.
     """
     settle = SettleClaims(*_held(argv), read_number("number", argv[4]))
     settle.shard = _shard("CLAIM.SETTLE", argv, 5)
@@ -218,8 +219,8 @@ def parse_settle(argv: list[bytes]) -> SettleClaims:
 def parse_release(argv: list[bytes]) -> ReleaseClaims:
     """CLAIM.RELEASE queue subscription epoch number [SHARD n]
 
-    The open claims up to this one are given up: their messages are where they were before. How many
-    messages that were.
+    Release the open claims up to this one: their messages return to their old position. Returns
+    the number of messages.
     """
     release = ReleaseClaims(*_held(argv), read_number("number", argv[4]))
     release.shard = _shard("CLAIM.RELEASE", argv, 5)
@@ -229,7 +230,7 @@ def parse_release(argv: list[bytes]) -> ReleaseClaims:
 def parse_renew(argv: list[bytes]) -> RenewClaims:
     """CLAIM.RENEW queue subscription epoch [SHARD n]
 
-    Whoever reads for the subscription is alive: its lease begins anew. How many claims are open.
+    Extend the lease of the subscription for its reader. Returns the number of open claims.
     """
     renew = RenewClaims(*_held(argv))
     renew.shard = _shard("CLAIM.RENEW", argv, 4)
@@ -239,7 +240,8 @@ def parse_renew(argv: list[bytes]) -> RenewClaims:
 def parse_purge(argv: list[bytes]) -> PurgeClaims:
     """CLAIM.PURGE queue subscription number [SHARD n]
 
-    Settled and forfeited claims up to this one cannot be read any more. How many there were.
+    Remove settled and released claims up to this one, so that they cannot be read again.
+    Returns the number of claims.
     """
     purge = PurgeClaims(*_named(argv), read_number("number", argv[3]))
     purge.shard = _shard("CLAIM.PURGE", argv, 4)
@@ -249,8 +251,8 @@ def parse_purge(argv: list[bytes]) -> PurgeClaims:
 def parse_drop(argv: list[bytes]) -> DropClaims:
     """CLAIM.DROP queue subscription [SHARD n]
 
-    Forget the subscription; the messages of its open claims go back first. How many went back, or
-    null when there is no such subscription.
+    Delete the subscription. The messages of its open claims return to the queue first. Returns
+    their number, or null if the subscription does not exist.
     """
     return DropClaims(*_named(argv), _shard("CLAIM.DROP", argv, 3))
 
@@ -258,7 +260,7 @@ def parse_drop(argv: list[bytes]) -> DropClaims:
 def parse_info(argv: list[bytes]) -> LookAtClaims:
     """CLAIM.INFO queue subscription [SHARD n]
 
-    The subscription and its claims, or null.
+    Return the subscription and its claims, or null.
     """
     return LookAtClaims(*_named(argv), _shard("CLAIM.INFO", argv, 3))
 
@@ -266,7 +268,7 @@ def parse_info(argv: list[bytes]) -> LookAtClaims:
 def parse_list(argv: list[bytes], session: Session) -> FindClaims:
     """CLAIM.LIST [queue]
 
-    All subscriptions, or those on the queue, each as CLAIM.INFO shows it.
+    Return all subscriptions, or those on the queue, each like CLAIM.INFO.
     """
     if len(argv) > 2:
         raise WrongArity("CLAIM.LIST")

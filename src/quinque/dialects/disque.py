@@ -54,8 +54,9 @@ def parse_addjob(argv: list[bytes]) -> Add:
     """ADDJOB queue body timeout-ms [REPLICATE n] [DELAY s] [RETRY s] [TTL s] [MAXLEN n] [ASYNC]
     [MAXDELIVERIES n] [ID key]
 
-    Add a job; its id. It is queued after DELAY, comes back when RETRY seconds after a delivery it
-    is not acked (0 = never), and is gone after TTL. MAXDELIVERIES and ID are ours.
+    Add a job and return its id. The job is queued after DELAY, is delivered again if it is not
+    acked within RETRY seconds (0 = never), and is removed after TTL. MAXDELIVERIES and ID are
+    Quinque extensions.
     """
     queue = read_queue(argv[1])
     if len(argv) == 4 and argv[3] == b"0":
@@ -96,9 +97,9 @@ def parse_addjob(argv: list[bytes]) -> Add:
         at += 2
     timeout_ms = read_timeout_ms(argv[3])
     if retry_ms == 0 and replicas > 1:
-        raise BadArgument("RETRY 0 needs REPLICATE 1: a second copy would be a second delivery")
+        raise BadArgument("RETRY 0 requires REPLICATE 1: a second copy would be a second delivery")
     if delay_ms >= ttl_ms:
-        raise BadArgument(f"DELAY {delay_ms // 1000} is not less than TTL {ttl_ms // 1000}")
+        raise BadArgument(f"DELAY {delay_ms // 1000} must be less than TTL {ttl_ms // 1000}")
     if retry_ms < 0:
         retry_ms = default_retry_ms(ttl_ms)
     terms = Terms(ttl_ms, delay_ms, retry_ms, max_deliveries, replicas)
@@ -123,8 +124,9 @@ def reply_addjob(ids: list[bytes]) -> Value:
 def parse_getjob(argv: list[bytes], session: Session) -> Wait:
     """GETJOB [NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [FROM queue ...|MATCH pattern ...]
 
-    Get a job, or up to COUNT, from the queues in turn. When there is none, wait for one: for ever,
-    or up to TIMEOUT; with NOHANG, not at all. MATCH, for queues by pattern, is ours.
+    Take a job, or up to COUNT, from the queues in turn. If there is none, block until one
+    arrives: forever, or up to TIMEOUT. NOHANG does not block. MATCH, for queues by pattern, is
+    a Quinque extension.
 
     Who had to wait gets one job, whatever the COUNT: the others who wait get the rest.
     """
@@ -143,7 +145,7 @@ def parse_getjob(argv: list[bytes], session: Session) -> Wait:
                 return Wait(op, queues, b"", wait_ms, again, detail=with_counters)
             case b"MATCH" if at < end:
                 if not session.sees_all():
-                    raise NoPermission("MATCH is for users who may see every queue")
+                    raise NoPermission("MATCH requires a user who can access every queue")
                 check_count("patterns", argv[at:], PATTERNS_MOST)
                 patterns = list(dict.fromkeys(map(read_pattern, argv[at:])))
                 op = Take(JOBS, (), count, patterns, is_waiting)
@@ -162,7 +164,7 @@ def parse_getjob(argv: list[bytes], session: Session) -> Wait:
                 at += 1
             case _:
                 raise syntax_error("GETJOB", argv[at - 1])
-    raise BadArgument("syntax error in GETJOB: FROM and the names of queues are missing")
+    raise BadArgument("syntax error in GETJOB: FROM and the queue names are missing")
 
 
 def gather_getjob(wait: Wait, same: list[bytes]) -> bool:
@@ -193,7 +195,7 @@ def with_counters(job: Any) -> list[Value]:
 def parse_ackjob(argv: list[bytes]) -> Finish:
     """ACKJOB [id ...]
 
-    The jobs are done, and gone, whoever has them. How many there were.
+    Ack the jobs of any consumer and remove them. Returns the number of jobs that existed.
     """
     return Finish(JOBS, read_ids(argv[1:]))
 
@@ -201,7 +203,7 @@ def parse_ackjob(argv: list[bytes]) -> Finish:
 def parse_fastack(argv: list[bytes]) -> Finish:
     """FASTACK [id ...]
 
-    As ACKJOB: between several nodes it would be faster, and less sure.
+    Ack the jobs like ACKJOB. In Disque it is faster and less safe between several nodes.
     """
     return Finish(JOBS, read_ids(argv[1:]))
 
@@ -209,7 +211,7 @@ def parse_fastack(argv: list[bytes]) -> Finish:
 def parse_deljob(argv: list[bytes]) -> Finish:
     """DELJOB [id ...]
 
-    The jobs are gone, whatever their state. How many there were.
+    Remove the jobs in any state. Returns the number of jobs that existed.
     """
     return Finish(JOBS, read_ids(argv[1:]), is_ack=False)
 
@@ -230,8 +232,9 @@ def reply_number(were_so: list[bool]) -> Value:
 def parse_nack(argv: list[bytes]) -> Requeue:
     """NACK [id ...] [DELAY s] [REASON text]
 
-    Give jobs back: they are queued again, and it is counted. How many were active. DELAY, to have
-    them queued later, and REASON, which is kept with the job, are ours.
+    Return jobs to the queue and count a nack for each. Returns the number of jobs that were
+    active. DELAY, to queue them later, and REASON, which is stored with the job, are Quinque
+    extensions.
     """
     ids = _ids_of_nack(argv)
     nack = Requeue(JOBS, read_ids(ids), is_nack=True)
@@ -251,7 +254,7 @@ def parse_nack(argv: list[bytes]) -> Requeue:
 def parse_enqueue(argv: list[bytes]) -> Requeue:
     """ENQUEUE [id ...]
 
-    Queue active jobs now. How many it was done to.
+    Queue active jobs now. Returns the number of jobs that were queued.
     """
     return Requeue(JOBS, read_ids(argv[1:]), is_nack=False)
 
@@ -268,8 +271,8 @@ def parse_ungetjob(argv: list[bytes]) -> Requeue:
 def parse_dequeue(argv: list[bytes]) -> Hold:
     """DEQUEUE [id ...]
 
-    Take queued jobs off the queue: they are active, until their RETRY time is over. How many it
-    was done to.
+    Take queued jobs off the queue. They stay active until their RETRY time ends. Returns the
+    number of jobs that were taken off.
     """
     return Hold(JOBS, read_ids(argv[1:]))
 
@@ -277,8 +280,9 @@ def parse_dequeue(argv: list[bytes]) -> Hold:
 def parse_working(argv: list[bytes]) -> Extend:
     """WORKING id [ANYTIME]
 
-    A consumer works on the job: its RETRY time starts again. Returns that time, in seconds. Refused
-    when more than half of the job's life is over, unless ANYTIME is given, which is ours.
+    Restart the RETRY time of a job that a consumer works on. Returns that time in seconds.
+    Refused when more than half of the job's time to live is over, unless ANYTIME (Quinque
+    extension) is given.
     """
     is_anytime = argv[-1].upper() == b"ANYTIME"
     if len(argv) != 2 + is_anytime:

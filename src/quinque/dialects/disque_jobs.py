@@ -61,7 +61,7 @@ _SCANNED_STATES: Final[dict[bytes, Sequence[State]]] = {
 def parse_show(argv: list[bytes], session: Session) -> Wait:
     """SHOW id [DETAILS]
 
-    All that is known of a job, or null. DETAILS, which says more, is ours.
+    Return all fields of a job, or null. DETAILS, for more fields, is a Quinque extension.
     """
     [id] = read_ids(argv[1:2])
     for word in argv[2:]:
@@ -81,8 +81,8 @@ def reply_show(asked: Wait, job: WorkView | None, session: Session) -> Value:
 def parse_qpeek(argv: list[bytes], session: Session) -> Wait:
     """QPEEK queue count [STATE state]
 
-    The first jobs in the queue, or with a negative count the last ones, last first. STATE, for
-    delayed and dead ones, with more about each, is ours.
+    Return the first jobs in the queue, or with a negative count the last ones, last first.
+    STATE, for delayed and dead jobs with more fields, is a Quinque extension.
     """
     queue = read_queue(argv[1])
     count = read_integer("count", argv[2], least=-INTEGER_MOST)
@@ -104,8 +104,8 @@ def reply_qpeek(asked: Wait, jobs: list[WorkView], session: Session) -> Value:
 def parse_jscan(argv: list[bytes], session: Session) -> ScanMessages:
     """JSCAN [cursor] [COUNT n] [BUSYLOOP] [QUEUE queue] [STATE state] [REPLY id|all]
 
-    Go through all jobs, some at a time: from cursor 0 until the answer's cursor is 0. STATE may be
-    repeated; the states delayed and dead are ours.
+    Iterate over all jobs: start with cursor 0 and repeat with the returned cursor until it is
+    0. STATE can be repeated; the states delayed and dead are Quinque extensions.
     """
     scan = ScanMessages(JOBS, cursor=0, count=0)
     states: dict[State, None] | None = None

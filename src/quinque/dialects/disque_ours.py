@@ -42,8 +42,8 @@ from quinque.wire.resp import NULL_ARRAY, Value
 def parse_waitjob(argv: list[bytes], session: Session) -> Wait:
     """WAITJOB timeout-ms id [id ...]
 
-    Wait until each of the jobs is gone or dead, up to timeout-ms (0 = for ever). How many are
-    gone. Ours.
+    Wait until each of the jobs is removed or dead, up to timeout-ms (0 = forever). Returns the
+    number of jobs that are removed. Quinque extension.
     """
     timeout_ms = read_timeout_ms(argv[1])
     ids = list(dict.fromkeys(read_ids(argv[2:])))
@@ -59,7 +59,8 @@ def reply_waitjob(asked: Wait, gone: int | None, session: Session) -> Value:
 def parse_findjob(argv: list[bytes]) -> FindKey:
     """FINDJOB queue key
 
-    The id of the job that was added to the queue with that ID, while it lives; or null. Ours.
+    Return the id of the unfinished job that was added to the queue with that ID, or null.
+    Quinque extension.
     """
     return FindKey(JOBS, read_queue(argv[1]), read_name("key", argv[2]))
 
@@ -67,7 +68,8 @@ def parse_findjob(argv: list[bytes]) -> FindKey:
 def parse_redrive(argv: list[bytes]) -> Redrive:
     """REDRIVE id [id ...]
 
-    Queue dead jobs again as if they were new. How many were dead. Ours.
+    Queue dead jobs again as if they were new. Returns the number of jobs that were dead.
+    Quinque extension.
     """
     return Redrive(JOBS, read_ids(argv[1:]))
 
@@ -75,8 +77,8 @@ def parse_redrive(argv: list[bytes]) -> Redrive:
 def parse_qredrive(argv: list[bytes]) -> Redrive:
     """QREDRIVE queue [COUNT n]
 
-    Queue dead jobs of the queue again as if they were new: the first COUNT, and at most 1,000. How
-    many there were. Repeat it until it returns fewer than that. Ours.
+    Queue dead jobs of the queue again as if they were new: the first COUNT, and at most 1,000.
+    Returns the number of jobs. Repeat it until it returns fewer. Quinque extension.
     """
     redrive = Redrive(JOBS, queue=read_queue(argv[1]))
     if len(argv) > 2:
@@ -89,9 +91,9 @@ def parse_qredrive(argv: list[bytes]) -> Redrive:
 def parse_qset(argv: list[bytes]) -> Configure | LookAt:
     """QSET queue [MAXDELIVERIES n] [RATE n s] [PARTITIONS n]
 
-    What holds for the queue: how often a job that says nothing else is delivered before it is
-    dead, and how many are handed out in how many seconds; 0 is no limit. Over how many servers of a
-    cluster it is spread. What is set. Ours.
+    Set the delivery limit of jobs without their own limit, the number of jobs delivered in a
+    number of seconds (0 = no limit), and the number of cluster servers over which the queue is
+    partitioned. Returns the settings. Quinque extension.
     """
     queue = read_queue(argv[1])
     if len(argv) == 2:
@@ -122,8 +124,8 @@ def reply_qset(queue: QueueView | None) -> Value:
 def parse_qpurge(argv: list[bytes]) -> Purge:
     """QPURGE queue [STATE state ...]
 
-    Remove the queue's jobs: all, or those that are queued, delayed, active or dead. How many there
-    were. Ours.
+    Remove the jobs of the queue: all, or those that are queued, delayed, active or dead.
+    Returns the number of jobs. Quinque extension.
     """
     queue = read_queue(argv[1])
     if len(argv) == 2:
@@ -147,7 +149,9 @@ def _read_rate(count_text: bytes, span_text: bytes) -> tuple[int, int]:
     if not count and not span_ms:
         return 0, 0
     if not count or not span_ms:
-        raise BadArgument("RATE is a number of jobs and of seconds, or 0 0 for no limit")
+        raise BadArgument(
+            "RATE needs a number of jobs and a number of seconds, or 0 0 for no limit"
+        )
     return count, span_ms
 
 

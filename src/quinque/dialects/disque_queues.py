@@ -27,7 +27,7 @@ from quinque.wire.resp import NULL_ARRAY, Simple, Value
 def parse_qlen(argv: list[bytes]) -> LookAt:
     """QLEN queue
 
-    How many jobs are queued.
+    Return the number of queued jobs.
     """
     return LookAt(JOBS, read_queue(argv[1]))
 
@@ -40,7 +40,8 @@ def reply_qlen(queue: QueueView | None) -> Value:
 def parse_qstat(argv: list[bytes], session: Session) -> Wait:
     """QSTAT queue [DETAILS]
 
-    The state of a queue and its counts, or null. DETAILS, which says more, is ours.
+    Return the state and the counts of a queue, or null. DETAILS, for more fields, is a Quinque
+    extension.
     """
     for word in argv[2:]:
         if word.upper() != b"DETAILS":
@@ -84,8 +85,8 @@ def reply_qstat(asked: Wait, queue: QueueView | None, session: Session) -> Value
 def parse_qscan(argv: list[bytes], session: Session) -> ScanQueues:
     """QSCAN [cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n]
 
-    Go through the names of all queues, or of those with so many jobs, some at a time: from cursor
-    0 until the answer's cursor is 0.
+    Iterate over the names of all queues, or of those with the given number of jobs: start with
+    cursor 0 and repeat with the returned cursor until it is 0.
     """
     scan = ScanQueues(JOBS, cursor=0, count=0, skips_idle=True)
     import_rate = 0
@@ -112,8 +113,8 @@ def reply_qscan(asked: ScanQueues, found: tuple[int, list[bytes]], session: Sess
 def parse_pause(argv: list[bytes]) -> Configure | LookAt:
     """PAUSE queue option [option ...]
 
-    The queue takes no jobs (in), hands out none (out), neither (all), or both (none); state only
-    asks. How it is from here on.
+    Refuse new jobs (in), stop deliveries (out), do both (all) or neither (none). state changes
+    nothing. Returns the resulting state.
     """
     queue = read_queue(argv[1])
     is_set = is_paused_in = is_paused_out = False

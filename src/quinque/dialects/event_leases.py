@@ -25,8 +25,8 @@ from quinque.wire.resp import Value
 def parse_qextend(argv: list[bytes]) -> ExtendLeases:
     """QEXTEND queue consumerGroup seconds eventID [eventID ...]
 
-    The group's leases of the events end so long from now, be that later or sooner. How many still
-    ran. Ours.
+    Set the group's leases of the events to end after the given time from now. This can extend
+    or shorten them. Returns the number of leases that had not ended. Quinque extension.
     """
     queue, group = _queue_and_group(argv)
     lease_ms = read_seconds("seconds", argv[3], least_ms=1)
@@ -36,7 +36,8 @@ def parse_qextend(argv: list[bytes]) -> ExtendLeases:
 def parse_qrelease(argv: list[bytes]) -> Release:
     """QRELEASE queue consumerGroup eventID [eventID ...]
 
-    The group gives the events back, and may have them again at once. How many it held. Ours.
+    Return the group's events to the queue: the group can take them again at once. Returns the
+    number of events that the group held. Quinque extension.
     """
     return Release(EVENTS, *_queue_and_group(argv), argv[3:])
 

@@ -52,7 +52,7 @@ _STEP: Final = 8  # of cursors, from one place to the next: more than there are 
 def parse_type(argv: list[bytes]) -> FindFamilies:
     """TYPE queue
 
-    Of which kind the queue is, or none.
+    Return the family of the queue, or none.
     """
     return FindFamilies([read_any_queue(argv[1])])
 
@@ -66,7 +66,7 @@ def reply_type(families: list[Family | None]) -> Value:
 def parse_exists(argv: list[bytes]) -> FindFamilies:
     """EXISTS queue [queue ...]
 
-    How many of the queues there are; one that is named twice counts twice.
+    Return how many of the queues exist. A queue that is named twice counts twice.
     """
     return FindFamilies(_read_queues(argv[1:]))
 
@@ -79,7 +79,7 @@ def reply_exists(families: list[Family | None]) -> Value:
 def parse_del(argv: list[bytes]) -> DeleteQueues:
     """DEL queue [queue ...]
 
-    The queues are gone, with all that is in them. How many there were.
+    Delete the queues and their messages. Returns the number of queues that existed.
     """
     return DeleteQueues(RELIABLE, _read_queues(argv[1:]))
 
@@ -87,7 +87,7 @@ def parse_del(argv: list[bytes]) -> DeleteQueues:
 def parse_unlink(argv: list[bytes]) -> DeleteQueues:
     """UNLINK queue [queue ...]
 
-    As DEL.
+    Delete queues like DEL.
     """
     return parse_del(argv)
 
@@ -100,7 +100,7 @@ def reply_number(number: int) -> Value:
 def parse_rename(argv: list[bytes]) -> RenameQueue:
     """RENAME queue newname
 
-    The queue has the new name; one that had it is gone.
+    Rename the queue. A queue that has the new name is deleted.
     """
     return RenameQueue(RELIABLE, read_any_queue(argv[1]), read_any_queue(argv[2]))
 
@@ -113,7 +113,7 @@ def reply_rename(is_done: bool) -> Value:
 def parse_renamenx(argv: list[bytes]) -> RenameQueue:
     """RENAMENX queue newname
 
-    The queue has the new name, unless there is one that has it. 1, or 0 if there is.
+    Rename the queue, unless a queue with the new name exists. Returns 1, or 0 if it exists.
     """
     queue, new_name = read_any_queue(argv[1]), read_any_queue(argv[2])
     return RenameQueue(RELIABLE, queue, new_name, only_free=True)
@@ -122,7 +122,8 @@ def parse_renamenx(argv: list[bytes]) -> RenameQueue:
 def parse_expire(argv: list[bytes], session: Session) -> SetExpiry:
     """EXPIRE queue seconds
 
-    The queue is gone after so many seconds, with all that is in it then. 1, or 0 if there is none.
+    Delete the queue and its messages after the given seconds. Returns 1, or 0 if the queue does
+    not exist.
     """
     return _expiring(argv, session, 1000, session.now_ms())
 
@@ -130,7 +131,7 @@ def parse_expire(argv: list[bytes], session: Session) -> SetExpiry:
 def parse_pexpire(argv: list[bytes], session: Session) -> SetExpiry:
     """PEXPIRE queue milliseconds
 
-    As EXPIRE, in milliseconds.
+    Set an expiry like EXPIRE, in milliseconds.
     """
     return _expiring(argv, session, 1, session.now_ms())
 
@@ -138,7 +139,7 @@ def parse_pexpire(argv: list[bytes], session: Session) -> SetExpiry:
 def parse_expireat(argv: list[bytes], session: Session) -> SetExpiry:
     """EXPIREAT queue unix-seconds
 
-    As EXPIRE, at that time.
+    Set an expiry like EXPIRE, at the given time.
     """
     return _expiring(argv, session, 1000, 0)
 
@@ -146,7 +147,7 @@ def parse_expireat(argv: list[bytes], session: Session) -> SetExpiry:
 def parse_pexpireat(argv: list[bytes], session: Session) -> SetExpiry:
     """PEXPIREAT queue unix-milliseconds
 
-    As EXPIRE, at that time.
+    Set an expiry like EXPIRE, at the given time.
     """
     return _expiring(argv, session, 1, 0)
 
@@ -159,7 +160,7 @@ def reply_expire(asked: SetExpiry, is_done: bool, session: Session) -> Value:
 def parse_persist(argv: list[bytes]) -> SetExpiry:
     """PERSIST queue
 
-    The queue stays. 1, or 0 if it would have stayed anyway, or there is none.
+    Remove the expiry of the queue. Returns 1, or 0 if it has no expiry or does not exist.
     """
     return SetExpiry(RELIABLE, read_any_queue(argv[1]), 0)
 
@@ -167,7 +168,7 @@ def parse_persist(argv: list[bytes]) -> SetExpiry:
 def parse_ttl(argv: list[bytes], session: Session) -> LookAtExpiry:
     """TTL queue
 
-    In how many seconds the queue is gone; -1 if it stays, -2 if there is none.
+    Return the seconds until the queue expires: -1 if it has no expiry, -2 if it does not exist.
     """
     return LookAtExpiry(RELIABLE, read_any_queue(argv[1]))
 
@@ -181,7 +182,7 @@ def reply_ttl(asked: LookAtExpiry, expires_ms: int | None, session: Session) -> 
 def parse_pttl(argv: list[bytes], session: Session) -> LookAtExpiry:
     """PTTL queue
 
-    As TTL, in milliseconds.
+    Return the time to live of the queue like TTL, in milliseconds.
     """
     return LookAtExpiry(RELIABLE, read_any_queue(argv[1]))
 
@@ -194,8 +195,8 @@ def reply_pttl(asked: LookAtExpiry, expires_ms: int | None, session: Session) ->
 def parse_scan(argv: list[bytes], session: Session) -> Wait:
     """SCAN cursor [MATCH pattern] [COUNT n] [TYPE type]
 
-    Go through the names of all queues, or of those that match the pattern, or are of that type,
-    some at a time: from cursor 0 until the answer's cursor is 0.
+    Iterate over the names of all queues, or of those that match the pattern or have that type:
+    start with cursor 0 and repeat with the returned cursor until it is 0.
     """
     if not _CURSOR.fullmatch(argv[1]):
         raise BadArgument("invalid cursor")

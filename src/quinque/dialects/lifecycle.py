@@ -24,8 +24,8 @@ _COUNT: Final = 10_000  # rows; some hundred kB of entries
 def parse_shards(argv: list[bytes]) -> FindRecords:
     """LIFECYCLE.SHARDS
 
-    What is on record, shard by shard: the number of the first row, the number that the next will
-    have, and when the first was written (ms since 1970).
+    Return the state of the lifecycle log for each shard: the number of the first row, the
+    number of the next row, and the time of the first row (ms since 1970).
     """
     return FindRecords()
 
@@ -38,11 +38,11 @@ def reply_shards(records: list[Record]) -> Value:
 def parse_read(argv: list[bytes], session: Session) -> ReadRecord:
     """LIFECYCLE.READ shard start [COUNT n]
 
-    Entries of the record from the row start on, about COUNT rows (10000), each packed; none at its
-    end. For users who may see every queue.
+    Return entries of the lifecycle log from the row start on, about COUNT rows (10000), each
+    packed; none at the end of the log. Requires a user who can access every queue.
     """
     if not session.sees_all():
-        raise NoPermission("LIFECYCLE.READ is for users who may see every queue")
+        raise NoPermission("LIFECYCLE.READ requires a user who can access every queue")
     shard = read_int("shard", argv[1], least=0, most=SLOTS_MOST)
     read = ReadRecord(shard, read_number("start", argv[2]), _COUNT)
     options = Options("LIFECYCLE.READ", argv, 3)

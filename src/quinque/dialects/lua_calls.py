@@ -67,8 +67,8 @@ _CONSTANTS: Final = {b"true": b"\xc3", b"false": b"\xc2", b"nil": _NIL}
 _SPARSE_MOST: Final = 10
 _SPARSE_RATIO: Final = 2
 _REFUSED: Final = (
-    "eval runs one call of a function of the queue module here, such as"
-    " queue.create_tube('name', 'fifo', {if_not_exists = true}); there is no Lua"
+    "eval supports only one call of a function of the queue module, such as "
+    "queue.create_tube('name', 'fifo', {if_not_exists = true}); the broker does not run Lua"
 )
 
 

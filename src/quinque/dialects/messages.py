@@ -28,9 +28,10 @@ from quinque.wire.resp import Value
 def parse_page(argv: list[bytes]) -> BrowsePlaces:
     """MESSAGES.PAGE family queue after until [COUNT n] [STATES states] [SHARD n]
 
-    Messages of the queue with a place after one and up to another (0 = the end), in the order of
-    places, up to COUNT (1000). STATES are ready,delayed,leased,dead or some of these. How many, the
-    place of the last, whether there are no more, and the messages, packed. Changes nothing.
+    Return messages of the queue with a position after one and up to another (0 = the end), in
+    the order of positions, up to COUNT (1000). STATES are ready,delayed,leased,dead or some of
+    these. The reply has the number of messages, the last position, whether there are no more,
+    and the messages, packed. Nothing changes.
     """
     family = read_family(argv[1])
     queue = read_queue_of(family, argv[2])
@@ -58,8 +59,9 @@ def reply_page(page: Page) -> Value:
 def parse_divide(argv: list[bytes]) -> DividePlaces:
     """MESSAGES.DIVIDE family queue parts [STATES states] [SHARD n]
 
-    Places that divide the queue into parts of about the same size, for readers of MESSAGES.PAGE.
-    About how many messages there are, in how many shards, and the last place of each part.
+    Return positions that divide the queue into parts of about the same size, for readers of
+    MESSAGES.PAGE. The reply has the approximate number of messages, the number of shards, and
+    the last position of each part.
     """
     family = read_family(argv[1])
     queue, parts = read_queue_of(family, argv[2]), read_number("parts", argv[3], least=1)

@@ -32,8 +32,8 @@ OKQ_GROUP: Final = b"okq"
 def parse_qlpush(argv: list[bytes]) -> Request:
     """QLPUSH queue id contents [NOBLOCK]
 
-    Add an event on the left: it is consumed after all others. NOBLOCK answers OK at once and adds
-    it in the background.
+    Add an event on the left: it is consumed after all others. NOBLOCK returns OK at once and
+    adds the event in the background.
     """
     return _parse_push("QLPUSH", argv, to_front=False)
 
@@ -41,8 +41,8 @@ def parse_qlpush(argv: list[bytes]) -> Request:
 def parse_qrpush(argv: list[bytes]) -> Request:
     """QRPUSH queue id contents [NOBLOCK]
 
-    Add an event on the right: it is consumed before all others. NOBLOCK answers OK at once and
-    adds it in the background.
+    Add an event on the right: it is consumed before all others. NOBLOCK returns OK at once and
+    adds the event in the background.
     """
     return _parse_push("QRPUSH", argv, to_front=True)
 
@@ -55,7 +55,7 @@ def reply_push(ids: list[bytes]) -> Value:
 def parse_qlpeek(argv: list[bytes]) -> Peek:
     """QLPEEK queue
 
-    The event on the left, which would be consumed last. Nothing changes.
+    Return the event on the left, which would be consumed last. Nothing changes.
     """
     return Peek(EVENTS, read_name("queue", argv[1]), OKQ_GROUP, last=True)
 
@@ -63,7 +63,7 @@ def parse_qlpeek(argv: list[bytes]) -> Peek:
 def parse_qrpeek(argv: list[bytes]) -> Peek:
     """QRPEEK queue
 
-    The event on the right, which would be consumed next. Nothing changes.
+    Return the event on the right, which would be consumed next. Nothing changes.
     """
     return Peek(EVENTS, read_name("queue", argv[1]), OKQ_GROUP)
 
@@ -76,8 +76,8 @@ def reply_peek(found: Delivery | None) -> Value:
 def parse_qrpop(argv: list[bytes]) -> Reserve:
     """QRPOP queue [EX seconds]
 
-    Take the event on the right, and have EX seconds (30) to QACK it before others may have it.
-    EX 0 acknowledges it at once.
+    Take the event on the right and lease it for EX seconds (30). If it is not acked with QACK
+    in this time, it is delivered again. EX 0 acks it at once.
     """
     queue = read_name("queue", argv[1])
     words = argv[2:]
@@ -100,7 +100,7 @@ def parse_lease(command: str, words: Sequence[bytes]) -> int:
     if words[0].upper() != b"EX":
         raise refuse_option(command, words[0])
     if len(words) == 1:
-        raise BadArgument(f"{command} EX needs a number of seconds")
+        raise BadArgument(f"{command} EX requires a number of seconds")
     if len(words) > 2:
         raise refuse_option(command, words[2])
     return read_seconds("EX", words[1])
@@ -124,7 +124,7 @@ def parse_okq_qnotify(argv: list[bytes], session: Session) -> Wait:
 def run_qregister(session: Session, argv: list[bytes]) -> Value:
     """QREGISTER [queue ...]
 
-    This connection is a consumer of these queues, and of no others; QNOTIFY seconds waits on them.
+    Make this connection a consumer of these queues only. QNOTIFY seconds waits on them.
     """
     session.register(read_names("queue", argv[1:]))
     return OK

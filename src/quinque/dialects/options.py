@@ -50,7 +50,7 @@ class Options:
         """The word after the option."""
         if self._at == len(self._argv):
             option = printable(self._argv[-1][:64])
-            raise BadArgument(f"{self._command} has nothing after '{option}'")
+            raise BadArgument(f"{self._command} has no value after '{option}'")
         self._at += 1
         return self._argv[self._at - 1]
 

@@ -59,7 +59,8 @@ _NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")  # in its one way of writi
 def parse_push(argv: list[bytes]) -> Add:
     """RQ.PUSH queue element [element ...]
 
-    Add elements at the end of the queue, which is made if it is not there. Their ids, in order.
+    Add elements at the end of the queue, which is created if it does not exist. Returns their
+    ids in order.
     """
     return Add(RELIABLE, read_any_queue(argv[1]), argv[2:], RELIABLE_TERMS)
 
@@ -78,9 +79,9 @@ def reply_push(ids: list[bytes]) -> Value:
 def parse_pop(argv: list[bytes], session: Session) -> Wait:
     """RQ.POP [count] [COUNT n] [BLOCK ms] queue [queue ...]
 
-    Get an element, or up to COUNT: those of the first queue, then those of the second. They are
-    delivered, and stay so until they are acked. When there is none, with BLOCK, wait for one: so
-    long, or with a negative number for ever.
+    Take an element, or up to COUNT: those of the first queue, then those of the second. They
+    stay delivered until they are acked. If there is none, BLOCK waits for one up to the given
+    time; a negative number waits forever.
     """
     if len(argv) == 2:
         queues = [read_any_queue(argv[1])]
@@ -117,8 +118,8 @@ def reply_pop(asked: Wait, found: list[WorkDelivery] | None, session: Session) -
 def parse_ack(argv: list[bytes], session: Session) -> Complete:
     """RQ.ACK queue id [id ...]
 
-    Delivered elements are done, and gone. The ids for which it was so; null if there is no such
-    queue.
+    Ack delivered elements and remove them. Returns the ids that were delivered, or null if the
+    queue does not exist.
     """
     return Complete(RELIABLE, read_any_queue(argv[1]), argv[2:], is_leased=True)
 
@@ -140,8 +141,8 @@ def reply_ack(asked: Complete, were_so: list[bool] | None, session: Session) -> 
 def parse_recover(argv: list[bytes]) -> Recover:
     """RQ.RECOVER queue count elapsed
 
-    Deliver again, up to count of the elements whose last delivery was so many milliseconds ago or
-    more: those first that have waited longest, each of them once.
+    Deliver again up to count elements whose last delivery was at least elapsed milliseconds
+    ago, starting with the oldest delivery, each element once.
     """
     queue, words = read_any_queue(argv[1]), argv[2:]
     if words[0].upper() == b"PENDING":
@@ -163,8 +164,8 @@ def reply_recover(found: list[WorkDelivery] | None) -> Value:
 def parse_inspect(argv: list[bytes], session: Session) -> Inspect:
     """RQ.INSPECT queue [PENDING] start count
 
-    Look at so many elements from number start on, or with a negative start from the end: at those
-    that are undelivered, or with PENDING at those that are delivered.
+    Return count elements from index start, or from the end if start is negative: the
+    undelivered elements, or with PENDING the delivered ones.
     """
     queue, words = read_any_queue(argv[1]), argv[2:]
     is_pending = words[0].upper() == b"PENDING"
@@ -201,7 +202,7 @@ def reply_inspect(asked: Inspect, found: list[Inspected] | None, session: Sessio
 def parse_info(argv: list[bytes]) -> LookAt:
     """RQ.INFO queue
 
-    How many elements are undelivered, and how many are delivered.
+    Return the number of undelivered and of delivered elements.
     """
     return LookAt(RELIABLE, read_any_queue(argv[1]))
 

@@ -40,8 +40,8 @@ from quinque.wire.resp import Value
 def parse_add(argv: list[bytes]) -> Stage:
     """STAGE.ADD family queue sink run number part attempt chunk rows
 
-    Lay a chunk of messages ready for the queue: it belongs to a part of batch number of the run of
-    the sink. Whether the batch is decided, and how many messages the attempt has staged.
+    Stage a chunk of messages for the queue, as a part of batch number of the run of the sink.
+    Returns whether the batch is decided, and how many messages the attempt has staged.
     """
     family = read_family(argv[1])
     queue, batch = read_queue_of(family, argv[2]), _batch(argv[3:6])
@@ -61,8 +61,9 @@ def parse_publish(argv: list[bytes]) -> Publish:
     """STAGE.PUBLISH family queue sink run number [COUNT n] [KEEP ms]
     PARTS [part attempt chunks ...]
 
-    The batch consists of these parts, and up to COUNT more of its messages are in the queue: each
-    once, however often this is asked. How many were put now, and how many are left.
+    Publish the batch that consists of these parts: up to COUNT more of its messages are added
+    to the queue, each once, also if the request is repeated. Returns how many were added now
+    and how many are left.
     """
     family = read_family(argv[1])
     queue, batch = read_queue_of(family, argv[2]), _batch(argv[3:6])
@@ -80,7 +81,7 @@ def parse_publish(argv: list[bytes]) -> Publish:
             case _:
                 raise options.refused()
     if parts is None:
-        raise BadArgument("STAGE.PUBLISH needs PARTS")
+        raise BadArgument("STAGE.PUBLISH requires PARTS")
     publish.parts = parts
     return publish
 
@@ -93,7 +94,7 @@ def reply_publish(published: Published) -> Value:
 def parse_drop(argv: list[bytes]) -> DropStage:
     """STAGE.DROP queue sink run number
 
-    Throw away what was staged for the batch, unless it is decided. How many chunks that were.
+    Remove the staged messages of the batch, unless it is decided. Returns the number of chunks.
     """
     return DropStage(read_any_queue(argv[1]), *_batch(argv[2:5]))
 
@@ -101,7 +102,7 @@ def parse_drop(argv: list[bytes]) -> DropStage:
 def parse_list(argv: list[bytes], session: Session) -> FindStages:
     """STAGE.LIST
 
-    The batches that are staged, or published in part.
+    Return the batches that are staged or partly published.
     """
     return FindStages()
 
@@ -132,7 +133,7 @@ def _batch(words: list[bytes]) -> tuple[bytes, bytes, int]:
 
 def _parts(words: list[bytes]) -> list[Part]:
     if len(words) % 3:
-        raise BadArgument(f"PARTS are three numbers each; {len(words)} follow")
+        raise BadArgument(f"PARTS must be three numbers each, but {len(words)} values follow")
     numbers = [
         read_number(("part", "attempt", "chunks")[at % 3], text) for at, text in enumerate(words)
     ]
@@ -140,7 +141,7 @@ def _parts(words: list[bytes]) -> list[Part]:
     seen: set[int] = set()
     for part in parts:
         if part.part in seen:
-            raise BadArgument(f"part {part.part} is named twice")
+            raise BadArgument(f"part {part.part} is given twice")
         seen.add(part.part)
     return parts
 

@@ -39,8 +39,9 @@ def parse_create(argv: list[bytes]) -> MakeTube:
     """TUBE.CREATE tube kind [TEMPORARY] [IFNOTEXISTS] [TTL s] [TTR s] [PRI n] [CAPACITY n]
     [WIDTH n] [OPTION name value] ...
 
-    Make a tube: fifo, fifottl, limfifottl, utube, utubettl, or of a driver's kind. TTL, TTR and PRI
-    are for tasks that do not say it. 1 if it is new; with IFNOTEXISTS, 0 if it was there.
+    Create a tube of the type fifo, fifottl, limfifottl, utube, utubettl or of a driver. TTL,
+    TTR and PRI are the defaults of its tasks. Returns 1 if it is new; with IFNOTEXISTS, 0 if it
+    exists.
     """
     queue, kind = read_tube(argv[1]), argv[2]
     ttl_ms, ttr_ms, pri, capacity, width = FOREVER_MS, None, 0, 0, 1
@@ -81,8 +82,8 @@ def reply_create(is_new: bool) -> Value:
 def parse_drop(argv: list[bytes], session: Session) -> DropTube:
     """TUBE.DROP tube
 
-    The tube is gone, with all that is in it. Refused while tasks of it are taken, or somebody waits
-    for one.
+    Delete the tube and its tasks. Refused while tasks of it are taken, or a client waits for
+    one.
     """
     queue = read_tube(argv[1])
     if session.waiting_on(queue):
@@ -98,7 +99,7 @@ def reply_drop(asked: DropTube, is_gone: bool, session: Session) -> Value:
 def parse_truncate(argv: list[bytes]) -> TruncateTube:
     """TUBE.TRUNCATE tube
 
-    All tasks are gone, and ids begin at 0 again. How many there were.
+    Remove all tasks and restart the ids at 0. Returns the number of tasks.
     """
     return TruncateTube(read_tube(argv[1]))
 
@@ -106,7 +107,8 @@ def parse_truncate(argv: list[bytes]) -> TruncateTube:
 def parse_stats(argv: list[bytes], session: Session) -> LookAtTube | FindTubes:
     """TUBE.STATS [tube]
 
-    How many tasks are in which state, and how often what was done; without a tube, of each.
+    Return the number of tasks in each state and of calls of each command, for the tube or for
+    all tubes.
     """
     if len(argv) > 2:
         raise WrongArity("TUBE.STATS")
@@ -142,7 +144,7 @@ def statistics(tube: TubeView) -> dict[bytes | str, Value]:
 def parse_list(argv: list[bytes], session: Session) -> FindTubes:
     """TUBE.LIST
 
-    All tubes, in the order they were made, with their settings.
+    Return all tubes with their settings, in the order of their creation.
     """
     return FindTubes()
 
@@ -155,8 +157,8 @@ def reply_list(asked: FindTubes, found: list[TubeView], session: Session) -> Val
 def parse_browse(argv: list[bytes]) -> BrowseTasks:
     """TUBE.BROWSE tube [STATE state] [COUNT n]
 
-    The first tasks that are ready, or in that STATE, up to COUNT (10), in the order in which they
-    would be taken. STATE is ready, taken, delayed or buried. Nothing changes.
+    Return the first ready tasks, or those in STATE, up to COUNT (10), in the order in which
+    they would be taken. STATE is ready, taken, delayed or buried. Nothing changes.
     """
     browse = BrowseTasks(read_tube(argv[1]), State.READY, PEEK_COUNT)
     options = TubeOptions("TUBE.BROWSE", argv, 2)
@@ -174,8 +176,9 @@ def parse_browse(argv: list[bytes]) -> BrowseTasks:
 def run_identify(session: Session, argv: list[bytes]) -> Any:
     """TUBE.IDENTIFY [session]
 
-    The session that takes tasks on this connection. With one, this connection is of that session
-    from here on: a UUID is one that there is, any other text is made if it is new.
+    Return the session that takes tasks on this connection. With an argument, the connection
+    joins that session: a UUID must be an existing session, any other text creates the session
+    if it is new.
     """
     if len(argv) > 2:
         raise WrongArity("TUBE.IDENTIFY")

@@ -92,7 +92,9 @@ def read_ids(texts: Sequence[bytes]) -> Sequence[bytes]:
     """Ids of tasks, which are whole numbers in their one way of writing."""
     for text in texts:
         if not text.isdigit() or (text[0] == _ZERO and len(text) > 1):
-            raise BadArgument(f"id '{printable(text[:64])}' is not that of a task: a whole number")
+            raise BadArgument(
+                f"id '{printable(text[:64])}' is not the id of a task: a whole number"
+            )
     return texts
 
 

@@ -74,8 +74,8 @@ def parse_put(argv: list[bytes], session: Session) -> PutTasks | Wait:
     """TUBE.PUT tube data [TTL s] [TTR s] [PRI n] [DELAY s] [UTUBE lane] [TIMEOUT s]
     [OPTION name value] ...
 
-    Put a task, to be taken in the order of priorities and of ids. Null when the tube is full, and
-    no room came within TIMEOUT.
+    Put a task. Tasks are taken in the order of priorities and ids. Returns null if the tube is
+    full and there is no room within TIMEOUT.
     """
     put = PutTasks(read_tube(argv[1]), [from_plain(argv[2])], AS_TUBE)
     if len(argv) == 3:
@@ -122,7 +122,8 @@ def reply_put(asked: PutTasks | Wait, put: list[TaskView] | None, session: Sessi
 def parse_mput(argv: list[bytes]) -> PutTasks:
     """TUBE.MPUT tube data [data ...]
 
-    Put several tasks, as the tube has it. When it is full, the first ones only.
+    Put several tasks with the defaults of the tube. If the tube becomes full, only the first
+    ones are put.
     """
     return PutTasks(read_tube(argv[1]), [from_plain(data) for data in argv[2:]], AS_TUBE)
 
@@ -135,8 +136,8 @@ def reply_tasks(tasks: list[TaskView]) -> Value:
 def parse_take(argv: list[bytes], session: Session) -> Wait:
     """TUBE.TAKE tube [timeout] [LANE lane] [COUNT n]
 
-    Take the first ready task, or up to COUNT; with LANE, of that lane. When there is none, wait for
-    one: so many seconds, or for ever if it is not said.
+    Take the first ready task, or up to COUNT; with LANE, only of that lane. If there is none,
+    block until one is ready: up to the given seconds, or forever without them.
     """
     take = TakeTasks(read_tube(argv[1]), b"")
     group, timeout_ms, is_many, at = ANY_TASK, NEVER_MS, False, 2
@@ -185,7 +186,7 @@ def reply_take(asked: Wait, taken: list[TaskView] | None, session: Session) -> V
 def parse_ack(argv: list[bytes], session: Session) -> AckTasks:
     """TUBE.ACK tube id [id ...]
 
-    Tasks that this session has taken are done, and gone.
+    Ack tasks that this session has taken and remove them.
     """
     queue, ids = read_tube(argv[1]), read_ids(argv[2:])
     return AckTasks(queue, session.taking_session(), ids)
@@ -217,8 +218,8 @@ def reply_held(
 def parse_release(argv: list[bytes], session: Session) -> ReleaseTasks:
     """TUBE.RELEASE tube id [DELAY s] [PRI n] [TTL s] [DATA data] [OPTION name value] ...
 
-    A task that this session has taken is ready again, at its old place, or after DELAY. What else
-    is said is so from here on: its priority, how long it lives from now, its data.
+    Make a task that this session has taken ready again, at its old position or after DELAY. The
+    other options change its priority, its time to live from now, and its data.
     """
     queue, ids = read_tube(argv[1]), read_ids(argv[2:3])
     release = ReleaseTasks(queue, b"", ids, is_strict=len(argv) > 3)
@@ -245,8 +246,8 @@ def parse_release(argv: list[bytes], session: Session) -> ReleaseTasks:
 def parse_touch(argv: list[bytes], session: Session) -> TouchTasks:
     """TUBE.TOUCH tube id s
 
-    A task that this session has taken has so many seconds longer, to run and to live. Null when
-    that is 0 or less.
+    Extend the ttr and ttl of a task that this session has taken by the given seconds. Returns
+    null if that is 0 or less.
     """
     queue, ids = read_tube(argv[1]), read_ids(argv[2:3])
     by_ms = read_signed_seconds("touch", argv[3])
@@ -265,7 +266,7 @@ def reply_touch(asked: TouchTasks, found: list[TaskView | None], session: Sessio
 def parse_peek(argv: list[bytes], session: Session) -> PeekTasks:
     """TUBE.PEEK tube id
 
-    A task as it is now, whoever has taken it. Nothing changes.
+    Return the current state of a task of any session. Nothing changes.
     """
     return PeekTasks(read_tube(argv[1]), read_ids(argv[2:]))
 
@@ -273,7 +274,7 @@ def parse_peek(argv: list[bytes], session: Session) -> PeekTasks:
 def parse_bury(argv: list[bytes], session: Session) -> BuryTasks:
     """TUBE.BURY tube id
 
-    A task is buried, whoever has taken it: it is not taken until it is kicked.
+    Bury a task of any session: it is not taken until it is kicked.
     """
     return BuryTasks(read_tube(argv[1]), read_ids(argv[2:]))
 
@@ -281,7 +282,7 @@ def parse_bury(argv: list[bytes], session: Session) -> BuryTasks:
 def parse_delete(argv: list[bytes], session: Session) -> DeleteTasks:
     """TUBE.DELETE tube id [id ...]
 
-    Tasks are gone, whatever their state and whoever has taken them.
+    Remove tasks of any session, in any state.
     """
     return DeleteTasks(read_tube(argv[1]), read_ids(argv[2:]))
 
@@ -301,7 +302,8 @@ def reply_any(
 def parse_kick(argv: list[bytes]) -> KickTasks:
     """TUBE.KICK tube [count|IDS id ...]
 
-    The first buried task is ready, or so many of them, or these. How many were buried.
+    Make the first buried task ready, or the given number of them, or these tasks. Returns the
+    number of tasks that were buried.
     """
     queue = read_tube(argv[1])
     is_of_ids = len(argv) > 2 and argv[2].upper() == b"IDS"
@@ -316,7 +318,7 @@ def parse_kick(argv: list[bytes]) -> KickTasks:
 def parse_releaseall(argv: list[bytes]) -> ReturnTasks:
     """TUBE.RELEASEALL tube
 
-    All taken tasks are ready, whoever has taken them. How many there were.
+    Make all taken tasks of any session ready. Returns the number of tasks.
     """
     return ReturnTasks(read_tube(argv[1]))
 

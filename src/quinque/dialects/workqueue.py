@@ -43,8 +43,8 @@ from quinque.wire.resp import NULL_ARRAY, OK, Value
 def parse_add(argv: list[bytes]) -> AddItems:
     """WQ.ADD queue id data [id data ...]
 
-    Add items at the back, under ids of your own. How many are new; one that is there stays as it
-    is.
+    Add items at the back, with the ids that you choose. Returns the number of new items. An
+    existing item is not changed.
     """
     if len(argv) % 2:
         raise WrongArity("WQ.ADD")
@@ -65,7 +65,8 @@ def reply_number(were_so: Sequence[bool] | None) -> Value:
 def parse_addunique(argv: list[bytes]) -> AddItems:
     """WQ.ADDUNIQUE queue id data
 
-    Add an item whose id is surely new. If it is not, that item has these data from here on.
+    Add an item whose id is certainly new. If an item with this id exists, its data are
+    replaced.
     """
     queue, id = read_name("queue", argv[1]), _id(argv[2])
     return AddItems(ITEMS, queue, [id], argv[3:4], is_known_new=True)
@@ -79,8 +80,8 @@ def reply_ok(were_new: Sequence[bool]) -> Value:
 def parse_lease(argv: list[bytes], session: Session) -> Wait:
     """WQ.LEASE queue lease-ms [COUNT n] [BLOCK ms]
 
-    Lease the first item, or up to COUNT, for so long. When there is none, with BLOCK, wait for one:
-    so long, or with a negative number for ever.
+    Lease the first item, or up to COUNT, for the given time. If there is none, BLOCK waits for
+    one up to the given time; a negative number waits forever.
     """
     queue, lease_ms = read_name("queue", argv[1]), _lease_ms(argv[2])
     take = Take(ITEMS, [queue], lease_ms=lease_ms)
@@ -118,7 +119,7 @@ def reply_lease(asked: Wait, found: list[WorkDelivery] | None, session: Session)
 def parse_complete(argv: list[bytes]) -> Complete:
     """WQ.COMPLETE queue id [id ...]
 
-    The items are done, and gone, whoever has them. How many there were.
+    Complete the items of any worker and remove them. Returns the number of items that existed.
     """
     return Complete(ITEMS, read_name("queue", argv[1]), _ids(argv[2:]), is_leased=False)
 
@@ -132,7 +133,8 @@ def gather_ids(op: Complete | ExtendLeases, ids: list[bytes]) -> bool:
 def parse_extend(argv: list[bytes]) -> ExtendLeases:
     """WQ.EXTEND queue lease-ms id [id ...]
 
-    The leases end so long from now, be that later or sooner. How many still ran.
+    Set the leases to end after the given time from now. This can extend or shorten them.
+    Returns the number of leases that had not ended.
     """
     queue, lease_ms = read_name("queue", argv[1]), _lease_ms(argv[2])
     return ExtendLeases(ITEMS, queue, _ids(argv[3:]), lease_ms)
@@ -141,7 +143,7 @@ def parse_extend(argv: list[bytes]) -> ExtendLeases:
 def parse_len(argv: list[bytes]) -> LookAt:
     """WQ.LEN queue
 
-    How many items are queued, and how many are being processed.
+    Return the number of queued items and of items being processed.
     """
     return LookAt(ITEMS, read_name("queue", argv[1]))
 
@@ -156,7 +158,7 @@ def reply_len(queue: QueueView | None) -> Value:
 def parse_peek(argv: list[bytes]) -> Browse:
     """WQ.PEEK queue [STATE state] [COUNT n]
 
-    The first items that are queued, or in that STATE, up to COUNT (10). STATE is queued or
+    Return the first queued items, or those in STATE, up to COUNT (10). STATE is queued or
     processing. Nothing changes.
     """
     peek = Browse(ITEMS, read_name("queue", argv[1]), State.READY, PEEK_COUNT)
@@ -180,7 +182,7 @@ def reply_peek(items: list[WorkView]) -> Value:
 def parse_show(argv: list[bytes]) -> Show:
     """WQ.SHOW queue id
 
-    An item as it is now, whoever has leased it, or null. Nothing changes.
+    Return the current state of an item, also if it is leased, or null. Nothing changes.
     """
     return Show(ITEMS, _id(argv[2]), read_name("queue", argv[1]))
 
@@ -198,9 +200,9 @@ def _shown(item: WorkView) -> Value:
 def parse_clean(argv: list[bytes]) -> CleanItems:
     """WQ.CLEAN queue [DEEP] [CURSOR cursor] [COUNT n]
 
-    Bring back what workers abandoned: a slice of about COUNT ids (1000), from the CURSOR of the
-    answer before, until that is 0. DEEP looks at every item. The broker cleans by itself, but not
-    deeply.
+    Requeue items that workers abandoned: a slice of about COUNT ids (1000), from the CURSOR of
+    the previous reply, until that is 0. DEEP checks every item. The broker cleans by itself,
+    but not deeply.
     """
     clean = CleanItems(ITEMS, read_name("queue", argv[1]), is_deep=False)
     options = Options("WQ.CLEAN", argv, 2)

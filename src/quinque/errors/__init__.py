@@ -8,63 +8,63 @@ Calls       nothing.
     │   ├── UnknownCommand    ERR
     │   ├── WrongArity        ERR
     │   ├── BadArgument       ERR
-    │   │   ├── BadTuple      ERR          Tarantool has a number for what is wrong with it
-    │   │   └── NoTerm        NOTERM       tubes of that kind have no such option
-    │   ├── NotDefined        ERR          Tarantool's word for a function that there is not
-    │   ├── WrongUsage        usage:       RedisRQ's word for the same; the usage follows
+    │   │   ├── BadTuple      ERR          an invalid tuple; Tarantool has a number for the reason
+    │   │   └── NoTerm        NOTERM       tubes of that type do not support the option
+    │   ├── NotDefined        ERR          unknown function, in Tarantool's words
+    │   ├── WrongUsage        usage:       wrong arguments, in RedisRQ's words; the usage follows
     │   ├── NoSuchProtocol    NOPROTO      HELLO asked for neither 2 nor 3
     │   └── TransactionBroken EXECABORT    a command of the transaction was refused when queued
     ├── ProtocolBroken        ERR          the bytes are not a request; the connection closes
     │   └── TooLarge          ERR          the request is over a limit, and was not read
     ├── WrongType             WRONGTYPE    the queue belongs to another family
-    ├── NoQueue               ERR          there is no queue of that name
-    │   ├── EmptyKey          EMPTYKEY     RedisRQ's word for the same, and its only one
-    │   └── NoTube            NOTUBE       there is no tube of that name
-    ├── TubeExists            EXISTS       there is a tube of that name already
-    ├── NoKind                NOKIND       no driver is called so
-    ├── DriverMissing         ASLEEP       the tube's driver is not there; its tasks are kept
+    ├── NoQueue               ERR          the queue does not exist
+    │   ├── EmptyKey          EMPTYKEY     the same, in RedisRQ's words
+    │   └── NoTube            NOTUBE       the tube does not exist
+    ├── TubeExists            EXISTS       the tube already exists
+    ├── NoKind                NOKIND       unknown tube type
+    ├── DriverMissing         ASLEEP       the tube's driver is not loaded; its tasks are kept
     ├── BadDriver             ERR          a driver cannot be registered as it is
-    ├── DriverFailed          DRIVER       the tube's driver raised an error of its own
-    ├── TubeBusy              BUSYTUBE     tasks are taken, or somebody waits for one
-    ├── TubeFull              FULL         the tube has no room; said by the Python client only
-    ├── TouchRefused          NOTOUCH      tasks of this tube have no times
+    ├── DriverFailed          DRIVER       the tube's driver raised an error
+    ├── TubeBusy              BUSYTUBE     tasks are taken, or a client waits for one
+    ├── TubeFull              FULL         the tube has no room; raised only by the Python client
+    ├── TouchRefused          NOTOUCH      tasks of this tube have no ttl and ttr
     ├── NotTaken              NOTTAKEN     the session has not taken that task
-    ├── NoTask                NOTASK       there is no such task
-    ├── NoSession             NOSESSION    nobody is of that session, and it is not kept
+    ├── NoTask                NOTASK       the task does not exist
+    ├── NoSession             NOSESSION    the session does not exist
     ├── Duplicate             ERR          the caller's id is already in the queue
-    ├── BadId                 BADID        what should be a message's id does not look like one
-    ├── NoMessage             NOJOB        no such message, or not any more
-    ├── TooLate               TOOLATE      more than half of the message's life is over
-    ├── QueueFull             MAXLEN       as many wait as the request allows
-    ├── QueuePaused           PAUSED       the queue takes nothing at the moment
-    ├── NoReplicas            NOREPL       there are not that many nodes to keep a copy
-    ├── Leaving               LEAVING      the node is about to go: ask another one
-    ├── NoSubscription        NOSUB        nobody opened that subscription
-    ├── Superseded            SUPERSEDED   somebody opened the subscription since
-    ├── NoClaim               NOCLAIM      no such claim, or its messages went back to the queue
-    ├── BadClaim              BADCLAIM     that claim cannot be begun now
-    ├── NoStage               NOSTAGE      a part of the batch is not staged as a whole
+    ├── BadId                 BADID        the id of a message has the wrong format
+    ├── NoMessage             NOJOB        the message does not exist, or no longer
+    ├── TooLate               TOOLATE      more than half of the message's time to live is over
+    ├── QueueFull             MAXLEN       the queue has reached the limit of the request
+    ├── QueuePaused           PAUSED       the queue is paused and accepts no messages
+    ├── NoReplicas            NOREPL       there are fewer nodes than requested copies
+    ├── Leaving               LEAVING      the node is draining; use another one
+    ├── NoSubscription        NOSUB        the subscription does not exist
+    ├── Superseded            SUPERSEDED   another reader has opened the subscription since
+    ├── NoClaim               NOCLAIM      the claim does not exist, or was released
+    ├── BadClaim              BADCLAIM     the claim cannot be started now
+    ├── NoStage               NOSTAGE      a part of the batch is not completely staged
     ├── Refused
     │   ├── NoAuth            NOAUTH       not authenticated yet
-    │   ├── WrongPass         WRONGPASS    no such user, or not that password
-    │   ├── NoPermission      NOPERM       the user lacks a right
+    │   ├── WrongPass         WRONGPASS    unknown user or wrong password
+    │   ├── NoPermission      NOPERM       the user does not have permission
     │   ├── LimitReached      ERR          a limit of the server, named
     │   └── Busy              ERR          the background pool is full
-    ├── DiskFull              DISKFULL     nothing changed; free some room and repeat
+    ├── DiskFull              DISKFULL     nothing changed; free some space and repeat
     ├── NotDone               NOTDONE      the store was not reached in time; nothing changed
     ├── StoreUnavailable      UNAVAILABLE  the effect of the request is unknown
     │   └── OutcomeUnknown    UNAVAILABLE  a client got no answer
     ├── StoreClosed           CLOSED       a program closed its own store
     ├── Unblocked             UNBLOCKED    CLIENT UNBLOCK … ERROR
-    ├── FolderLocked          LOCKED       another process uses the data folder
-    ├── JournalDamaged        DAMAGED      a checksum does not match what was acknowledged
-    ├── CopyRefused           ERR          a store is not fit to be copied, or to be copied into
-    ├── CopyUnfinished        ERR          a store holds a part of a copy
-    ├── CopyDiffers           ERR          what was copied is not what is in the source
+    ├── FolderLocked          LOCKED       another process uses the data directory
+    ├── JournalDamaged        DAMAGED      the journal is corrupted: a checksum does not match
+    ├── CopyRefused           ERR          a store cannot be copied, or cannot be a target
+    ├── CopyUnfinished        ERR          a store contains an unfinished copy
+    ├── CopyDiffers           ERR          the copy differs from the source
     └── BadSetting            ERR          a setting is unknown or has a wrong value
 
-`code` is the first word on the wire. `retry` says whether the same request may succeed
-later, unchanged. `closes` says that the connection ends after the reply.
+`code` is the first word on the wire. `retry` is True if the same request can succeed later,
+unchanged. `closes` is True if the connection closes after the reply.
 
 Not here: a family's own wording of an error (the ERRORS table of its dialect).
 """

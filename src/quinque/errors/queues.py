@@ -45,8 +45,7 @@ class Duplicate(QuinqueError):
 
 
 class BadId(QuinqueError):
-    """What should be a message's id does not look like one. Without the text that was given, the
-    words are Disque's."""
+    """The id of a message has the wrong format. Without the id, the text is that of Disque."""
 
     code = "BADID"
 
@@ -56,25 +55,25 @@ class BadId(QuinqueError):
 
 
 class NoMessage(QuinqueError):
-    """The message is not there, or not any more."""
+    """The message does not exist, or no longer."""
 
     code = "NOJOB"
 
     def __init__(self, message_id: bytes) -> None:
-        super().__init__(f"{printable(message_id)} is not known here")
+        super().__init__(f"no message {printable(message_id)}")
 
 
 class TooLate(QuinqueError):
-    """More than half of the message's life is over, so its lease is not prolonged."""
+    """More than half of the message's time to live is over, so its lease is not extended."""
 
     code = "TOOLATE"
 
     def __init__(self, message_id: bytes) -> None:
-        super().__init__(f"more than half of the life of {printable(message_id)} is over")
+        super().__init__(f"more than half of the time to live of {printable(message_id)} is over")
 
 
 class QueueFull(QuinqueError):
-    """As many messages wait in the queue as the request allows. The words are Disque's."""
+    """The queue has reached the MAXLEN of the request. The text is that of Disque."""
 
     code = "MAXLEN"
     retry = True
@@ -84,18 +83,18 @@ class QueueFull(QuinqueError):
 
 
 class QueuePaused(QuinqueError):
-    """The queue takes nothing until it is resumed."""
+    """The queue refuses new messages until it is resumed."""
 
     code = "PAUSED"
     retry = True
 
     def __init__(self, queue: bytes) -> None:
-        super().__init__(f"queue '{printable(queue)}' is paused and takes nothing")
+        super().__init__(f"queue '{printable(queue)}' is paused and accepts no messages")
 
 
 class NoReplicas(QuinqueError):
-    """There are not that many nodes that could keep a copy; nothing was stored. Without a text, the
-    words are Disque's."""
+    """There are fewer nodes than requested copies; nothing was stored. The default text is that of
+    Disque."""
 
     code = "NOREPL"
     retry = True
@@ -107,17 +106,17 @@ class NoReplicas(QuinqueError):
 
 
 class Leaving(QuinqueError):
-    """The node is about to go and nobody should wait on it."""
+    """The node is draining, and clients cannot block on it."""
 
     code = "LEAVING"
     retry = True
 
     def __init__(self) -> None:
-        super().__init__("this node is leaving; wait on another one")
+        super().__init__("this node is leaving; use another node")
 
 
 class NoSubscription(QuinqueError):
-    """Nobody opened that subscription on that queue."""
+    """The subscription does not exist on that queue."""
 
     code = "NOSUB"
 
@@ -128,19 +127,19 @@ class NoSubscription(QuinqueError):
 
 
 class Superseded(QuinqueError):
-    """Somebody opened the subscription after the caller did, and reads it now."""
+    """Another reader has opened the subscription since, and reads it now."""
 
     code = "SUPERSEDED"
 
     def __init__(self, subscription: bytes, epoch: int, newest: int) -> None:
         super().__init__(
-            f"epoch {epoch} of subscription '{printable(subscription)}' is over: "
-            f"it was opened again, as epoch {newest}"
+            f"epoch {epoch} of subscription '{printable(subscription)}' is no longer valid: "
+            f"another reader opened it as epoch {newest}"
         )
 
 
 class NoClaim(QuinqueError):
-    """The claim is not there, or cannot be read."""
+    """The claim does not exist, or cannot be read."""
 
     code = "NOCLAIM"
 
@@ -149,7 +148,7 @@ class NoClaim(QuinqueError):
 
 
 class BadClaim(QuinqueError):
-    """The claim cannot be begun, or not filled any more."""
+    """The claim cannot be started, or can no longer be filled."""
 
     code = "BADCLAIM"
 
@@ -158,12 +157,12 @@ class BadClaim(QuinqueError):
 
 
 class NoStage(QuinqueError):
-    """What is to be published is not staged as a whole."""
+    """A part of the batch to publish is not completely staged."""
 
     code = "NOSTAGE"
 
     def __init__(self, sink: bytes, number: int, part: int, attempt: int) -> None:
         super().__init__(
-            f"part {part} (attempt {attempt}) of batch {number} of sink '{printable(sink)}' "
-            "is not staged as a whole"
+            f"part {part} (attempt {attempt}) of batch {number} of sink '{printable(sink)}' is "
+            "not completely staged"
         )

@@ -92,7 +92,7 @@ class TooLarge(ProtocolBroken):
 
 
 class Refused(QuinqueError):
-    """The server will not do this for this client now."""
+    """The broker refuses the request for this client."""
 
 
 class NoAuth(Refused):
@@ -105,7 +105,7 @@ class NoAuth(Refused):
 
 
 class WrongPass(Refused):
-    """No such user, or not that user's password."""
+    """The user does not exist, or the password is wrong."""
 
     code = "WRONGPASS"
 
@@ -114,13 +114,13 @@ class WrongPass(Refused):
 
 
 class NoPermission(Refused):
-    """The user may not do this."""
+    """The user does not have permission."""
 
     code = "NOPERM"
 
 
 class LimitReached(Refused):
-    """A limit of the server; the text names it and its value."""
+    """A limit of the broker is reached. The text has its name and value."""
 
     retry = True
 

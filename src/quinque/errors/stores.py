@@ -12,61 +12,62 @@ from quinque.errors.base import QuinqueError
 
 
 class DiskFull(QuinqueError):
-    """The disk has no room for the request; nothing changed and all that was accepted stays."""
+    """The disk has no space for the request. Nothing changed, and accepted data is safe."""
 
     code = "DISKFULL"
     retry = True
 
 
 class NotDone(QuinqueError):
-    """The store could not be reached in time, or refused: nothing was changed."""
+    """The store could not be reached in time, or refused the request. Nothing was changed."""
 
     code = "NOTDONE"
     retry = True
 
 
 class StoreUnavailable(QuinqueError):
-    """The store failed while the request was under way: its effect is unknown."""
+    """The store failed during the request. Its effect is unknown."""
 
     code = "UNAVAILABLE"
     retry = True
 
 
 class OutcomeUnknown(StoreUnavailable):
-    """A broker was asked and no answer came: what was asked may be done, or may not."""
+    """The broker did not answer. The request may or may not have been carried out."""
 
 
 class StoreClosed(QuinqueError):
-    """The store was closed, or belongs to another process; nothing was changed."""
+    """The store is closed, or belongs to another process. Nothing was changed."""
 
     code = "CLOSED"
 
 
 class FolderLocked(QuinqueError):
-    """Another process holds the data folder."""
+    """Another process uses the data directory."""
 
     code = "LOCKED"
     retry = True
 
 
 class JournalDamaged(QuinqueError):
-    """The journal does not hold what it once acknowledged; the text says where."""
+    """The journal is corrupted: it has lost acknowledged data. The text has the location."""
 
     code = "DAMAGED"
 
 
 class CopyRefused(QuinqueError):
-    """A store is not fit to be copied, or to be copied into; nothing changed."""
+    """A store cannot be copied, or cannot be the target of a copy. Nothing changed."""
 
 
 class CopyUnfinished(QuinqueError):
-    """A store holds a part of a copy, and is of no use until it holds all of it."""
+    """A store contains an unfinished copy, and cannot be used until the copy is finished."""
 
     def __init__(self, target: str, source: str) -> None:
         super().__init__(
-            f"{target} holds a part of {source}: finish it with 'quinque copy', or empty it"
+            f"{target} contains an unfinished copy of {source}: finish it with 'quinque copy', "
+            "or empty the store"
         )
 
 
 class CopyDiffers(QuinqueError):
-    """What was copied is not what is in the source; the text names the queues."""
+    """The copy differs from the source. The text names the queues."""

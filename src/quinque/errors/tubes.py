@@ -14,7 +14,7 @@ from quinque.errors.requests import BadArgument
 
 
 class NoTube(NoQueue):
-    """There is no tube of that name."""
+    """The tube does not exist."""
 
     code = "NOTUBE"
 
@@ -24,7 +24,7 @@ class NoTube(NoQueue):
 
 
 class TubeExists(QuinqueError):
-    """There is a tube of that name already."""
+    """The tube already exists."""
 
     code = "EXISTS"
 
@@ -33,7 +33,7 @@ class TubeExists(QuinqueError):
 
 
 class NoKind(QuinqueError):
-    """No kind of tube is called so, and no driver either."""
+    """The tube type is unknown: it is neither built in nor a driver."""
 
     code = "NOKIND"
 
@@ -42,24 +42,23 @@ class NoKind(QuinqueError):
 
 
 class DriverMissing(QuinqueError):
-    """The driver of the tube is not there. The tasks are kept until it is."""
+    """The driver of the tube is not loaded. The tasks are kept until it is."""
 
     code = "ASLEEP"
     retry = True
 
     def __init__(self, name: bytes, kind: bytes) -> None:
         super().__init__(
-            f"tube '{printable(name[:128])}' is asleep: the driver '{printable(kind[:128])}'"
-            " is not there"
+            f"the driver '{printable(kind[:128])}' of tube '{printable(name[:128])}' is not loaded"
         )
 
 
 class BadDriver(QuinqueError):
-    """A driver cannot be registered: the text says what it lacks, or who has the name."""
+    """A driver cannot be registered. The text has the reason."""
 
 
 class DriverFailed(QuinqueError):
-    """The driver of the tube raised an error of its own, and nothing changed."""
+    """The driver of the tube raised an error, and nothing changed."""
 
     code = "DRIVER"
 
@@ -69,23 +68,23 @@ class DriverFailed(QuinqueError):
 
 
 class TubeBusy(QuinqueError):
-    """The tube cannot be dropped as long as somebody works or waits there."""
+    """The tube cannot be dropped while its tasks are taken or clients wait for one."""
 
     code = "BUSYTUBE"
     retry = True
 
 
 class NoTerm(BadArgument):
-    """Tubes of that kind have no use for what was said."""
+    """Tubes of that type do not support the option."""
 
     code = "NOTERM"
 
     def __init__(self, kind: bytes, term: str) -> None:
-        super().__init__(f"tubes of the kind '{printable(kind[:128])}' have no {term}")
+        super().__init__(f"tubes of the type '{printable(kind[:128])}' do not support {term}")
 
 
 class TouchRefused(QuinqueError):
-    """The tasks of that kind of tube have no times."""
+    """Tasks of that tube type have no ttl and ttr, and cannot be touched."""
 
     code = "NOTOUCH"
 
@@ -94,7 +93,7 @@ class TouchRefused(QuinqueError):
 
 
 class TubeFull(QuinqueError):
-    """The tube has as many tasks as it may have, and no room came in time; nothing was put."""
+    """The tube is full and had no room in time; nothing was put."""
 
     code = "FULL"
     retry = True
@@ -104,7 +103,7 @@ class TubeFull(QuinqueError):
 
 
 class NotTaken(QuinqueError):
-    """The session has not taken that task, or not any more."""
+    """The session does not hold the task, or no longer."""
 
     code = "NOTTAKEN"
 
@@ -113,7 +112,7 @@ class NotTaken(QuinqueError):
 
 
 class NoTask(QuinqueError):
-    """There is no such task."""
+    """The task does not exist."""
 
     code = "NOTASK"
 
@@ -122,7 +121,7 @@ class NoTask(QuinqueError):
 
 
 class NoSession(QuinqueError):
-    """Nobody is of that session, and it is not kept either."""
+    """The session does not exist."""
 
     code = "NOSESSION"
 

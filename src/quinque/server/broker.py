@@ -199,7 +199,11 @@ class Broker:
             try:
                 self.store.run(back)
             except QuinqueError as error:
-                log.warning("messages for a client that is gone come back later: %s", error)
+                log.warning(
+                    "cannot return the messages of a disconnected client now; they return later:"
+                    " %s",
+                    error,
+                )
             self.turn.touch()
 
     def say_goodbye(self) -> None:

@@ -97,7 +97,7 @@ class Dispatch:
         except QuinqueError as error:
             self.refuse(connection, row, error)
         except Exception:
-            log.exception("a bug, in %s", printable(argv[0]))
+            log.exception("unexpected error in %s", printable(argv[0]))
             connection.send(encode_error("ERR", "internal error; the broker's log has the details"))
         if (
             connection.skip_replies > 0
@@ -201,7 +201,7 @@ class Dispatch:
         pending.then(answer, refuse)
 
     def _apologize(self, connection: Connection, row: Command) -> None:
-        log.exception("a bug, in %s", row.name)
+        log.exception("unexpected error in %s", row.name)
         connection.send(encode_error("ERR", "internal error; the broker's log has the details"))
 
     def row_of(self, argv: list[bytes]) -> Command | None:
@@ -240,10 +240,14 @@ class Dispatch:
         config = self._broker.config
         if len(transaction.requests) >= config.transaction_max_commands:
             most = config.transaction_max_commands
-            raise LimitReached(f"a transaction has {most} commands (transaction-max-commands)")
+            raise LimitReached(
+                f"a transaction can have at most {most} commands (transaction-max-commands)"
+            )
         if transaction.size_bytes + size_of(argv) > config.transaction_max_size:
             most = config.transaction_max_size
-            raise LimitReached(f"a transaction is over {most} bytes (transaction-max-size)")
+            raise LimitReached(
+                f"a transaction can have at most {most} bytes (transaction-max-size)"
+            )
 
     def _queue(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
         """The request is run by EXEC, unless another one was refused."""
@@ -276,7 +280,9 @@ class Dispatch:
             if transaction.is_cut:
                 self.refuse(connection, None, NotDone("the store failed earlier in this EXEC"))
             elif connection.out_bytes > most:
-                said = f"the replies of this EXEC are over {most} bytes (output-buffer-limit)"
+                said = (
+                    f"the replies of this EXEC are larger than {most} bytes (output-buffer-limit)"
+                )
                 self.refuse(connection, None, LimitReached(f"{said}: this command was not run"))
             else:
                 self.execute(connection, argv)
@@ -415,7 +421,7 @@ class Dispatch:
             return
         if not self._has_room():
             most = self._broker.config.max_blocked_clients
-            raise LimitReached(f"{most} clients are waiting already (max-blocked-clients)")
+            raise LimitReached(f"{most} clients are blocked already (max-blocked-clients)")
 
         def answer(result: Any) -> None:
             connection.waiting = None

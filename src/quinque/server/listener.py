@@ -99,7 +99,7 @@ async def _listen_on(
                 server = cast(asyncio.Server, _TlsServer(broker, server, connect, context))
         except OSError as exc:
             close(servers)
-            raise BadSetting(f"{setting} {text}: {exc.strerror or exc}") from exc
+            raise BadSetting(f"cannot listen on {setting} {text}: {exc.strerror or exc}") from exc
         servers.append(server)
     return servers
 
@@ -143,7 +143,7 @@ class _TlsServer:
             try:
                 sock, address = await loop.sock_accept(listening)
             except OSError as exc:  # mostly that no file descriptor is left
-                log.error("a TLS client cannot be accepted: %s", exc.strerror or exc)
+                log.error("cannot accept a TLS client: %s", exc.strerror or exc)
                 await asyncio.sleep(1)
                 continue
             most = max(_HANDSHAKES_LEAST, broker.config.max_clients - len(broker.clients))
@@ -164,7 +164,7 @@ class _TlsServer:
             )
         except OSError as exc:
             why = str(exc) or "the client closed the connection"
-            log.warning("the TLS handshake with %s failed: %s", address, why)
+            log.warning("TLS handshake with %s failed: %s", address, why)
             sock.close()
 
 
@@ -190,7 +190,7 @@ def tls_context(config: Config) -> ssl.SSLContext:
             context.load_verify_locations(config.tls_ca)
             context.verify_mode = ssl.CERT_REQUIRED
     except (OSError, ssl.SSLError) as exc:
-        raise BadSetting(f"tls-cert, tls-key or tls-ca cannot be used: {exc}") from exc
+        raise BadSetting(f"cannot use tls-cert, tls-key or tls-ca: {exc}") from exc
     return context
 
 

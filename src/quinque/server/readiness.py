@@ -22,7 +22,7 @@ def stall(broker: Broker) -> str:
     """Why the broker must be started again; empty when it need not be."""
     if broker.stalled_s < _STALLED_S:
         return ""
-    return f"no turn has ended for {broker.stalled_s} s: clients get no replies"
+    return f"no event loop iteration has ended for {broker.stalled_s} s: clients get no replies"
 
 
 def trouble(broker: Broker) -> str:
@@ -31,5 +31,5 @@ def trouble(broker: Broker) -> str:
     if store.trouble:
         return store.trouble
     if broker.store.run(LookAtNode()).is_leaving:
-        return "the broker is leaving"
+        return "the broker is draining (CLUSTER LEAVING yes)"
     return ""

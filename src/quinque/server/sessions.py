@@ -122,7 +122,7 @@ class Sessions:
             self._on_told()
 
         def fail(error: QuinqueError) -> None:
-            log.warning("the store could not be told of a session: %s", error)
+            log.warning("cannot update a session in the store: %s", error)
             failed()
 
         try:

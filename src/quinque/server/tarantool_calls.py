@@ -115,7 +115,7 @@ class TarantoolCalls:
             self._broker.note_slow(client, row, [row.name.encode(), call.tube], spent_ns)
 
     def _apologize(self, client: TarantoolConnection, asked: Asked) -> None:
-        log.exception("a bug, in %s", printable(asked.call.function))
+        log.exception("unexpected error in %s", printable(asked.call.function))
         for packet in asked.packets:
             text = "internal error; the broker's log has the details"
             client.send(iproto.error_reply(packet.sync, LUA, text))
@@ -298,10 +298,10 @@ class TarantoolCalls:
         """Why not `count` more requests of the client may wait; None if they may."""
         most = self._broker.config.max_blocked_clients
         if self._broker.waiters.count + count > most:
-            return f"{most} requests are waiting already (max-blocked-clients)"
+            return f"{most} requests are blocked already (max-blocked-clients)"
         most = max(_WAITS_LEAST, most // _WAITS_SHARE)
         if client.wait_count + count > most:
-            return f"{most} requests of this connection are waiting already (max-blocked-clients)"
+            return f"{most} requests of this connection are blocked already (max-blocked-clients)"
         return None
 
     # -- replies ------------------------------------------------------------------------------

@@ -142,7 +142,9 @@ class TarantoolConnection(Client):
             try:
                 at = requests.execute(self, packets, at)
             except Exception:
-                log.exception("a bug, in a request of Tarantool's protocol; its client is dropped")
+                log.exception(
+                    "unexpected error in a request of the IPROTO protocol; disconnecting its client"
+                )
                 self.drop()
                 return
 

@@ -126,7 +126,7 @@ class TarantoolRequests:
         name = unpacked(packet.body.get(iproto.USER, b"\xa0"))
         given = [unpacked(arg) for arg in packet.args[:3]] or [_CHAP, b""]
         if not isinstance(name, bytes) or len(given) != 2 or not isinstance(given[1], bytes):
-            raise BadRequest("a user, a method and a scramble are needed")
+            raise BadRequest("a user, a method and a scramble are required")
         if given[0] != _CHAP:
             raise BadRequest("the only method of authentication is chap-sha1")
         login = self._broker.users.login_by_scramble

@@ -80,7 +80,7 @@ class Ticker:
         except QuinqueError as error:
             # What is due stays due, and the next tick tries again.
             if str(error) != self._failure:
-                log.error("leases, delays and expiries are late: %s", error)
+                log.error("leases, delays and expiries are late: %s; retrying", error)
             self._failure = str(error)
             self._rest_until_s = began_s + _RETRY_S
         except Exception as exc:

@@ -66,7 +66,7 @@ class Together:
         except QuinqueError:
             results = None
         except Exception:
-            log.exception("a bug, in %s", row.name)
+            log.exception("unexpected error in %s", row.name)
             results = None
         go_on = _Answer(alike, share, may_wait, started_ns, sessions)
         if isinstance(results, Pending):
@@ -77,7 +77,7 @@ class Together:
     def fail(self, alike: Alike) -> None:
         """A bug kept the requests from being answered: their clients are disconnected, because
         later replies would be taken for the missing ones."""
-        log.exception("a bug, in %s; its clients are disconnected", alike.row.name)
+        log.exception("unexpected error in %s; disconnecting its clients", alike.row.name)
         for connection in dict.fromkeys(alike.connections):
             connection.drop()
 

@@ -88,7 +88,7 @@ class Turn:
             self._end()
         except Exception as exc:
             # Some clients would wait for ever, and it is not known what is durable.
-            self._crash("the end of a turn", exc)
+            self._crash("the end of an event loop iteration", exc)
 
     def _end(self) -> None:
         store = self._store
@@ -119,7 +119,7 @@ class Turn:
             try:
                 client.flush()
             except Exception:
-                log.exception("client %d is disconnected: its replies cannot be sent", client.id)
+                log.exception("disconnecting client %d: cannot send its replies", client.id)
                 client.drop()
         if self._inbox.has_some:  # a request of this turn let others go on (CLIENT UNPAUSE)
             self.touch()
@@ -137,7 +137,7 @@ class Turn:
                 self._lost(error)
                 continue
             except Exception:
-                log.exception("an addition with NOBLOCK was lost")
+                log.exception("lost an addition with NOBLOCK")
                 self.failed_later += 1
                 continue
             if isinstance(result, Pending):
@@ -146,7 +146,7 @@ class Turn:
 
     def _lost(self, error: QuinqueError) -> None:
         self.failed_later += 1
-        log.warning("an addition with NOBLOCK was lost: %s", error)
+        log.warning("lost an addition with NOBLOCK: %s", error)
 
     def stop(self) -> None:
         """Nothing is left to do. No turn ends any more: the store is closed next, which makes

@@ -225,7 +225,7 @@ class Waiters:
                     self._fail(waiting, error)
                     continue
                 except Exception:
-                    log.exception("a bug, for a client that waits")
+                    log.exception("unexpected error for a blocked client")
                     self._fail(waiting, QuinqueError(_INTERNAL))
                     continue
                 if isinstance(found, Pending):

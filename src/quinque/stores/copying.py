@@ -83,11 +83,13 @@ def compare(source: Reader, target: Reader, tell: Tell) -> dict[bytes, Tally]:
         if name not in there:
             if not tallies[name].counts:
                 continue  # only marks of published batches were left of it, and they have expired
-            differences.append(f"{printable(name)} is not in {target.identity}")
+            differences.append(f"queue {printable(name)} is missing in {target.identity}")
             continue
         found = tally(target, name, tell, at_ms)
         if found != tallies[name]:
-            differences.append(f"{printable(name)} differs: {_difference(tallies[name], found)}")
+            differences.append(
+                f"queue {printable(name)} differs: {_difference(tallies[name], found)}"
+            )
     if differences:
         more = len(differences) - _NAMED_MOST
         if more > 0:
@@ -155,4 +157,4 @@ def _difference(source: Tally, target: Tally) -> str:
         for kind in kinds
         if source.counts[kind] != target.counts[kind]
     ]
-    return ", ".join(rows) or "as many messages, but not the same"
+    return ", ".join(rows) or "the number of messages is equal, but their contents differ"

@@ -18,4 +18,6 @@ from quinque.model.families import TUBES, Family
 def refuse_tubes(family: Family) -> None:
     """Raises BadRequest when the operation is on a tube."""
     if family is TUBES:
-        raise BadRequest("claims, staged batches and pages are not for tubes: take and put tasks")
+        raise BadRequest(
+            "tubes do not support claims, staged batches and pages: take and put tasks instead"
+        )

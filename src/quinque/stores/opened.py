@@ -70,7 +70,7 @@ class OpenedStore:
             self._store = EmbeddedStore(folder, fsync=fsync, maxmemory=maxmemory, drivers=known)
         except OSError as error:
             kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else NotDone
-            raise kind(f"the folder {folder} cannot be opened: {error}") from error
+            raise kind(f"cannot open the data directory {folder}: {error}") from error
         try:
             self._store.run(LeaveSessions())
             self._store.commit()
@@ -170,14 +170,18 @@ class OpenedStore:
         """Raises StoreClosed in a child, which has a copy of what its parent knew: one that is
         stale by now, and whose lock a thread of the parent may have held."""
         if self._process_id != os.getpid():
-            raise StoreClosed("the store was opened by another process: only that one may use it")
+            raise StoreClosed(
+                "the store was opened by another process: use it only in that process"
+            )
 
     def _run_all(self, ops: Sequence[Op]) -> list[Any]:
         if self._unfit:
             raise StoreClosed(self._unfit)
         if self._is_running:
             # This thread has the lock: a signal handler, or a driver, asks in the middle of it.
-            raise NotDone("another operation of this thread is under way: the store is not changed")
+            raise NotDone(
+                "another operation of this thread is in progress: the store was not changed"
+            )
         store = self._store
         results: list[Any] = []
         failure: Exception | None = None
@@ -209,7 +213,7 @@ class OpenedStore:
                 if isinstance(exc, Exception)
                 else "was interrupted"
             )
-            self._unfit = f"an operation {how}: open the folder again"
+            self._unfit = f"an operation {how}: open the data directory again"
             self._wake()
             raise
         finally:

@@ -38,27 +38,27 @@ def staged_runs(family: Family, rows: bytes) -> list[Run]:
     try:
         listed = msgpack.unpackb(rows, raw=True)
     except (ValueError, msgpack.UnpackException):
-        _refuse("they are not packed")
+        _refuse("not valid msgpack")
     if not isinstance(listed, list) or not listed:
-        _refuse("there is no list of runs")
+        _refuse("the list of runs is missing")
     runs = [_run(family, fields) for fields in listed]
     messages = sum(len(run.bodies) for run in runs)
     if messages > PUBLISH_MOST:
-        _refuse(f"there are {messages}; at most {PUBLISH_MOST}")
+        _refuse(f"{messages} messages, but at most {PUBLISH_MOST} are allowed")
     return runs
 
 
 def _run(family: Family, fields: Any) -> Run:
     if not isinstance(fields, list) or len(fields) != len(Run._fields):
-        _refuse(f"a run has {len(Run._fields)} fields")
+        _refuse(f"a run must have {len(Run._fields)} fields")
     ttl_ms, delay_ms, retry_ms, max_deliveries, name, bodies = fields
     if not isinstance(bodies, list) or not bodies or not all(type(it) is bytes for it in bodies):
-        _refuse("a run has a list of bodies")
+        _refuse("a run must have a list of bodies")
     if name is not None:
         if type(name) is not bytes or not 0 < len(name) <= NAME_MOST_BYTES:
-            _refuse(f"a name has 1 to {NAME_MOST_BYTES} bytes")
+            _refuse(f"a name must have 1 to {NAME_MOST_BYTES} bytes")
         if len(bodies) > 1:
-            _refuse("a name is for one body")
+            _refuse("a run with a name must have one body")
     _check("ttl_ms", ttl_ms, 0, SPAN_MOST_MS)
     _check("delay_ms", delay_ms, 0, SPAN_MOST_MS)
     _check("retry_ms", retry_ms, -1, SPAN_MOST_MS)
@@ -76,8 +76,8 @@ def _run(family: Family, fields: Any) -> Run:
 
 def _check(what: str, value: Any, least: int, most: int) -> None:
     if type(value) is not int or not least <= value <= most:
-        _refuse(f"{what} is a number from {least} to {most}")
+        _refuse(f"{what} must be a number from {least} to {most}")
 
 
 def _refuse(what: str) -> NoReturn:
-    raise BadArgument(f"rows are not a chunk of messages: {what}")
+    raise BadArgument(f"the rows are not a valid chunk of messages: {what}")

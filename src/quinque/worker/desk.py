@@ -328,7 +328,9 @@ class Desk:
             if refusal is None:
                 kept.append(message)
             else:
-                LOG.error("cannot move %r to the dead queue; it is delivered again: %s", message, refusal)
+                LOG.error(
+                    "cannot move %r to the dead queue; it is delivered again: %s", message, refusal
+                )
         return kept
 
     def _again(self, message: Message) -> None:

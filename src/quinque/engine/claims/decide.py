@@ -65,14 +65,14 @@ def claim_to_fill(found: Subscription, number: int) -> Claim | None:
     claim = found.claims.get(number)
     if claim is not None:
         if claim.state == FORFEITED:
-            raise BadClaim(found.name, number, "was forfeited")
+            raise BadClaim(found.name, number, "was released")
         return claim
     newest = found.newest
     if number != newest + 1:
-        raise BadClaim(found.name, number, f"cannot be begun: the next one is {newest + 1}")
+        raise BadClaim(found.name, number, f"cannot be started: the next claim is {newest + 1}")
     last = found.claims.get(newest)
     if last is not None and last.state == FILLING:
-        raise BadClaim(found.name, number, f"cannot be begun: {newest} is not sealed")
+        raise BadClaim(found.name, number, f"cannot be started: claim {newest} is not sealed")
     return None
 
 
@@ -80,9 +80,9 @@ def claim_to_read(found: Subscription, number: int) -> Claim:
     """The claim, which is sealed or settled. Raises NoClaim."""
     claim = found.claims.get(number)
     if claim is None:
-        raise NoClaim(found.name, number, "is not there")
+        raise NoClaim(found.name, number, "does not exist")
     if claim.state == FORFEITED:
-        raise NoClaim(found.name, number, "was forfeited: its messages went back to the queue")
+        raise NoClaim(found.name, number, "was released: its messages returned to the queue")
     if claim.state == FILLING:
         raise NoClaim(found.name, number, "is not sealed")
     return claim
@@ -92,7 +92,7 @@ def mark(found: Subscription, op: MarkClaim) -> ClaimMarked:
     """Mark those of the messages that the claim has. Raises NoClaim when it is not open."""
     claim = found.claims.get(op.number)
     if claim is None:
-        raise NoClaim(found.name, op.number, "is not there")
+        raise NoClaim(found.name, op.number, "does not exist")
     if not claim.is_open:
         raise NoClaim(found.name, op.number, "is not open")
     ids = [id for id in dict.fromkeys(op.message_ids) if claim.has(id, unpack)]

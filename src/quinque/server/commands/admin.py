@@ -30,7 +30,7 @@ _SECONDS: Final = re.compile(rb"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
 def run_time(connection: Connection, argv: list[bytes]) -> Value:
     """TIME
 
-    The wall clock: seconds since 1970, and microseconds of the second.
+    Return the wall clock: seconds since 1970, and microseconds of the second.
     """
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
     return [b"%d" % seconds, b"%d" % microseconds]
@@ -39,8 +39,8 @@ def run_time(connection: Connection, argv: list[bytes]) -> Value:
 def run_slowlog_get(connection: Connection, argv: list[bytes]) -> Value:
     """SLOWLOG GET [count]
 
-    The newest slow commands, 10 or count of them, -1 for all: number, time, microseconds, words,
-    client and its name.
+    Return the newest slow commands, 10 or count of them, -1 for all: number, time,
+    microseconds, words, client and its name.
     """
     if len(argv) > 3:
         raise syntax_error()
@@ -55,7 +55,7 @@ def run_slowlog_get(connection: Connection, argv: list[bytes]) -> Value:
 def run_slowlog_len(connection: Connection, argv: list[bytes]) -> Value:
     """SLOWLOG LEN
 
-    How many slow commands are kept.
+    Return the number of stored slow commands.
     """
     return len(connection.broker.slowlog.requests)
 
@@ -63,7 +63,7 @@ def run_slowlog_len(connection: Connection, argv: list[bytes]) -> Value:
 def run_slowlog_reset(connection: Connection, argv: list[bytes]) -> Value:
     """SLOWLOG RESET
 
-    Forget the slow commands.
+    Remove the stored slow commands.
     """
     connection.broker.slowlog.requests.clear()
     return OK
@@ -72,7 +72,7 @@ def run_slowlog_reset(connection: Connection, argv: list[bytes]) -> Value:
 def run_monitor(connection: Connection, argv: list[bytes]) -> Value:
     """MONITOR
 
-    Show this connection every command of every client as it comes, passwords left out.
+    Show every command of every client on this connection, without passwords.
     """
     if not connection.is_monitor:
         connection.is_monitor = True
@@ -83,8 +83,8 @@ def run_monitor(connection: Connection, argv: list[bytes]) -> Value:
 def run_shutdown(connection: Connection, argv: list[bytes]) -> NoReply:
     """SHUTDOWN [NOSAVE|SAVE|REWRITE-AOF] [NOW] [FORCE] [ABORT]
 
-    Stop the broker in order, as SIGTERM does. All that was acknowledged is on the disk, so there is
-    nothing to save, to rewrite or to leave unsaved; and nothing to abort.
+    Stop the broker cleanly, like SIGTERM. All acknowledged data is on disk, so there is nothing
+    to save, rewrite or abort.
     """
     words = [word.upper() for word in argv[1:]]
     ways = {b"NOSAVE", b"SAVE", b"REWRITE-AOF"}
@@ -112,7 +112,7 @@ def run_bgrewriteaof(connection: Connection, argv: list[bytes]) -> Value:
 def run_debug_sleep(connection: Connection, argv: list[bytes]) -> Value:
     """DEBUG SLEEP seconds
 
-    Do nothing at all, for anyone, for so long; to see what clients make of it.
+    Block the whole broker for the given time, to test clients.
     """
     if not _SECONDS.fullmatch(argv[2]):
         raise BadArgument("value is not a valid float")
@@ -123,7 +123,7 @@ def run_debug_sleep(connection: Connection, argv: list[bytes]) -> Value:
 def run_debug_flushall(connection: Connection, argv: list[bytes]) -> Any:
     """DEBUG FLUSHALL
 
-    Every job and every queue of jobs is gone, and clients that wait for jobs get null.
+    Remove all jobs and job queues. Clients that block on jobs get null.
     """
     emptied = empty_jobs(connection)
     connection.mark_write()

@@ -32,7 +32,8 @@ _PROBE: Final = [b"word %d" % number for number in range(10)]
 def run_command(connection: Connection, argv: list[bytes]) -> Value:
     """COMMAND
 
-    Every command: name, arity, flags, where its queues stand, categories and subcommands.
+    Return every command: name, arity, flags, positions of its queues, categories and
+    subcommands.
     """
     return [_entry(row) for row in connection.broker.dispatch.commands.values()]
 
@@ -40,7 +41,7 @@ def run_command(connection: Connection, argv: list[bytes]) -> Value:
 def run_count(connection: Connection, argv: list[bytes]) -> Value:
     """COMMAND COUNT
 
-    How many commands there are, subcommands not counted.
+    Return the number of commands, without subcommands.
     """
     return len(connection.broker.dispatch.commands)
 
@@ -48,7 +49,7 @@ def run_count(connection: Connection, argv: list[bytes]) -> Value:
 def run_info(connection: Connection, argv: list[bytes]) -> Value:
     """COMMAND INFO [command-name ...]
 
-    What COMMAND says of these commands; null for one that there is not.
+    Return the entries of COMMAND for these commands, null for an unknown one.
     """
     if len(argv) == 2:
         return run_command(connection, argv)
@@ -60,7 +61,7 @@ def run_info(connection: Connection, argv: list[bytes]) -> Value:
 def run_docs(connection: Connection, argv: list[bytes]) -> Value:
     """COMMAND DOCS [command-name ...]
 
-    What these commands, or all, do and take; nothing for one that there is not.
+    Return the documentation of these commands, or of all. Unknown commands are omitted.
     """
     rows: Iterable[Command | None] = connection.broker.dispatch.commands.values()
     if len(argv) > 2:
@@ -72,7 +73,7 @@ def run_docs(connection: Connection, argv: list[bytes]) -> Value:
 def run_list(connection: Connection, argv: list[bytes]) -> Value:
     """COMMAND LIST [FILTERBY MODULE module|ACLCAT category|PATTERN pattern]
 
-    The names of the commands, or of those in a category or like a pattern.
+    Return the names of the commands, or of those in a category or that match a pattern.
     """
     rows = connection.broker.dispatch.commands.values()
     match [argv[2].upper(), argv[3].upper(), *argv[4:]] if len(argv) > 3 else argv[2:]:
@@ -94,7 +95,7 @@ def run_list(connection: Connection, argv: list[bytes]) -> Value:
 def run_getkeys(connection: Connection, argv: list[bytes]) -> Value:
     """COMMAND GETKEYS command [argument ...]
 
-    The queues that such a request would touch.
+    Return the queues that the given request would access.
     """
     row, request = connection.broker.dispatch.row_of(argv[2:]), argv[2:]
     if row is None:

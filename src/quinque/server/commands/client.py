@@ -30,7 +30,7 @@ _TYPES: Final = (b"NORMAL", b"MASTER", b"REPLICA", b"SLAVE", b"PUBSUB")
 def run_id(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT ID
 
-    The number of this connection; no other has or had it.
+    Return the number of this connection, which is never used for another one.
     """
     return connection.id
 
@@ -38,7 +38,7 @@ def run_id(connection: Connection, argv: list[bytes]) -> Value:
 def run_info(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT INFO
 
-    This connection's line of CLIENT LIST.
+    Return the line of CLIENT LIST for this connection.
     """
     return _lines([connection], connection, argv)
 
@@ -46,7 +46,7 @@ def run_info(connection: Connection, argv: list[bytes]) -> Value:
 def run_setname(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT SETNAME connection-name
 
-    The connection has that name in lists and logs.
+    Set the name of this connection for lists and logs.
     """
     connection.name = read_label(argv[2])
     return OK
@@ -55,7 +55,7 @@ def run_setname(connection: Connection, argv: list[bytes]) -> Value:
 def run_getname(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT GETNAME
 
-    The name of this connection, or null.
+    Return the name of this connection, or null.
     """
     return connection.name or None
 
@@ -63,7 +63,7 @@ def run_getname(connection: Connection, argv: list[bytes]) -> Value:
 def run_setinfo(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT SETINFO LIB-NAME libname|LIB-VER libver
 
-    Which library the client uses, for CLIENT LIST.
+    Set the library name or version of the client, for CLIENT LIST.
     """
     label = printable(argv[2][:128])
     match argv[2].upper():
@@ -79,7 +79,7 @@ def run_setinfo(connection: Connection, argv: list[bytes]) -> Value:
 def run_no_evict(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT NO-EVICT ON|OFF
 
-    Accepted: no client is ever evicted here.
+    Return OK: clients are never evicted.
     """
     read_switch(argv[2], b"ON", b"OFF")
     return OK
@@ -88,7 +88,7 @@ def run_no_evict(connection: Connection, argv: list[bytes]) -> Value:
 def run_no_touch(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT NO-TOUCH ON|OFF
 
-    Accepted: nothing here depends on when a queue was last used.
+    Return OK: the last access time of a queue is not used.
     """
     read_switch(argv[2], b"ON", b"OFF")
     return OK
@@ -97,7 +97,7 @@ def run_no_touch(connection: Connection, argv: list[bytes]) -> Value:
 def run_reply(connection: Connection, argv: list[bytes]) -> Value | NoReply:
     """CLIENT REPLY ON|OFF|SKIP
 
-    Whether this connection gets replies; SKIP leaves out that of the next command.
+    Turn the replies to this connection on or off. SKIP omits the reply to the next command.
     """
     match argv[2].upper():
         case b"ON":
@@ -116,7 +116,7 @@ def run_reply(connection: Connection, argv: list[bytes]) -> Value | NoReply:
 def run_list(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT LIST [TYPE type|ID client-id ...]
 
-    A line for each connection.
+    Return a line for each connection.
     """
     clients = connection.broker.clients
     match [argv[2].upper(), *argv[3:]] if len(argv) > 2 else []:
@@ -161,9 +161,9 @@ class _Filter:
 def run_kill(connection: Connection, argv: list[bytes]) -> Value | NoReply:
     """CLIENT KILL address|option value [option value ...]
 
-    Close connections, and say how many; this one only with SKIPME NO. The options ID, ADDR, LADDR,
-    USER, TYPE and MAXAGE say which. The address alone is answered with OK, or an error if nobody
-    has it.
+    Close the connections that match ID, ADDR, LADDR, USER, TYPE and MAXAGE, and return their
+    number. This connection is closed only with SKIPME NO. With only an address, return OK, or
+    an error if no connection has it.
     """
     by_address = len(argv) == 3
     if by_address:
@@ -189,8 +189,8 @@ def run_kill(connection: Connection, argv: list[bytes]) -> Value | NoReply:
 def run_pause(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT PAUSE timeout [WRITE|ALL]
 
-    For so many milliseconds the commands of all clients wait, or only those that change something.
-    CLIENT commands never wait.
+    Delay the commands of all clients for the given milliseconds, or only commands that write.
+    CLIENT commands are not delayed.
     """
     for_ms = read_number(argv[2], "timeout is not an integer or out of range")
     if for_ms < 0:
@@ -212,7 +212,7 @@ def run_pause(connection: Connection, argv: list[bytes]) -> Value:
 def run_unpause(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT UNPAUSE
 
-    End the pause; commands that waited run now.
+    End the pause and run the delayed commands.
     """
     connection.broker.unpause()
     return OK
@@ -221,7 +221,8 @@ def run_unpause(connection: Connection, argv: list[bytes]) -> Value:
 def run_unblock(connection: Connection, argv: list[bytes]) -> Value:
     """CLIENT UNBLOCK client-id [TIMEOUT|ERROR]
 
-    End another client's wait, as if its time were up or with an error. 1, or 0 if it does not wait.
+    Unblock another client, as if its timeout ended or with an error. Returns 1, or 0 if it is
+    not blocked.
     """
     client = connection.broker.clients.get(read_number(argv[2]))
     reason = argv[3].upper() if len(argv) == 4 else b"TIMEOUT"

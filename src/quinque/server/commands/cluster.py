@@ -112,7 +112,7 @@ def _release_readers(broker: Broker, count: int) -> Value:
 def run_myid(connection: Connection, argv: list[bytes]) -> Value:
     """CLUSTER MYID
 
-    This node's id, 40 hexadecimal digits.
+    Return the id of this node, 40 hexadecimal digits.
     """
     return connection.broker.store.run(LookAtNode()).node_id
 
@@ -120,8 +120,8 @@ def run_myid(connection: Connection, argv: list[bytes]) -> Value:
 def run_nodes(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER NODES
 
-    A line for each node: id, address, flags, 0, when it was last heard of (ms), and the link. Of
-    this one, which comes first, the times are 0.
+    Return a line for each node: id, address, flags, 0, when it was last seen (ms), and the
+    link. This node is first, and its times are 0.
     """
 
     def answer(nodes: list[NodeView]) -> Value:
@@ -134,7 +134,7 @@ def run_nodes(connection: Connection, argv: list[bytes]) -> Any:
 def run_info(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER INFO
 
-    How many nodes there are, and how many of the others can be reached.
+    Return the number of nodes, and how many of the others are reachable.
     """
     return after(connection.broker.store.run(FindNodes()), _counts)
 
@@ -142,8 +142,8 @@ def run_info(connection: Connection, argv: list[bytes]) -> Any:
 def run_meet(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER MEET ip port
 
-    Answer OK if the node there, this one or another, shares this store. There is nothing to be done
-    then: nodes that share a store know each other.
+    Return OK if the node at this address, this one or another, shares this store. Nothing
+    changes: nodes that share a store know each other.
     """
     return after(connection.broker.store.run(FindNodes()), partial(_meet, connection, argv))
 
@@ -151,7 +151,7 @@ def run_meet(connection: Connection, argv: list[bytes]) -> Any:
 def run_forget(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER FORGET node-id
 
-    A node that is gone is not listed any more. One that lives is: it would be back in a second.
+    Remove a stopped node from the list. A running node would return within a second.
     """
     return after(connection.broker.store.run(FindNodes()), partial(_forget, connection, argv[2]))
 
@@ -159,7 +159,7 @@ def run_forget(connection: Connection, argv: list[bytes]) -> Any:
 def run_reset(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER RESET [SOFT|HARD]
 
-    Every job and every queue of jobs is gone; with HARD, this node has another id as well.
+    Remove all jobs and job queues. With HARD, this node also gets a new id.
     """
     word = argv[2].upper() if len(argv) == 3 else b"SOFT"
     if len(argv) > 3:
@@ -177,8 +177,8 @@ def run_reset(connection: Connection, argv: list[bytes]) -> Any:
 def run_leaving(connection: Connection, argv: list[bytes]) -> Any:
     """CLUSTER LEAVING [YES|NO]
 
-    With YES, nobody waits here for jobs any more, and HELLO tells clients to go elsewhere; without
-    an argument, whether it is so.
+    With YES, clients cannot block here for jobs any more, and HELLO sends them to other nodes.
+    Without an argument, return whether this is set.
     """
     broker = connection.broker
     if len(argv) > 3:
@@ -187,7 +187,7 @@ def run_leaving(connection: Connection, argv: list[bytes]) -> Any:
         return Simple(b"yes" if broker.store.run(LookAtNode()).is_leaving else b"no")
     word = argv[2].upper()
     if word not in (b"YES", b"NO"):
-        raise BadArgument("CLUSTER LEAVING is yes or no")
+        raise BadArgument("CLUSTER LEAVING must be yes or no")
     connection.mark_write()
     return after(broker.store.run(SetNode(is_leaving=word == b"YES")), partial(_wake_all, broker))
 
@@ -195,7 +195,7 @@ def run_leaving(connection: Connection, argv: list[bytes]) -> Any:
 def run_saveconfig(connection: Connection, argv: list[bytes]) -> Value:
     """CLUSTER SAVECONFIG
 
-    Answer OK: what is known of the nodes is in the store already.
+    Return OK: the store already has the state of the nodes.
     """
     return OK
 
@@ -203,7 +203,8 @@ def run_saveconfig(connection: Connection, argv: list[bytes]) -> Value:
 def run_slots(connection: Connection, argv: list[bytes]) -> Value:
     """CLUSTER SLOTS
 
-    Refused as a Redis without Redis Cluster does, so that clients that probe for one stop here.
+    Return the error of a Redis without Redis Cluster, so that clients that probe for a cluster
+    stop.
     """
     raise BadRequest(_NO_SLOTS)
 
@@ -211,7 +212,8 @@ def run_slots(connection: Connection, argv: list[bytes]) -> Value:
 def run_shards(connection: Connection, argv: list[bytes]) -> Value:
     """CLUSTER SHARDS
 
-    Refused as a Redis without Redis Cluster does, so that clients that probe for one stop here.
+    Return the error of a Redis without Redis Cluster, so that clients that probe for a cluster
+    stop.
     """
     raise BadRequest(_NO_SLOTS)
 
@@ -252,15 +254,15 @@ def _meet(connection: Connection, argv: list[bytes], nodes: list[NodeView]) -> V
         unheard_ms = min(node.unheard_ms for node in there)
         if all(node.is_doubted for node in there):
             raise BadRequest(
-                f"cannot meet {host}:{port}: it shares this store, and was last heard of"
-                f" {unheard_ms // 1000} s ago"
+                f"cannot meet {host}:{port}: it shares this store, but was last seen "
+                f"{unheard_ms // 1000} s ago"
             )
         return OK
     if _ip(host) is None or not _PORT.fullmatch(argv[3]) or int(port) > _PORT_MOST:
         raise BadArgument(f"Invalid node address specified: {host}:{port}")
     if connection.broker.config.store == "embedded":
-        raise BadRequest(f"cannot meet {host}:{port}: this store is kept by one node")
-    raise BadRequest(f"cannot meet {host}:{port}: no node there shares this store")
+        raise BadRequest(f"cannot meet {host}:{port}: only one node can use this store")
+    raise BadRequest(f"cannot meet {host}:{port}: no node at this address shares this store")
 
 
 def _forget(connection: Connection, node_id: bytes, nodes: list[NodeView]) -> Any:
@@ -273,7 +275,7 @@ def _forget(connection: Connection, node_id: bytes, nodes: list[NodeView]) -> An
     if node.is_self:
         raise BadRequest("a node cannot forget itself")
     if not node.is_doubted:
-        raise BadRequest(f"node {shown} is alive and would be back within a second; stop it first")
+        raise BadRequest(f"node {shown} is running and would return within a second; stop it first")
     return after(connection.broker.store.run(ForgetNode(node_id)), lambda nothing: OK)
 
 

@@ -51,7 +51,7 @@ _RUN_ID: Final = token_hex(20)  # Redis has a new one at each start too
 def run_info(connection: Connection, argv: list[bytes]) -> Any:
     """INFO [section ...]
 
-    Facts about the broker: the usual sections, or these, or everything.
+    Return facts about the broker: the default sections, the given sections, or everything.
     """
     wanted = {name.lower().decode("latin-1") for name in argv[1:]} or {"default"}
     if wanted & {"all", "everything"}:

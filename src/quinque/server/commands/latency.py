@@ -24,15 +24,16 @@ _TOPS: Final = "_o#"  # how far a column reaches into its highest row
 _WIDTH: Final = 80
 
 _HOW_TO_WATCH: Final = (
-    "Nothing is watched. CONFIG SET latency-monitor-threshold <milliseconds> keeps what takes as"
-    " long as that or longer."
+    "Latency monitoring is off. CONFIG SET latency-monitor-threshold <milliseconds> stores "
+    "events that take that long or longer."
 )
 
 
 def run_latest(connection: Connection, argv: list[bytes]) -> Value:
     """LATENCY LATEST
 
-    Of each event that took long: its name, when last, how long then and at most, in milliseconds.
+    Return each slow event: its name, the time of the last one, its duration and the longest
+    duration, in milliseconds.
     """
     events = connection.broker.latency.events
     return [
@@ -44,7 +45,8 @@ def run_latest(connection: Connection, argv: list[bytes]) -> Value:
 def run_history(connection: Connection, argv: list[bytes]) -> Value:
     """LATENCY HISTORY event
 
-    When the event took long, and how many milliseconds: the last 160 times, the worst of a second.
+    Return when the event was slow and its duration in milliseconds: the last 160 times, the
+    slowest of each second.
     """
     series = connection.broker.latency.events.get(_name(argv[2]), Series())
     return [[sample.at_s, sample.spent_ms] for sample in series.samples]
@@ -53,7 +55,7 @@ def run_history(connection: Connection, argv: list[bytes]) -> Value:
 def run_reset(connection: Connection, argv: list[bytes]) -> Value:
     """LATENCY RESET [event ...]
 
-    Forget what took long, of these events or of all; how many of them had something.
+    Remove the history of these events, or of all. Returns how many of them had a history.
     """
     latency = connection.broker.latency
     return latency.forget(map(_name, argv[2:]) if len(argv) > 2 else list(latency.events))
@@ -62,7 +64,7 @@ def run_reset(connection: Connection, argv: list[bytes]) -> Value:
 def run_graph(connection: Connection, argv: list[bytes]) -> Value:
     """LATENCY GRAPH event
 
-    The history of the event as a drawing, with how long ago each time was.
+    Return the history of the event as a text graph, with the age of each sample.
     """
     latency, name = connection.broker.latency, _name(argv[2])
     series = latency.events.get(name)
@@ -84,7 +86,7 @@ def run_graph(connection: Connection, argv: list[bytes]) -> Value:
 def run_doctor(connection: Connection, argv: list[bytes]) -> Value:
     """LATENCY DOCTOR
 
-    What took long and what may help, in words.
+    Return advice about slow events as text.
     """
     return Verbatim("\n".join(_diagnosis(connection.broker)).encode())
 
@@ -126,7 +128,7 @@ def _diagnosis(broker: Broker) -> list[str]:
         return [_HOW_TO_WATCH]
     if not latency.events:
         threshold_ms = broker.config.latency_monitor_threshold
-        return [f"Nothing has taken {threshold_ms} ms or longer since this is watched."]
+        return [f"No event has taken {threshold_ms} ms or longer since the monitoring started."]
     lines = [_account(name, series) for name, series in latency.events.items()]
     lines += ["", *(f"- {advice}" for advice in _advice(broker))]
     return lines
@@ -139,8 +141,8 @@ def _account(name: str, series: Series) -> str:
     deviation = sum(abs(span - mean) for span in spans_ms) / count
     period_s = (series.samples[-1].at_s - series.samples[0].at_s) / max(1, count - 1)
     return (
-        f"{name}: in {count} seconds; {mean:.0f} ms on average, mean deviation {deviation:.0f} ms,"
-        f" {period_s:.1f} s from one to the next; {series.worst_ms} ms at worst."
+        f"{name}: in {count} seconds; {mean:.0f} ms on average, mean deviation {deviation:.0f} "
+        f"ms, {period_s:.1f} s between events; at most {series.worst_ms} ms."
     )
 
 
@@ -152,21 +154,21 @@ def _advice(broker: Broker) -> list[str]:
         slower_us = config.slowlog_log_slower_than
         if threshold_us and not 0 <= slower_us <= threshold_us:
             advice.append(
-                "SLOWLOG leaves out some of these requests:"
-                f" CONFIG SET slowlog-log-slower-than {threshold_us} keeps them."
+                "SLOWLOG does not show some of these requests: CONFIG SET "
+                f"slowlog-log-slower-than {threshold_us} stores them."
             )
-        advice.append("SLOWLOG GET shows which requests took long, and whose they were.")
+        advice.append("SLOWLOG GET shows the slow requests and their clients.")
     if "journal-commit" in events:
         advice.append(
-            "The disk was slow to take what was written. Look at what else writes to it; with"
-            " fsync = everysec replies do not wait for it, and a power cut may lose a second."
+            "The disk was slow to write. Check which other programs write to it. With fsync = "
+            "everysec, replies do not wait for the disk, but a power failure can lose one second."
             if config.fsync == "always"
-            else "The disk was slow to take what was written. Look at what else writes to it."
+            else "The disk was slow to write. Check which other programs write to it."
         )
     if "tick" in events:
         advice.append(
-            "Much was due in the same moment: messages that expired, delays and leases that ended."
-            " Spread their times."
+            "Many timers were due at the same time: messages that expired, delays and leases "
+            "that ended. Spread their times."
         )
     return advice
 

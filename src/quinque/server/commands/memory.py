@@ -87,7 +87,7 @@ class _Kept:
 def run_usage(connection: Connection, argv: list[bytes]) -> Any:
     """MEMORY USAGE queue [SAMPLES count]
 
-    About how many bytes the queue takes, if its bodies are as long as all others are; or null.
+    Return the approximate bytes of the queue, if its bodies have the average size, or null.
     """
     match [argv[3].upper(), *argv[4:]] if len(argv) > 3 else []:
         case []:
@@ -114,7 +114,7 @@ def _usage(broker: Broker, queue: bytes, found: tuple[int, int] | None) -> Value
 def run_stats(connection: Connection, argv: list[bytes]) -> Value:
     """MEMORY STATS
 
-    What the memory of the process is used for.
+    Return the memory usage of the process by purpose.
     """
     broker = connection.broker
     kept = _Kept(broker)
@@ -139,28 +139,28 @@ def run_stats(connection: Connection, argv: list[bytes]) -> Value:
 def run_doctor(connection: Connection, argv: list[bytes]) -> Value:
     """MEMORY DOCTOR
 
-    What could be wrong with the use of memory, in words.
+    Return advice about memory problems as text.
     """
     broker = connection.broker
     (used, _), room = process_bytes(), system_bytes()
     advice: list[str] = []
     if used > room * 3 // 4:
         advice.append(
-            f"The broker has {used} of the {room} bytes of this machine. Set maxmemory, so that"
-            " bodies stay on disk."
+            f"The broker uses {used} of the {room} bytes of this machine. Set maxmemory, so that "
+            "bodies stay on disk."
         )
     if client_bytes(broker) > used // 4:
         advice.append(
-            "A quarter of the memory waits for clients that read slowly or send slowly."
-            " CLIENT LIST shows them (omem, qbuf)."
+            "Buffers of clients that read or send slowly use a quarter of the memory. CLIENT "
+            "LIST shows them (omem, qbuf)."
         )
-    return Verbatim("\n".join(advice or ["No problem with memory was found."]).encode())
+    return Verbatim("\n".join(advice or ["No memory problem was found."]).encode())
 
 
 def run_purge(connection: Connection, argv: list[bytes]) -> Value:
     """MEMORY PURGE
 
-    Give memory that is not used back to the system, where that is possible.
+    Return unused memory to the operating system, where possible.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
     if trim is not None:

@@ -48,9 +48,9 @@ _UNDER_WAY: Final[set[asyncio.Task[Reading]]] = set()
 def run_queues(connection: Connection, argv: list[bytes]) -> Pending:
     """QUEUES [queue ...]
 
-    How much is in each queue, or in these, and what became of its messages since this was first
-    asked of this broker. How many queues are left out, because others have more in them, and a map
-    for each of the others.
+    Return the message counts of each queue, or of these, and what happened to its messages
+    since the first QUEUES request to this broker. The reply is the number of queues left out,
+    because other queues have more messages, and a map for each of the others.
     """
     check_count("queues", argv[1:])
     names = frozenset(read_any_queue(name) for name in argv[1:])
@@ -69,7 +69,7 @@ def _settle(answer: Pending, task: asyncio.Task[Reading]) -> None:
         return
     reading = task.result()
     if not reading.has_asked:
-        answer.fail(NotDone(reading.store.trouble or "the store has not told of all its queues"))
+        answer.fail(NotDone(reading.store.trouble or "the store has not reported all its queues"))
         return
     queues: list[Value] = [_queue(found, reading.now_ms) for found in reading.queues]
     answer.settle([reading.queues_left_out, queues])

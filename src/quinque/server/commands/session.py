@@ -34,7 +34,7 @@ _HELLO_FIRST = (
 def run_ping(connection: Connection, argv: list[bytes]) -> Value:
     """PING [message]
 
-    Answer PONG, or the message.
+    Return PONG, or the message.
     """
     if len(argv) > 2:
         raise WrongArity("PING")
@@ -44,7 +44,7 @@ def run_ping(connection: Connection, argv: list[bytes]) -> Value:
 def run_echo(connection: Connection, argv: list[bytes]) -> Value:
     """ECHO message
 
-    Answer the message.
+    Return the message.
     """
     return argv[1]
 
@@ -52,7 +52,7 @@ def run_echo(connection: Connection, argv: list[bytes]) -> Value:
 def run_select(connection: Connection, argv: list[bytes]) -> Value:
     """SELECT index
 
-    There is one database, 0.
+    Select database 0, the only one.
     """
     if read_number(argv[1]) != 0:
         raise BadArgument("DB index is out of range")
@@ -62,7 +62,7 @@ def run_select(connection: Connection, argv: list[bytes]) -> Value:
 def run_auth(connection: Connection, argv: list[bytes]) -> Value:
     """AUTH [username] password
 
-    This connection is that user from here on.
+    Authenticate this connection as a user.
     """
     if len(argv) > 3:
         raise syntax_error()
@@ -83,8 +83,8 @@ class _Hello:
 def run_hello(connection: Connection, argv: list[bytes]) -> Any:
     """HELLO [protocol [AUTH username password] [SETNAME name]]
 
-    Speak RESP2 or RESP3 from here on, as that user and under that name; and who the server is.
-    Without a protocol: the nodes there are, as Disque's clients ask for them.
+    Switch to RESP2 or RESP3, optionally authenticate and set the connection name, and return
+    facts about the server. Without a protocol, return the nodes, as Disque clients expect.
     """
     if len(argv) == 1:
         if connection.user is None:
@@ -111,7 +111,7 @@ def run_hello(connection: Connection, argv: list[bytes]) -> Any:
 def run_quit(connection: Connection, argv: list[bytes]) -> NoReply:
     """QUIT
 
-    Answer OK and close the connection.
+    Return OK and close the connection.
     """
     connection.send(encode(OK, connection.protocol))
     connection.close()
@@ -121,7 +121,7 @@ def run_quit(connection: Connection, argv: list[bytes]) -> NoReply:
 def run_reset(connection: Connection, argv: list[bytes]) -> Value:
     """RESET
 
-    The connection is as it was when it was new.
+    Reset the connection to its initial state.
     """
     connection.protocol = 2
     connection.transaction = None

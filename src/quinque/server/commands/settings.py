@@ -26,7 +26,7 @@ from quinque.wire.resp import OK, Value
 def run_get(connection: Connection, argv: list[bytes]) -> Value:
     """CONFIG GET pattern [pattern ...]
 
-    The settings whose names are like a pattern, and their values.
+    Return the settings whose names match a pattern, with their values.
     """
     config = connection.broker.config
     check_count("patterns", argv[2:], PATTERNS_MOST)
@@ -37,7 +37,7 @@ def run_get(connection: Connection, argv: list[bytes]) -> Value:
 def run_set(connection: Connection, argv: list[bytes]) -> Value:
     """CONFIG SET setting value [setting value ...]
 
-    Give settings new values: all of these, or none.
+    Change settings: all of these, or none.
     """
     if len(argv) % 2:
         raise WrongArity("CONFIG|SET")
@@ -50,7 +50,7 @@ def run_set(connection: Connection, argv: list[bytes]) -> Value:
 def run_rewrite(connection: Connection, argv: list[bytes]) -> Value:
     """CONFIG REWRITE
 
-    Write the settings in force into the config file.
+    Write the current settings to the config file.
     """
     config_commands.rewrite(connection.broker.config)
     return OK
@@ -59,7 +59,7 @@ def run_rewrite(connection: Connection, argv: list[bytes]) -> Value:
 def run_resetstat(connection: Connection, argv: list[bytes]) -> Value:
     """CONFIG RESETSTAT
 
-    Count from 0 again what INFO counts.
+    Reset the counters of INFO to 0.
     """
     broker = connection.broker
     broker.stats = Stats()

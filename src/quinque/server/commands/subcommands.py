@@ -49,7 +49,7 @@ def _help_row(name: str, rows: tuple[Command, ...]) -> Command:
     def run_help(connection: Connection, argv: list[bytes]) -> Value:
         return list(map(Simple, lines))
 
-    run_help.__doc__ = f"{name} HELP\n\nThese lines."
+    run_help.__doc__ = f"{name} HELP\n\nShow the subcommands."
     row = Command(f"{name}|HELP", "", "", 2, run=run_help, queues=no_queues)
     lines = [f"{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:".encode()]
     for each in (*rows, row):

@@ -21,7 +21,7 @@ from quinque.wire.resp import OK, Value
 def run_multi(connection: Connection, argv: list[bytes]) -> Value:
     """MULTI
 
-    Begin a transaction: the broker queues the commands that follow, until EXEC runs them.
+    Start a transaction: the broker queues the following commands until EXEC runs them.
     """
     if connection.transaction is not None:
         raise BadRequest("MULTI calls can not be nested")
@@ -34,7 +34,7 @@ def run_multi(connection: Connection, argv: list[bytes]) -> Value:
 def run_exec(connection: Connection, argv: list[bytes]) -> NoReply:
     """EXEC
 
-    Run all queued commands, one after the other, and answer with an array of their replies.
+    Run all queued commands in order and return an array of their replies.
     """
     transaction = _end(connection, "EXEC")
     if transaction.is_broken:
@@ -65,7 +65,7 @@ def run_watch(connection: Connection, argv: list[bytes]) -> Value:
 def run_unwatch(connection: Connection, argv: list[bytes]) -> Value:
     """UNWATCH
 
-    Answer OK: no queue is ever watched.
+    Return OK: no queue is ever watched.
     """
     return OK
 

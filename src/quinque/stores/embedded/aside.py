@@ -52,7 +52,7 @@ class Aside:
             assert isinstance(queue, Feed)
             self._feeds.remove(queue, Removed(REMOVED, queue.name, [message.id], DELETED))
         log.error(
-            "set aside message %s of queue %s: %s. %s",
+            "moved message %s of queue %s out of the queue: %s. %s",
             printable(message.id),
             printable(queue.name),
             why,

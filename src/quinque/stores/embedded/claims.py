@@ -158,7 +158,7 @@ class Claims:
         self._check_shard(op.shard)
         found = self._found(op.queue, op.subscription, self._begin())
         if found is None:
-            raise NoClaim(op.subscription, op.number, "is not there")
+            raise NoClaim(op.subscription, op.number, "does not exist")
         claim = decide.claim_to_read(found, op.number)
         given: list[bytes] = []
         room_bytes = FILL_MOST_BYTES
@@ -185,7 +185,7 @@ class Claims:
         self._check_shard(op.shard)
         found = self._found(op.queue, op.subscription, self._begin())
         if found is None:
-            raise NoClaim(op.subscription, op.number, "is not there")
+            raise NoClaim(op.subscription, op.number, "does not exist")
         event = decide.mark(found, op)
         if event.ids:
             self._carry(found, [event])
@@ -562,7 +562,7 @@ class Claims:
 
     def _check_shard(self, shard: int) -> None:
         if shard:
-            raise BadArgument(f"there is no shard {shard}: the queue has 1")
+            raise BadArgument(f"no shard {shard}: the queue has 1 shard")
 
 
 def _last_answer(asked: _Asked) -> Any:

@@ -210,7 +210,8 @@ class Compactor:
                 continue
             if isinstance(batch, Damage):
                 log.error(
-                    "%s at byte %d: %s. The segment is written again from memory",
+                    "corrupted journal file %s at byte %d: %s; writing the segment again from"
+                    " memory",
                     segment_path(self._journal.folder, segment),
                     batch.at,
                     batch.why,

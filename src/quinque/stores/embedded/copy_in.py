@@ -51,7 +51,8 @@ class FolderWriter:
         marked, progress = self._mark.read()
         if marked and marked != source:
             raise CopyRefused(
-                f"{self.identity} holds a part of {marked}: finish that copy, or empty it"
+                f"{self.identity} contains an unfinished copy of {marked}: finish that copy, or "
+                "empty the store"
             )
         self._source = source
         # The time of a copy is that of its source: what is due there is due here.
@@ -60,7 +61,7 @@ class FolderWriter:
         if not marked:
             for name in queues:
                 if name in self._had.queues or self._had.subscriptions.of(name):
-                    text = f"{self.identity} has a queue {printable(name)} already"
+                    text = f"{self.identity} already has a queue {printable(name)}"
                     raise CopyRefused(text)
             self._mark.write(source, Progress(b"", 0), is_first=True)
         self._facts = facts._replace(

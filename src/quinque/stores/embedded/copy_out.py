@@ -84,13 +84,15 @@ class FolderReader:
             raise
         if any(batch.is_decided for batch in done.stages.batches.values()):
             self._journal.let_go()
-            raise CopyRefused(f"{folder}: a batch is half published; publish it first")
+            raise CopyRefused(
+                f"{folder} has a batch that is only partly published: publish it first"
+            )
         for found in done.subscriptions.all():
             if found.is_closing():
                 self._journal.let_go()
                 raise CopyRefused(
-                    f"{folder}: claims on {printable(found.queue)} are being closed; let a broker "
-                    "finish that first"
+                    f"{folder} has claims of queue {printable(found.queue)} that are being closed:"
+                    " let a broker finish that first"
                 )
         self._queues = done.queues
         self._subscriptions = done.subscriptions

@@ -210,8 +210,8 @@ class Journal:
                 self._fail("written", exc)
             self.is_stuck = True
             raise StoreUnavailable(
-                "the disk is full: this request takes effect when there is room again, "
-                "or is lost if the broker stops before"
+                "the disk is full: this request takes effect when there is space again, and is "
+                "lost if the broker stops before that"
             ) from exc
         self.is_stuck = False
         self.batch_bytes = len(batch)
@@ -261,7 +261,7 @@ class Journal:
                 self._read_at = where(home) >> 16
         except OSError as exc:
             raise NotDone(
-                f"a body in segment {segment} at byte {offset} cannot be read ({exc.strerror})"
+                f"cannot read a body in segment {segment} at byte {offset} ({exc.strerror})"
             ) from exc
         except (ValueError, msgpack.UnpackException):
             self._read_at, self._read_record = -1, ()
@@ -290,8 +290,8 @@ class Journal:
         except FileExistsError:
             pass  # another body of the same record was damaged too
         except OSError as exc:
-            return f"Its bytes could not be copied to {path}: {exc.strerror}"
-        return f"Its bytes are in {path}"
+            return f"Cannot copy its bytes to {path}: {exc.strerror}"
+        return f"Its bytes were copied to {path}"
 
     def file_of(self, segment: int) -> int:
         """A descriptor of the segment, to be used at once. Raises OSError."""
@@ -386,7 +386,7 @@ class Journal:
         if self.failed:
             raise StoreUnavailable(self.failed)
         if self.is_stuck:
-            raise DiskFull("the disk is full; what was accepted is kept")
+            raise DiskFull("the disk is full; accepted data is safe")
         file = self.files[self.segment]
         for step in (RESERVE_BYTES, 0):
             wanted = end + step
@@ -398,9 +398,7 @@ class Journal:
                 continue
             self._reserved = wanted
             return
-        raise DiskFull(
-            f"the disk has no room for {end - self._at} bytes; what was accepted is kept"
-        )
+        raise DiskFull(f"the disk has no space for {end - self._at} bytes; accepted data is safe")
 
     def _sync(self, file: int, end: int) -> None:
         began_ns = perf_counter_ns()
@@ -450,8 +448,8 @@ def _nothing() -> None:
 
 def _failure(verb: str, exc: OSError) -> str:
     return (
-        f"the journal could not be {verb} ({exc.strerror}): nothing more is accepted until the "
-        "broker is started again, and the effect of this request is unknown"
+        f"the journal could not be {verb} ({exc.strerror}): the broker accepts no more changes "
+        "until it is restarted, and the effect of this request is unknown"
     )
 
 

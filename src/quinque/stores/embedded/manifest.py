@@ -59,8 +59,8 @@ def refuse_missing(folder: Path) -> None:
             break
         names.append(segment_path(folder, number).name)
     raise JournalDamaged(
-        f"{folder}: files of the journal are missing: {', '.join(names)}. Restore them from a "
-        f"backup, or see what can be saved with: quinque check {folder}"
+        f"{folder}: journal files are missing: {', '.join(names)}. Restore them from a backup, "
+        f"or run: quinque check {folder}"
     )
 
 

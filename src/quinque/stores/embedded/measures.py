@@ -114,7 +114,7 @@ class Measures:
         try:
             disk = os.statvfs(journal.folder)
         except OSError as exc:
-            return f"the data folder cannot be used: {exc.strerror}"
+            return f"cannot use the data directory: {exc.strerror}"
         if journal.is_stuck or disk.f_bavail * disk.f_frsize < SPARE_BYTES:
             return "the disk is full"
         return ""

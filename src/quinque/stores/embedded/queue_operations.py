@@ -80,10 +80,12 @@ class QueueOperations:
         if other is queue:
             return True
         if queue.claimed:
-            raise LimitReached("a queue with open claims cannot be renamed: they have its name")
+            raise LimitReached(
+                "cannot rename a queue with open claims; settle or release them first"
+            )
         if queue.size > RENAME_MOST:
             raise LimitReached(
-                f"a queue of {queue.size} messages cannot be renamed: the limit is {RENAME_MOST}"
+                f"cannot rename a queue of {queue.size} messages: the limit is {RENAME_MOST}"
             )
         event = Renamed(RENAMED, op.queue, op.new_name, now_ms)
         self._lists.journal.append(event)

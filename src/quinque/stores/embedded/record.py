@@ -93,7 +93,7 @@ class Recorder:
             self._position = (segment, offset)
             self._is_telling = True
         elif self._files.were_any and (last is None or not last.is_end):
-            log.warning("what came after row %d is not on record, and not known", number - 1)
+            log.warning("state changes after row %d are missing in the lifecycle log", number - 1)
             number += 1
         self._changes = Changes(number)
         self._changes.skipped = skipped
@@ -273,7 +273,7 @@ class Recorder:
 
     def _read_record(self, op: ReadRecord) -> list[bytes]:
         if op.shard:
-            raise BadArgument(f"there is no shard {op.shard}")
+            raise BadArgument(f"no shard {op.shard}")
         if self._notes and op.start + op.count > self._files.next:
             self.write()
         if op.start >= self._files.next:
@@ -281,7 +281,7 @@ class Recorder:
         try:
             return self._files.read(max(1, op.start), min(max(1, op.count), _READ_ROWS_MOST))
         except OSError as exc:
-            log.error("the record could not be read: %s", exc.strerror)
+            log.error("cannot read the lifecycle log: %s", exc.strerror)
             return []
 
     # -- shared steps ------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class Recorder:
 
     def _fail(self, exc: OSError) -> None:
         if not self.failure:
-            log.error("the record could not be written: %s", exc.strerror)
+            log.error("cannot write the lifecycle log: %s", exc.strerror)
         self.failure = exc.strerror or str(exc)
 
     def _retire(self) -> None:

@@ -172,7 +172,7 @@ class RecordFiles:
                 try:
                     self.sync()
                 except OSError as exc:
-                    log.error("the record could not be synced: %s", exc.strerror)
+                    log.error("cannot sync the lifecycle log: %s", exc.strerror)
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class RecordFiles:
                         self._read_to = (frame.next, file.first, frame.end)
                         yield frame, body
                 if frame is None or (body is None and frame.rows and frame.next > start):
-                    log.error("%s is damaged at byte %d", file.path, offset)
+                    log.error("lifecycle log file %s is corrupted at byte %d", file.path, offset)
                     break
                 offset = frame.end
 

@@ -74,7 +74,7 @@ def read_segments(
             replay(done, bodies, number, data, is_last=number == numbers[-1], path=path),
         )
         if number > numbers[0] and end and previous_end != done.previous_bytes:
-            why = f"it ends here, and was {done.previous_bytes} bytes long"
+            why = f"the file ends here, but was {done.previous_bytes} bytes long"
             raise _damaged(segment_path(journal.folder, number - 1), previous_end, why)
         journal.sizes[number] = end
     finish(done, bodies)
@@ -105,13 +105,13 @@ def replay(
         replay_batch(done, bodies, segment, found, path)
         end = found.end
     if not end and not is_last:
-        raise _damaged(path, 0, "there is nothing in it")
+        raise _damaged(path, 0, "the file is empty")
     return end
 
 
 def _damaged(path: Path, at: int, why: str) -> JournalDamaged:
     return JournalDamaged(
-        f"{path} at byte {at}: {why}. See what can be saved with: quinque check {path.parent}"
+        f"{path} at byte {at}: {why}. To see what can be saved, run: quinque check {path.parent}"
     )
 
 

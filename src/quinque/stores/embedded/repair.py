@@ -45,9 +45,9 @@ class Step:
 
     def __str__(self) -> str:
         if not self.path.exists():
-            return f"make {self.path.name}, which says that all of it is lost"
+            return f"create {self.path.name} and mark all its data as lost"
         copied = min(self.end, self.path.stat().st_size) - self.at
-        done = "fill their place" if self.filling else "cut the file there"
+        done = "fill the gap" if self.filling else "truncate the file there"
         if copied <= 0:
             return f"fill {self.path.name} from byte {self.at} to {self.end}"
         return (
@@ -140,7 +140,7 @@ def _filling(size_bytes: int, opened: Opened | None, now_ms: int) -> bytes:
         body = msgpack.packb(opened._replace(stamp_us=0))
     room_bytes = size_bytes - HEADER_BYTES - len(body)
     if room_bytes < 0:
-        raise JournalDamaged(f"{size_bytes} bytes have no room for a batch that takes their place")
+        raise JournalDamaged(f"{size_bytes} bytes are too few for the batch that replaces them")
     if room_bytes >= 7:
         body += bytes((_ARRAY_OF | 2, LOST, _BIN32)) + (room_bytes - 7).to_bytes(4, "big")
         body += bytes(room_bytes - 7)

@@ -104,7 +104,8 @@ def replay_batch(done: Recovered, bodies: Bodies, segment: int, batch: Batch, pa
         _replay_records(done, bodies, segment, batch, path)
     except (LookupError, TypeError, ValueError) as exc:
         raise JournalDamaged(
-            f"{path} at byte {batch.start}: a record that this version does not know"
+            f"{path} at byte {batch.start}: unknown record type; a newer version may have "
+            "written it"
         ) from exc
 
 
@@ -119,7 +120,9 @@ def _replay_records(
         kind = record[0]
         if kind == OPENED:
             if record[1] != VERSION:
-                raise JournalDamaged(f"{path} has version {record[1]}; this is for {VERSION}")
+                raise JournalDamaged(
+                    f"{path} has version {record[1]}; this release reads version {VERSION}"
+                )
             done.stamp_us = max(done.stamp_us, record[3])
             done.previous_bytes = record[4]
         elif kind != LOST:

@@ -271,7 +271,7 @@ class StageOperations:
         if op.family.is_worklist:
             if self._names.known_node().is_leaving:
                 raise NoReplicas(
-                    "this node is leaving and keeps no new job; there is no other node"
+                    "this node is leaving and accepts no new jobs; there is no other node"
                 )
             queue = self._lists.settled(op.family, op.queue, self._books.at_ms)
             if queue is not None and queue.is_paused_in:

@@ -118,7 +118,7 @@ def _look_at(done: Survey, bodies: Bodies, number: int, *, is_last: bool) -> Non
             segment.state = "empty"
             if not is_last:
                 segment.state = "damaged"
-                found.append(Problem(number, 0, 0, "there is nothing in it"))
+                found.append(Problem(number, 0, 0, "the file is empty"))
         if done.holds.previous_bytes != _SAYS_NOTHING:
             segment.previous_bytes = done.holds.previous_bytes
             if done.segments:
@@ -168,10 +168,10 @@ def _check_length(done: Survey, previous: Segment, said_bytes: int) -> None:
     if known and known[-1].end == previous.end < said_bytes:
         known[-1].end = said_bytes
     elif previous.end < said_bytes:
-        why = f"the segment ends here, and was {said_bytes} bytes long"
+        why = f"the segment ends here, but was {said_bytes} bytes long"
         done.problems.append(Problem(previous.number, previous.end, said_bytes, why))
     else:
-        why = "the segment goes on after what was its end"
+        why = "the segment continues after its recorded end"
         done.problems.append(Problem(previous.number, said_bytes, previous.end, why))
     previous.end = said_bytes
     if previous.state != "missing":

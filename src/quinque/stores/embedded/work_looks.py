@@ -130,7 +130,9 @@ class WorkLooks:
         if not op.family.owns_ids:
             return self._books.directory
         if op.queue is None:
-            raise BadRequest(f"ids of {op.family.name} are known in their queue: name one")
+            raise BadRequest(
+                f"ids of the family {op.family.name} are unique only in their queue: name the queue"
+            )
         queue = self._lists.settled(op.family, op.queue, self._books.at_ms, SETTLE_MOST_COUNTING)
         return queue.directory if queue is not None else Directory()
 

@@ -84,7 +84,7 @@ class WorkOperations:
         books.at_ms = now_ms = now_us // 1000
         node = self._names.known_node()
         if node.is_leaving:
-            raise NoReplicas("this node is leaving and keeps no new job; there is no other node")
+            raise NoReplicas("this node is leaving and accepts no new jobs; there is no other node")
         if op.terms.replicas > 1:
             raise NoReplicas
         queue = self._lists.settled(op.family, op.queue, now_ms)
@@ -155,7 +155,7 @@ class WorkOperations:
 
     def _configure(self, op: Configure) -> QueueView:
         if op.partitions is not None and op.partitions > 1:
-            raise BadRequest("PARTITIONS are for a cluster: here a queue is kept in one piece")
+            raise BadRequest("PARTITIONS requires a store on a Redis Cluster")
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         queue = self._lists.settled(op.family, op.queue, now_ms)
         is_new = queue is None

@@ -37,7 +37,8 @@ def read_claims(ask: Ask, queue: bytes, at_ms: int) -> Iterator[Claim]:
         name, family, group, epoch, lease_ms, release_ms, settled, is_closing, claims = row
         if is_closing:
             raise CopyRefused(
-                f"claims on {printable(queue)} are being closed: let a broker finish that first"
+                f"claims on queue {printable(queue)} are being closed: run a broker to finish "
+                "that first"
             )
         kept = [(*fields[:5], _read_marks(fields[6])) for fields in claims]
         yield SubscriptionKept(
@@ -123,8 +124,8 @@ def _check_ids(queue: bytes, rows: Sequence[Row]) -> None:
     for row in rows:
         if slot_of_id(row.id) != slot_of(queue):
             raise CopyRefused(
-                f"the message {printable(row.id)} in a claim on {printable(queue)} has an id that "
-                "does not tell where it lies: settle or release the claim before the copy"
+                f"message {printable(row.id)} in a claim on queue {printable(queue)} has an id "
+                "without its slot: settle or release the claim before the copy"
             )
 
 

@@ -66,14 +66,15 @@ class RedisWriter:
         marked, progress = self._store.finish(copy_mark.read())
         if marked and marked != source:
             raise CopyRefused(
-                f"{self.identity} holds a part of {marked}: finish that copy, or empty it"
+                f"{self.identity} contains an unfinished copy of {marked}: finish that copy, or "
+                "empty the store"
             )
         if marked:
             return cast(Progress, progress)
         there = self.reader().queues()
         for name in queues:
             if name in there:
-                raise CopyRefused(f"{self.identity} has a queue {printable(name)} already")
+                raise CopyRefused(f"{self.identity} already has a queue {printable(name)}")
         self._set_mark(Progress(b"", 0))
         return None
 
@@ -186,8 +187,8 @@ class RedisWriter:
             for id in taken:
                 if id is not None:
                     raise CopyRefused(
-                        f"{printable(items[0].queue)} has a message {printable(id)}, and so has"
-                        " another queue of its slot: rename one of them before the copy"
+                        f"queue {printable(items[0].queue)} and another queue of its slot both "
+                        f"have a message {printable(id)}: rename one of them before the copy"
                     )
 
 
@@ -199,8 +200,8 @@ def _partition_of(item: WorkKept) -> int:
     number = int(f"{offset:014b}"[::-1], 2)  # as spread.slot_of_partition makes it
     if number >= PARTITIONS_MOST:
         raise CopyRefused(
-            f"the message {printable(item.id)} of {printable(item.queue)} has an id that does not "
-            "tell where it lies, as ids of older versions do not: finish it before the copy"
+            f"message {printable(item.id)} of queue {printable(item.queue)} has an id of an "
+            "older version, without its slot: finish the message before the copy"
         )
     return number
 

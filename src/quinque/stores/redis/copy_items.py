@@ -58,15 +58,17 @@ def refuse_name(queue: bytes, is_cluster: bool) -> None:
     """Raises CopyRefused when a cluster would have its keys in many slots."""
     if is_cluster and not has_tag(queue):
         raise CopyRefused(
-            f"the queue of items {printable(queue)} cannot lie in a Redis Cluster: its name has no"
-            " part in braces, {like this}"
+            f"items queue {printable(queue)} cannot be stored in a Redis Cluster: put a part of "
+            f"its name in braces, {{like this}}"
         )
 
 
 def refuse_claims(queue: bytes, family: int) -> None:
     """Raises CopyRefused: the keys of Redis Work Queue have no place for claims."""
     if family == ITEMS.code:
-        raise CopyRefused(f"items of {printable(queue)} are claimed: drop the subscription first")
+        raise CopyRefused(
+            f"items of queue {printable(queue)} are claimed: drop the subscription first"
+        )
 
 
 def _kept(queue: bytes, place: int, row: Sequence[Any]) -> WorkKept:

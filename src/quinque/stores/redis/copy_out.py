@@ -83,7 +83,7 @@ def connect(url: str, *, is_live: bool) -> RedisStore:
     try:
         if not is_live and (running := store.finish(_running_brokers())):
             raise CopyRefused(
-                f"{identity_of(url)} is in use by {', '.join(running)}: stop them first"
+                f"{identity_of(url)} is in use by {', '.join(running)}: stop these brokers first"
             )
     except BaseException:
         store.close()
@@ -169,7 +169,8 @@ class RedisReader:
             for row in self._ask("copy_out_claims", queue, slot=slot) if slot != home else ():
                 if any(ClaimState(claim[1]) in _OPEN for claim in row[-1]):
                     raise CopyRefused(
-                        f"{printable(queue)} is spread and has open claims: settle or release them"
+                        f"queue {printable(queue)} is partitioned and has open claims: settle or "
+                        "release them first"
                     )
         for item in read_claims(partial(self._ask, slot=home), queue, self.facts.at_ms):
             yield Chunk(queue, [item], after)
@@ -177,7 +178,9 @@ class RedisReader:
     def _refuse_batches(self) -> None:
         for view in self._store.run(FindStages()):
             if view.is_decided:
-                raise CopyRefused(f"{self.identity}: a batch is half published; publish it first")
+                raise CopyRefused(
+                    f"{self.identity} has a batch that is only partly published: publish it first"
+                )
 
     # -- worklists -------------------------------------------------------------------------------
 

@@ -52,8 +52,8 @@ def take_tube(tube: TubeKept, facts: Facts) -> Steps:
     """The tube is in Redis. Raises CopyRefused when it is a driver's."""
     if tube.tube_kind not in KINDS:
         raise CopyRefused(
-            f"the tube {printable(tube.queue)} is of the kind {printable(tube.tube_kind)}: drivers"
-            " are for an embedded store"
+            f"tube {printable(tube.queue)} has the driver {printable(tube.tube_kind)}: drivers "
+            "need an embedded store"
         )
     argv: list[Arg] = [TUBES.code, facts.at_ms, tube.queue, facts.stamp_us]
     argv += [b"kind", tube.tube_kind, b"order", tube.order, b"since_ms", tube.at_ms]

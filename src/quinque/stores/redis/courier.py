@@ -222,7 +222,7 @@ class Courier:
 
     def _came(self, reply: Any) -> None:
         if not self._under_way:
-            self._end("it answers what was not asked")
+            self._end("the server sent an unexpected reply")
             return
         errand = self._under_way.popleft()
         self._batches[0] -= 1
@@ -257,7 +257,7 @@ class Courier:
 
     def _lost(self) -> None:
         self._link = None
-        self._end("the connection broke")
+        self._end("the connection was lost")
 
     def _look_at_time(self) -> None:
         self._timer = None
@@ -265,7 +265,7 @@ class Courier:
             return
         left_s = self._sent_s + self._timeout_s - self._loop.time()
         if left_s <= 0:
-            self._end(f"no answer in {self._timeout_s:g} s")
+            self._end(f"no answer within {self._timeout_s:g} s")
         else:
             self._timer = self._loop.call_later(left_s, self._look_at_time)
 

@@ -60,8 +60,8 @@ def items_call(
     """
     if edge.is_cluster and not has_tag(queue):
         raise BadRequest(
-            f"on a Redis Cluster the keys of '{printable(queue)}' would lie in many slots; put a"
-            " part of the queue's name in braces, {like this}"
+            f"on a Redis Cluster, the keys of queue '{printable(queue)}' would be in many slots; "
+            f"put a part of the queue name in braces, {{like this}}"
         )
     begin: list[Arg] = [ITEMS.code, edge.now_ms(), queue, int(queue in edge.watched), settle_most]
     return Call(script, [slot_key(slot_of(queue))], [*begin, *rest], makes=True)
@@ -81,7 +81,7 @@ def add_items(op: AddItems, edge: Edge) -> Steps:
 def take(op: Take, edge: Edge) -> Steps:
     """From one queue after the other."""
     if op.patterns:
-        raise BadRequest("items are leased from a queue by its name")
+        raise BadRequest("items can be taken only from one named queue")
     if len(op.queues) > 1:
         # A name of another family refuses them all, before anything is leased.
         yield [items_call("items_look_at", queue, edge) for queue in op.queues]
@@ -185,7 +185,7 @@ def _view(queue: bytes, id: bytes, data: bytes, state: State, end_ms: int, edge:
 def refuse(op: Op, edge: Edge) -> Steps:
     """Raises BadRequest: the keys of Redis Work Queue have no place for what is asked."""
     yield from ()
-    raise BadRequest(f"{type(op).__name__} is not for queues of items")
+    raise BadRequest(f"queues of items do not support {type(op).__name__}")
 
 
 def scan_queues(op: ScanQueues, edge: Edge) -> Steps:

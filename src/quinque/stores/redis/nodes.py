@@ -64,7 +64,7 @@ def stand_in(edge: Edge) -> Steps:
     others: list[NodeView] = yield from find_others(edge)
     staying = [other for other in others if not other.is_leaving and not other.is_doubted]
     if not staying:
-        raise NoReplicas("this node is leaving and keeps no new job; there is no other node")
+        raise NoReplicas("this node is leaving and accepts no new jobs; there is no other node")
     return staying[int.from_bytes(edge.chance.take(2), "big") % len(staying)]
 
 

@@ -47,7 +47,7 @@ def find_records(op: FindRecords, edge: Edge) -> Steps:
 
 def read_record(op: ReadRecord, edge: Edge) -> Steps:
     if not 0 <= op.shard < SLOTS:
-        raise BadArgument(f"there is no shard {op.shard}")
+        raise BadArgument(f"no shard {op.shard}")
     argv = [op.start, min(op.count, _READ_MOST), _READ_MOST_BYTES]
     (entries,) = yield [Call("read_record", [slot_key(op.shard)], argv)]
     return entries

@@ -78,11 +78,11 @@ class ReplicaCourier(Courier):
         if errand.call.script == "add":
             errand.tell(NoReplicas())
         else:
-            errand.tell(NotDone(f"{copies} nodes must have it, and there are fewer"))
+            errand.tell(NotDone(f"the request needs {copies} copies, and there are fewer servers"))
 
     def _doubt(self, errand: Errand) -> None:
         """It was carried out, and might be lost with this server."""
-        said = f"{errand.call.replicas} replicas did not confirm it in time"
+        said = f"{errand.call.replicas} replicas did not confirm the change in time"
         if errand.call.script == "add":
             errand.tell(NoReplicas(said))
         else:

@@ -127,7 +127,7 @@ class Routes:
         if self._is_closed:
             self._back(errand, "CLOSED", "the store is closed")
         elif address is None:
-            self._back(errand, "CLUSTERDOWN", f"nobody holds slot {errand.slot}")
+            self._back(errand, "CLUSTERDOWN", f"no server has slot {errand.slot}")
         else:
             self._courier(address, errand.call.replicas > 0).post(errand)
 
@@ -219,7 +219,7 @@ class Routes:
         try:
             why = await self._find_holders()
             if why:
-                log.warning("who holds what in Redis is not known: %s", why)
+                log.warning("cannot find the Redis primaries: %s", why)
                 await asyncio.sleep(_SOON_S)
         finally:
             self._asking = None
@@ -246,14 +246,14 @@ class Routes:
             host = primary[0].decode() if primary[0] else asked.host
             holders[first : last + 1] = [Address(host, primary[1])] * (last + 1 - first)
         if not any(holders):
-            raise CannotConnect(f"{asked} knows of nobody who holds anything")
+            raise CannotConnect(f"{asked} reports no primary for any slot; check the cluster")
         return holders
 
     async def _ask_sentinel(self, asked: Address) -> list[Address | None]:
         words = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._url.service)
         found = await _reply(asked, self._url.sentinel_login, *words)
         if found is None:
-            raise CannotConnect(f"sentinel {asked} knows no {self._url.service!r}")
+            raise CannotConnect(f"sentinel {asked} does not know the service {self._url.service!r}")
         return [Address(found[0].decode(), int(found[1]))] * SLOTS
 
     def _change_holders(self, holders: list[Address | None]) -> None:

@@ -24,7 +24,7 @@ def error_of(text: str) -> QuinqueError:
     """The error that a script or Redis itself answered with."""
     code = text.partition(" ")[0]
     if code in _REFUSALS:
-        return NotDone(f"Redis refuses: {text}; nothing was changed")
+        return NotDone(f"Redis refused: {text}; nothing was changed")
     if code not in BY_CODE:
         return StoreUnavailable(f"Redis answered: {text}; the effect is unknown")
     return error_told(text)

@@ -293,7 +293,9 @@ class ServedRedisStore:
         if failure is None:
             self._go_on(running, results)
         elif isinstance(failure, NotDone) and running.has_changed:
-            self._throw(running, StoreUnavailable(f"done in part: {failure}"))
+            self._throw(
+                running, StoreUnavailable(f"the request was carried out only in part: {failure}")
+            )
         else:
             self._throw(running, failure)
 

@@ -58,7 +58,9 @@ def settle_stages(slot: bytes, edge: Edge) -> Steps:
 def _stage(op: Stage, edge: Edge) -> Steps:
     runs = staged_runs(op.family, op.rows)
     if edge.spread.is_spread(op.queue) and any(run.name is not None for run in runs):
-        raise BadArgument("a queue with several PARTITIONS takes no keys from a batch")
+        raise BadArgument(
+            "a queue with several PARTITIONS does not accept unique keys from a batch"
+        )
     node: NodeView = yield from known_node(edge)
     argv = [*_about(op, edge), op.family.code, op.part, op.attempt, op.chunk]
     argv += [

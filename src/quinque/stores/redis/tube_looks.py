@@ -35,7 +35,7 @@ from quinque.stores.redis.keys import slot_key, slot_of
 from quinque.stores.redis.looks import scan_slots
 from quinque.stores.redis.tubes import ask, tube_call
 
-_NO_DRIVERS: Final = "; drivers are for an embedded store"
+_NO_DRIVERS: Final = "; drivers need an embedded store"
 
 
 def make(op: MakeTube, edge: Edge) -> Steps:

@@ -103,13 +103,13 @@ def _service(path: str) -> tuple[str, str]:
     """The name of the primary, and what follows it."""
     name, _, rest = path.strip("/").partition("/")
     if not name:
-        raise ValueError("after the sentinels comes /, and the name they know the primary by")
+        raise ValueError("after the sentinels, write / and the name of the service")
     return name, rest
 
 
 def _database(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError("a database is a number")
+        raise ValueError("a database must be a number")
     return int(text)
 
 
@@ -123,7 +123,7 @@ def _tls(query: str) -> ssl.SSLContext:
     try:
         from redis.asyncio.connection import SSLConnection, parse_url
     except ModuleNotFoundError as missing:
-        raise BadSetting("store: TLS to a Redis needs pip install 'quinque[redis]'") from missing
+        raise BadSetting("store: TLS to Redis needs pip install 'quinque[redis]'") from missing
     known = dict[str, Any](parse_url(f"rediss://host?{query}"))
     options = {name: value for name, value in known.items() if name.startswith("ssl_")}
     return SSLConnection(host="host", **options).ssl_context.get()

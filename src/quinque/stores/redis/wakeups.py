@@ -71,7 +71,9 @@ class Wakeups:
                 finally:
                     link.close()
             except CannotConnect as error:
-                log.warning("notices of other brokers are not heard: %s", error)
+                log.warning(
+                    "cannot receive wake-up notifications of other brokers: %s; retrying", error
+                )
             self._turn += 1
             self._routes.look_again()
             await asyncio.sleep(_AGAIN_S)
@@ -88,7 +90,7 @@ class Wakeups:
                     await lost.wait()
             except TimeoutError:
                 if not self._is_heard:
-                    raise CannotConnect("the server has fallen silent") from None
+                    raise CannotConnect("the server does not respond") from None
                 link.send([pack("PING")])
 
     def _came(self, message: Any) -> None:

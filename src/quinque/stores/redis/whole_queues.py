@@ -60,9 +60,9 @@ def rename_queue(op: RenameQueue, edge: Edge) -> Steps:
     old_slot, new_slot = slot_of(op.queue), slot_of(op.new_name)
     if edge.is_cluster and old_slot != new_slot:
         raise LimitReached(
-            f"on a Redis Cluster '{printable(op.queue)}' and '{printable(op.new_name)}' lie in"
-            " different slots: a queue can be renamed if both names have the same text in braces,"
-            " {like this}"
+            f"on a Redis Cluster, '{printable(op.queue)}' and '{printable(op.new_name)}' are in "
+            "different slots: to rename the queue, both names must have the same text in "
+            f"braces, {{like this}}"
         )
     argv: list[Arg] = [op.family.code, edge.now_ms(), op.queue, slot_key(old_slot), SETTLE_MOST]
     argv += [op.new_name, int(op.only_free), _RENAME_MOST]
@@ -123,9 +123,9 @@ def _codes(queues: Iterable[bytes], edge: Edge) -> Steps:
 
 # What rename_queue.lua answers with: why it changed nothing.
 _WHY_NOT_RENAMED: Final = {
-    b"claimed": "has open claims: settle or release them before it is renamed",
-    b"large": f"has more than {_RENAME_MOST} messages: so many cannot be renamed at once",
-    b"mixed": "cannot have that name: another queue of its slot has messages of the same ids",
+    b"claimed": "has open claims: settle or release them before renaming it",
+    b"large": f"has more than {_RENAME_MOST} messages: that is too many to rename",
+    b"mixed": "cannot have that name: another queue of its slot has messages with the same ids",
 }
 RUNNERS: Final[dict[type[Op], Runner]] = {
     FindFamilies: find_families,

@@ -177,13 +177,13 @@ def _check_partitions(op: Configure, edge: Edge) -> Steps:
     if partitions == 1:
         return
     if op.family.owns_ids:
-        raise BadRequest(f"a queue of the family {op.family.name} has one partition")
+        raise BadRequest(f"a queue of the family {op.family.name} always has one partition")
     limited = op.rate is not None and op.rate[0] > 0
     if op.rate is None:
         view: QueueView | None = yield from look_at(LookAt(op.family, op.queue), edge)
         limited = view is not None and view.rate_count > 0
     if limited:
-        raise BadRequest("a queue has a RATE or several PARTITIONS, not both")
+        raise BadRequest("a queue can have a RATE or several PARTITIONS, not both")
 
 
 def _configure(op: Configure, edge: Edge) -> Steps:

@@ -46,7 +46,7 @@ subscription.renewed_ms = now_ms
 
 local claim = claim_load(subscription, number)
 if claim and claim.state == CLAIM_IS_FORFEITED then
-  return answer(redis.error_reply('BADCLAIM was forfeited'))
+  return answer(redis.error_reply('BADCLAIM was released'))
 elseif claim and claim.state ~= CLAIM_FILLING then
   claim_keep_subscription(subscription, now_ms)
   return answer({claim_view(claim, now_ms), 0, 0, 0})
@@ -54,10 +54,10 @@ end
 if not claim then
   local before = claim_load(subscription, subscription.last)
   if number ~= subscription.last + 1 then
-    return answer(redis.error_reply('BADCLAIM cannot be begun: the next one is '
+    return answer(redis.error_reply('BADCLAIM cannot be started: the next claim is '
         .. subscription.last + 1))
   elseif before and before.state == CLAIM_FILLING then
-    return answer(redis.error_reply('BADCLAIM cannot be begun: ' .. before.number .. ' is not sealed'))
+    return answer(redis.error_reply('BADCLAIM cannot be started: claim ' .. before.number .. ' is not sealed'))
   end
   claim = claim_begin(subscription, number, now_ms)
 end

@@ -28,7 +28,7 @@ local OUTCOME_ACK, FEW = '0', 10
 local subscription = claim_find(slot, ARGV[2], ARGV[3], now_ms, settle_most)
 local claim = subscription and claim_load(subscription, number)
 if not claim then
-  return work_answer(redis.error_reply('NOCLAIM is not there'))
+  return work_answer(redis.error_reply('NOCLAIM does not exist'))
 elseif claim.state ~= CLAIM_FILLING and claim.state ~= CLAIM_SEALED then
   return work_answer(redis.error_reply('NOCLAIM is not open'))
 end

@@ -36,11 +36,11 @@ elseif subscription.epoch ~= epoch then
 end
 local claim = claim_load(subscription, number)
 if not claim then
-  return answer(redis.error_reply('NOCLAIM is not there'))
+  return answer(redis.error_reply('NOCLAIM does not exist'))
 elseif claim.state == CLAIM_FILLING then
   return answer(redis.error_reply('NOCLAIM is not sealed'))
 elseif claim.state == CLAIM_IS_FORFEITED then
-  return answer(redis.error_reply('NOCLAIM was forfeited: its messages went back to the queue'))
+  return answer(redis.error_reply('NOCLAIM was released: its messages returned to the queue'))
 end
 
 local shrinks = 0 < keep and claim.state == CLAIM_SEALED

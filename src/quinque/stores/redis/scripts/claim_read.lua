@@ -23,11 +23,11 @@ local count, room_bytes, now_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber
 local subscription = claim_find(slot_prefix(KEYS[1]), ARGV[1], ARGV[2], now_ms, tonumber(ARGV[8]))
 local claim = subscription and claim_load(subscription, number)
 if not claim then
-  return work_answer(redis.error_reply('NOCLAIM is not there'))
+  return work_answer(redis.error_reply('NOCLAIM does not exist'))
 elseif claim.state == CLAIM_FILLING then
   return work_answer(redis.error_reply('NOCLAIM is not sealed'))
 elseif claim.state == CLAIM_IS_FORFEITED then
-  return work_answer(redis.error_reply('NOCLAIM was forfeited: its messages went back to the queue'))
+  return work_answer(redis.error_reply('NOCLAIM was released: its messages returned to the queue'))
 end
 
 local chunks = {}
