@@ -226,7 +226,7 @@ def test_one_that_is_gone_can_be_forgotten_and_not_met(
     wait_until(lambda: one.call("HELLO")[3][3] == b"10")
 
     refused = one.call("CLUSTER", "MEET", "127.0.0.1", brokers[1].port)
-    assert re.fullmatch(r"ERR cannot meet \S+ it shares this .* heard of \d+ s ago", refused.text)
+    assert re.fullmatch(r"ERR cannot meet \S+ it shares this .* last seen \d+ s ago", refused.text)
     assert one.call("CLUSTER", "FORGET", other) == b"OK"
 
     assert len(one.call("HELLO")) == 3

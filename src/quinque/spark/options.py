@@ -127,14 +127,14 @@ OPTIONS: Final = (
     Option("batchId", "batch", number(0, 1 << 53), None, (WRITE,),
            "number of the batch, which must increase from write to write of the run"),
     Option("ttl", "ttl_ms", span(0, SPAN_MOST_MS), "0", (WRITE,),
-           "time to live of a message, if the row has none; 0: the default of the family"),
+           "time to live of a message, for rows without one; 0: the default of the family"),
     Option("delay", "delay_ms", span(0, SPAN_MOST_MS), "0", (WRITE,),
-           "delay until a message is ready, if the row has none"),
+           "delay until a message is ready, for rows without one"),
     Option("retry", "retry_ms", span(0, SPAN_MOST_MS), None, (WRITE,),
-           "duration of a lease, if the row has none; default: that of Disque; 0: the message is "
+           "duration of a lease, for rows without one; default: that of Disque; 0: the message is "
            "delivered at most once"),
     Option("maxDeliveries", "max_deliveries", number(0, 1 << 31), "0", (WRITE,),
-           "maximum number of deliveries before a message is dead, if the row has none; 0: the "
+           "maximum number of deliveries before a message is dead, for rows without one; 0: the "
            "limit of the queue"),
 )  # fmt: skip
 
