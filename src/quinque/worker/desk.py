@@ -174,7 +174,7 @@ class Desk:
             try:
                 hook(message, value)
             except BaseException:  # it may end, and not its thread
-                LOG.exception("a progress hook failed for %r", message)
+                LOG.exception("a hook of App.progress failed for %r", message)
 
     # -- settling --------------------------------------------------------------------------------
 

@@ -203,8 +203,8 @@ class Jobs:
         return sum(await self._run(back)) if ids else 0
 
     async def wait(self, jobs: Iterable[Job | str], timeout: float | None = None) -> int | None:
-        """Wait until each job is done or dead. Return how many are done, or None after `timeout`
-        seconds. A `timeout` of None blocks forever."""
+        """Wait until each job is removed (acked, deleted or expired) or dead. Return how many are
+        removed, or None after `timeout` seconds. A `timeout` of None blocks forever."""
         ids, wait_ms = _ids(jobs), as_wait_ms(timeout)
         gone: int | None = await self._run(AwaitEnd(JOBS, ids), wait_ms) if ids else 0
         return gone
