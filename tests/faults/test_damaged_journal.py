@@ -130,7 +130,7 @@ def test_a_job_whose_body_rots_on_the_disk_is_dead_and_the_others_are_delivered(
             f"moved message {ids[90].decode()} of queue q out of the queue: a body in segment "
         )
         wait_until(lambda: not rotten.exists(), "the end of the damaged file")
-        assert len([line for line in broker.log if "set aside" in line]) == 1
+        assert len([line for line in broker.log if "out of the queue" in line]) == 1
         assert len(list(broker.folder.glob("damaged-*.bin"))) == 1
         broker.kill()
         broker.restart()

@@ -160,7 +160,7 @@ def test_drivers_are_not_for_redis(store: Any) -> None:
 
 def test_claims_are_not_for_tubes(store: Any) -> None:
     make(store)
-    with pytest.raises(BadRequest, match="not for tubes"):
+    with pytest.raises(BadRequest, match="tubes do not support claims"):
         store.run(OpenClaims(TUBES, TUBE, b"s", b"", 1_000))
 
 

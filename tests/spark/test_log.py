@@ -102,6 +102,6 @@ def test_rows_that_are_not_there_are_a_loss_that_is_told(spark: SparkSession, qu
     with pytest.raises(PySparkException) as failure:
         log(spark, queue, **part).collect()
 
-    lost = f"rows {first + 1} to {first + 3} of shard {shard} of the lifecycle are not"
+    lost = f"rows {first + 1} to {first + 3} of shard {shard} are no longer in the lifecycle log"
     assert lost in str(failure.value)
     assert log(spark, queue, **part, failOnDataLoss="false").count() == 1

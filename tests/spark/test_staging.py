@@ -118,14 +118,14 @@ def test_an_id_is_for_a_feed_or_an_item() -> None:
             {"family": "events"},
             "the family events does not support unique keys",
         ),
-        ({"body": [b"a"], "lane": ["x"]}, {}, "column lane: the family jobs has no lane"),
-        ({"body": [b"a"], "priority": [1]}, {}, "the family jobs has no priority"),
+        ({"body": [b"a"], "lane": ["x"]}, {}, "column lane: the family jobs does not support lane"),
+        ({"body": [b"a"], "priority": [1]}, {}, "the family jobs does not support priority"),
         ({"body": [b"a"], "delay_ms": [-1]}, {}, "column delay_ms is negative"),
         ({"body": [b"a"], "delay_ms": [9]}, {"family": "events"}, "column delay_ms: the family ev"),
         (
             {"body": [b"a"], "ttl_ms": [9]},
             {"family": "reliable"},
-            "the family reliable has no such",
+            "the family reliable does not support it",
         ),
         (
             {"body": [b"a"]},
@@ -167,8 +167,8 @@ def test_a_null_is_no_value() -> None:
     [
         ({"text": StringType()}, "column text cannot be written"),
         ({"body": DoubleType()}, "column body is double and must be string or binary"),
-        ({"delay_ms": LongType()}, "there must be a column body"),
-        ({"body": BinaryType(), "_action": StringType()}, "needs the columns _claim and _id"),
+        ({"delay_ms": LongType()}, "a column body (binary or string) is required"),
+        ({"body": BinaryType(), "_action": StringType()}, "requires the columns _claim and _id"),
     ],
 )
 def test_a_schema_that_cannot_be_written_is_refused(fields: dict[str, DataType], said: str) -> None:

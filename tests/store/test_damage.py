@@ -475,10 +475,10 @@ def test_a_body_that_is_not_what_it_was_is_set_aside_and_the_queue_goes_on(
     store.commit()
 
     assert taken == [[b"one body"], [b"two body"], [], []]
-    (said,) = [it.message for it in caplog.records if "set aside" in it.message]
+    (said,) = [it.message for it in caplog.records if "out of the queue" in it.message]
     (aside,) = folder.glob("damaged-1-*.bin")
     assert b"r0t body" in aside.read_bytes()
-    assert "of queue q: a body in segment 1 at byte" in said
+    assert "of queue q out of the queue: a body in segment 1 at byte" in said
     assert str(aside) in said
     if family is JOBS:
         (dead,) = store.run(Browse(JOBS, b"q", State.DEAD, 9))

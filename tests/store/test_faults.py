@@ -128,7 +128,7 @@ def test_a_write_for_which_there_was_no_room_is_made_when_there_is(
     disk.write_at_most(512, then=errno.ENOSPC)
 
     for _ in range(3):
-        with pytest.raises(StoreUnavailable, match="takes effect when there is room again"):
+        with pytest.raises(StoreUnavailable, match="takes effect when there is space again"):
             store.commit()
         for op in writes(store):
             check_refused(store, op, DiskFull)

@@ -203,7 +203,7 @@ def test_a_journal_that_went_without_its_record_leaves_a_number_out(
 
     store = EmbeddedStore(folder / "a", clock=clock)
 
-    assert "not on record" in caplog.text
+    assert "missing in the lifecycle log" in caplog.text
     assert store.run(FindRecords())[0].first == before.first
     MixedWorker(store, clock, seed=5).turn(10)
     store.commit()

@@ -172,7 +172,7 @@ def test_claims_batches_and_pages_of_tubes_are_refused(stage: Stage) -> None:
         DividePlaces(TUBES, TUBE, 2),
     )
     for op in refused:
-        with pytest.raises(BadRequest, match="not for tubes"):
+        with pytest.raises(BadRequest, match="tubes do not support claims"):
             stage.store.run(op)
 
 

@@ -186,7 +186,7 @@ def test_columns_and_files_that_are_not_there_are_named(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["audit", "lake", "--url", "gopher://x"], "this is not the URL of a broker"),
+        (["audit", "lake", "--url", "gopher://x"], "not the URL of a broker"),
         (["audit", "lake", "--conf", "nonsense"], "nonsense is not NAME=VALUE"),
         (["ingest", "x", "q", "--rate", "-1"], "-1 is not in the range"),
         (["drain", "q"], "Missing argument 'DIR'"),

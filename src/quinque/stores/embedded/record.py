@@ -93,7 +93,10 @@ class Recorder:
             self._position = (segment, offset)
             self._is_telling = True
         elif self._files.were_any and (last is None or not last.is_end):
-            log.warning("state changes after row %d are missing in the lifecycle log", number - 1)
+            log.warning(
+                "an unknown number of state changes after row %d is missing in the lifecycle log",
+                number - 1,
+            )
             number += 1
         self._changes = Changes(number)
         self._changes.skipped = skipped
