@@ -218,7 +218,7 @@ def test_a_queue_keeps_its_name_if_another_has_messages_of_the_same_ids(alone: R
     (id,) = push(alone, b"1")
     assert push(alone, b"2", queue=FAR) == [id]  # ids of two slots may be alike
 
-    with pytest.raises(LimitReached, match="messages of the same ids"):
+    with pytest.raises(LimitReached, match="messages with the same ids"):
         rename(alone, QUEUE, b"{s}other")
     assert rename(alone, QUEUE, FAR) is True
     assert popped(alone, 5, FAR) == [b"1"]

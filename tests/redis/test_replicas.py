@@ -81,7 +81,7 @@ def test_what_a_replica_does_not_confirm_in_time_is_taken_back(
     add(store, 2)
     replica.pause()
 
-    with pytest.raises(NoReplicas, match="did not confirm it in time"):
+    with pytest.raises(NoReplicas, match="did not confirm the change in time"):
         add(store, 2, confirm_ms=200)
     assert browse(store) == [b"1"]
 

@@ -127,7 +127,7 @@ def test_a_spread_queue_takes_a_batch_at_home(redis_cluster_url: str, clock: Man
 
         assert publish(store) == 10
         assert {slot_of_id(it.message_id) for it in take(store, 99)} == {slot_of(b"w")}
-        with pytest.raises(BadArgument, match="takes no keys"):
+        with pytest.raises(BadArgument, match="does not accept unique keys"):
             store.run(
                 Stage(JOBS, b"w", b"k", b"r", 2, 0, 0, 0, packed([0, 0, -1, 0, b"key", [b"1"]]))
             )
