@@ -66,7 +66,7 @@ def test_who_opens_last_reads_and_nobody_else(store: RedisStore, other: RedisSto
         RenewClaims(b"w", S, first.epoch),
         PlayClaim(b"w", S, first.epoch, 1),
     ):
-        with pytest.raises(Superseded, match=f"opened again, as epoch {second.epoch}"):
+        with pytest.raises(Superseded, match=f"another reader opened it as epoch {second.epoch}"):
             store.run(op)
     assert [row.body for row in read(other, 1)] == [b"1", b"2"]
     assert other.run(SettleClaims(b"w", S, second.epoch, 1)) == 2
