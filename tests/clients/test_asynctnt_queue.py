@@ -401,7 +401,8 @@ def test_what_clients_evaluate(broker: RunningBroker, tube: str) -> None:
         assert await evaluated(exists, tube) == [False]
         for expression in ("return 1 + 1", "os.exit(", "while true do end", "", "\0", "queue"):
             with pytest.raises(
-                asynctnt.exceptions.TarantoolDatabaseError, match="eval supports only one call of a function"
+                asynctnt.exceptions.TarantoolDatabaseError,
+                match="eval supports only one call of a function",
             ):
                 await client.eval(expression)
 
