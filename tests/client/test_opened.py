@@ -178,7 +178,7 @@ def test_a_store_in_which_an_operation_failed_half_way_has_to_be_opened_again(
 
     with pytest.raises(MemoryError):
         store.run_all([Finish(JOBS, ids[:1]), Finish(JOBS, ids[1:])])
-    with pytest.raises(StoreClosed, match=r"failed \(MemoryError\): open the folder again"):
+    with pytest.raises(StoreClosed, match=r"failed \(MemoryError\): open the data directory again"):
         store.run(Show(JOBS, ids[0]))
     store.close()
 

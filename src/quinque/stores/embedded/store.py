@@ -46,7 +46,6 @@ from quinque.stores.embedded.pages import Pages
 from quinque.stores.embedded.queue_operations import QueueOperations
 from quinque.stores.embedded.record import Keeping, Recorder
 from quinque.stores.embedded.recover import recover, segments
-from quinque.stores.embedded.replay import Recovered
 from quinque.stores.embedded.session_operations import SessionOperations
 from quinque.stores.embedded.stages import StageOperations
 from quinque.stores.embedded.tube_looks import TubeLooks
