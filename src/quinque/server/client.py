@@ -32,6 +32,9 @@ log = logging.getLogger("quinque.server")
 
 # Replies beyond this wait until the earlier ones have gone out: one turn's worth for one client.
 REPLIES_MOST_BYTES: Final = 1 << 20
+# After so long in a turn, the further requests of a client wait for the next turn, and others come
+# in between. One request may take longer.
+BUDGET_NS: Final = 10_000_000
 # Requests of a held client beyond this stay in the kernel. Below it we keep reading, because that
 # is how we learn that a waiting client has gone.
 HELD_MOST_BYTES: Final = 1 << 20

@@ -127,6 +127,14 @@ class Connection(Client):
         if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
             self._transport.pause_reading()
 
+    def put_off(self, requests: list[list[bytes]], start: int, size_bytes: int) -> None:
+        """The requests from number `start` on wait for the next turn, because the client has had
+        its part of this one."""
+        if start < len(requests):
+            self.put_in_line(requests, start, size_bytes)
+            if not self.out:  # else the turn knows of the client
+                self.broker.turn.add(self)
+
     def bound_stranger(self) -> None:
         """A client that has not authenticated sends little: nothing while its requests wait in
         line, and no large request."""

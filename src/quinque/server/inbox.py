@@ -6,6 +6,9 @@ Calls       dispatch.py.
 Fifty clients that add to one queue in the same turn cost the store one operation and one record,
 not fifty. Only neighbours are put together, so the order of requests is never changed.
 
+A client that sends many requests runs them for some milliseconds in a turn. The others stay in its
+line for the next turn, so that other clients are served in between.
+
 Not here: which requests are alike (the `gather` of a command), what holds a client (connection.py).
 """
 
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from quinque.dialects.command import Command
 from quinque.model.limits import TOGETHER_MOST, TOGETHER_MOST_BYTES
+from quinque.server.client import BUDGET_NS
 
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
@@ -150,7 +154,9 @@ class Inbox:
     ) -> Alike | None:
         """Run the requests; what may still be joined by the next client's is returned, not run.
         They take `size_bytes`; -1 = it is not known."""
-        rows, execute = self._broker.dispatch.rows, self._broker.dispatch.execute
+        dispatch = self._broker.dispatch
+        rows, execute = dispatch.rows, dispatch.execute
+        most_ns = dispatch.busy_ns + BUDGET_NS
         for number, argv in enumerate(requests):
             if alike is not None:
                 if alike.takes(argv):
@@ -169,11 +175,17 @@ class Inbox:
                         if connection.must_wait:
                             connection.put_in_line(requests, number + 1, size_bytes)
                             return None
+                        if dispatch.busy_ns > most_ns:
+                            connection.put_off(requests, number + 1, size_bytes)
+                            return None
                     continue
                 self._finish(alike)
                 alike = None
                 if connection.must_wait:
                     connection.put_in_line(requests, number, size_bytes)
+                    return None
+                if number and dispatch.busy_ns > most_ns:
+                    connection.put_off(requests, number, size_bytes)
                     return None
             row = rows.get(argv[0])
             if (
@@ -187,6 +199,9 @@ class Inbox:
             execute(connection, argv)
             if connection.is_held:
                 connection.put_in_line(requests, number + 1, size_bytes)
+                return None
+            if dispatch.busy_ns > most_ns:
+                connection.put_off(requests, number + 1, size_bytes)
                 return None
             if not self._is_plain(connection):
                 self._run_each(connection, requests[number + 1 :])
@@ -208,16 +223,21 @@ class Inbox:
     def _run_each(
         self, connection: Connection, requests: list[list[bytes]], size_bytes: int = -1
     ) -> None:
-        """Run the requests one by one, until something holds the client."""
+        """Run the requests one by one, until something holds the client or it has had its part of
+        the turn."""
         broker = self._broker
-        execute = broker.dispatch.execute
+        dispatch = broker.dispatch
+        most_ns = dispatch.busy_ns + BUDGET_NS
         for number, argv in enumerate(requests):
-            if broker.pause_mode and broker.must_pause(connection, broker.dispatch.row_of(argv)):
+            if broker.pause_mode and broker.must_pause(connection, dispatch.row_of(argv)):
                 connection.put_in_line(requests, number, size_bytes)
                 return
-            execute(connection, argv)
+            dispatch.execute(connection, argv)
             if connection.is_held:
                 connection.put_in_line(requests, number + 1, size_bytes)
+                return
+            if dispatch.busy_ns > most_ns:
+                connection.put_off(requests, number + 1, size_bytes)
                 return
 
     def _finish(self, alike: Alike) -> None:

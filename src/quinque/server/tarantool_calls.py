@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from quinque.dialects.command import Command, Wait
@@ -59,7 +58,7 @@ _NO_TUPLES: Final = b"\x81\x30\x90"
 class Asked:
     """Requests that are one operation: the calls, and the row that counts them."""
 
-    __slots__ = ("call", "is_returned", "packets", "row", "started_ns", "is_forgiving")
+    __slots__ = ("call", "is_returned", "packets", "row", "is_forgiving")
 
     def __init__(self, call: Call, row: Command, packets: Sequence[Packet]) -> None:
         self.call = call
@@ -67,7 +66,6 @@ class Asked:
         self.packets = packets
         self.is_returned = True
         self.is_forgiving = False
-        self.started_ns = perf_counter_ns()
 
 
 class TarantoolCalls:
@@ -101,13 +99,16 @@ class TarantoolCalls:
     def call(self, client: TarantoolConnection, asked: Asked) -> None:
         """Run calls that are one operation, or one by one if that cannot be."""
         call, row = asked.call, asked.row
+        dispatch = self._broker.dispatch
+        started_ns = dispatch.clock_ns()
         try:
             self._perform(client, asked)
         except QuinqueError as error:
             self._refuse_or_split(client, asked, error)
         except Exception:
             self._apologize(client, asked)
-        spent_ns = perf_counter_ns() - asked.started_ns
+        spent_ns = dispatch.clock_ns() - started_ns
+        dispatch.busy_ns += spent_ns
         row.calls += len(asked.packets)
         row.spent_ns += spent_ns
         client.last_command = row

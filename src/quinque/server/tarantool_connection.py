@@ -25,6 +25,7 @@ from quinque.dialects.tarantool_errors import described
 from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.server import config_commands
 from quinque.server.client import (
+    BUDGET_NS,
     HELD_MOST_BYTES,
     REPLIES_MOST_BYTES,
     STRANGER_MOST_BYTES,
@@ -134,10 +135,16 @@ class TarantoolConnection(Client):
         known."""
         at, count = 0, len(packets)
         broker, requests = self.broker, self._requests
+        most_ns = broker.dispatch.busy_ns + BUDGET_NS
         while at < count:
             is_paused = broker.pause_mode and broker.must_pause(self, requests.row_of(packets[at]))
             if is_paused or self.is_held:
                 self._put_in_line(packets, at, size_bytes)
+                return
+            if broker.dispatch.busy_ns > most_ns:  # it has had its part of this turn
+                self._put_in_line(packets[at:])
+                if not self.out:  # else the turn knows of the client
+                    broker.turn.add(self)
                 return
             try:
                 at = requests.execute(self, packets, at)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from quinque.dialects.command import Command, Wait
@@ -40,7 +39,7 @@ class Together:
 
     def execute(self, alike: Alike) -> None:
         """Run neighbouring requests as one operation, or one by one if that cannot be."""
-        started_ns = perf_counter_ns()
+        started_ns = self._dispatch.clock_ns()
         row = alike.row
         assert row.parse is not None
         assert row.gather is not None
@@ -148,7 +147,8 @@ class Together:
             connection.send_all(replies_of(row, results[at:end], words[at:end], protocol))
             connection.last_command = row
             at = end
-        spent_ns = perf_counter_ns() - go_on.started_ns
+        spent_ns = self._dispatch.clock_ns() - go_on.started_ns
+        self._dispatch.busy_ns += spent_ns
         row.calls += answered
         row.spent_ns += spent_ns
         if row.none_is is not None and (failed := len([1 for found in results if found is None])):

@@ -1,0 +1,130 @@
+"""A client that sends many requests at once has its part of each turn, and others come between.
+
+The clock here moves on whenever it is read, so that each request takes longer than a client's part.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from quinque.server.tarantool_connection import TarantoolConnection
+from quinque.server.tarantool_requests import TarantoolRequests
+from tests.server import iproto
+from tests.transcripts.stage import Stage, Wire
+
+ECHO = b"$1\r\n%d\r\n"
+
+
+def words(text: str) -> list[bytes]:
+    return [word.encode() for word in text.split()]
+
+
+def hurry(stage: Stage) -> None:
+    """From here on each request takes a second."""
+    stage.broker.dispatch.clock_ns = count(step=1_000_000_000).__next__
+
+
+def echoes(numbers: range) -> list[list[bytes]]:
+    return [words(f"ECHO {number}") for number in numbers]
+
+
+@pytest.mark.parametrize("before", [[], ["CLIENT REPLY ON"], ["MULTI", "EXEC"]])
+def test_requests_that_take_long_run_one_in_a_turn_in_their_order(
+    tmp_path: Path, before: list[str]
+) -> None:
+    with Stage(tmp_path, 2) as stage:
+        stage.send("a", map(words, before))
+        stage.settle()
+        stage.replies()
+        hurry(stage)
+        stage.send("a", echoes(range(3)))
+        stage.send("b", echoes(range(1)))
+
+        seen = []
+        for number in range(3):
+            stage.go_on(1)
+            seen.append(stage.replies())
+            stage.send("b", echoes(range(1)))
+            stage.send("a", echoes(range(3 + number, 4 + number)))  # which comes after the rest
+
+        assert seen == [{"a": ECHO % number, "b": ECHO % 0} for number in range(3)]
+        stage.settle()
+        assert stage.replies()["a"] == b"".join(ECHO % number for number in range(3, 6))
+
+
+def test_a_transaction_is_one_part_of_a_turn(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2) as stage:
+        hurry(stage)
+        transaction = ["MULTI", "ADDJOB q x 0", "GETJOB FROM q", "EXEC"]
+        stage.send("a", map(words, transaction))
+        stage.send("b", [words("GETJOB FROM q")])
+        stage.settle()
+
+        replies = stage.replies()
+        assert replies["a"].startswith(b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+D-")
+        assert b"$1\r\nx\r\n" in replies["a"]
+        assert "b" not in replies
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_requests_that_are_alike_end_their_part_together(tmp_path: Path, is_late: bool) -> None:
+    with Stage(tmp_path, 2, is_late=is_late) as stage:
+        hurry(stage)
+        stage.send("a", [words("RQ.PUSH q x")] * 600 + echoes(range(1)))
+        stage.send("b", [words("PING")])
+
+        stage.go_on(1)
+        first = stage.replies()
+        stage.settle()
+        rest = stage.replies()
+
+        assert first["b"] == b"+PONG\r\n"
+        assert first.get("a", b"").count(b"*1\r\n") == (0 if is_late else 256)
+        total = first.get("a", b"") + rest["a"]
+        assert total.count(b"*1\r\n") == 600
+        assert total.endswith(ECHO % 0)
+
+
+def test_replies_that_are_not_wanted_hold_up_nothing(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2) as stage:
+        hurry(stage)
+        requests = ["CLIENT REPLY OFF", "PING", "PING", "CLIENT REPLY ON", "PING"]
+        stage.send("a", map(words, requests))
+        stage.settle()
+
+        assert stage.replies() == {"a": b"+OK\r\n+PONG\r\n"}
+
+
+def test_a_client_that_ends_gets_all_replies_before_it_is_closed(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2) as stage:
+        wire = Wire()
+        stage.connect("a", wire)
+        hurry(stage)
+        stage.send("a", [*echoes(range(3)), [b"QUIT"], *echoes(range(1))])
+        stage.settle()
+
+        assert stage.replies() == {"a": b"".join(ECHO % number for number in range(3)) + b"+OK\r\n"}
+        assert wire.is_closed
+
+
+def test_calls_that_take_long_run_one_in_a_turn(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2) as stage:
+        wire = Wire()
+        client = TarantoolConnection(stage.broker, TarantoolRequests(stage.broker))
+        client.connection_made(wire)
+        stage.settle()
+        wire.take()
+        hurry(stage)
+        client.data_received(b"".join(iproto.call(sync, "queue.state") for sync in range(3)))
+
+        answered = []
+        for _ in range(8):
+            stage.go_on(1)
+            answered.append(wire.take().count(b"RUNNING"))
+
+        client.connection_lost(None)
+        assert max(answered) == 1
+        assert sum(answered) == 3
