@@ -22,9 +22,9 @@ def words(text: str) -> list[bytes]:
     return [word.encode() for word in text.split()]
 
 
-def hurry(stage: Stage) -> None:
-    """From here on each request takes a second."""
-    stage.broker.dispatch.clock_ns = count(step=1_000_000_000).__next__
+def hurry(stage: Stage, each_ms: int = 1_000) -> None:
+    """From here on each request takes so long."""
+    stage.broker.dispatch.clock_ns = count(step=each_ms * 1_000_000).__next__
 
 
 def echoes(numbers: range) -> list[list[bytes]]:
@@ -67,6 +67,25 @@ def test_a_transaction_is_one_part_of_a_turn(tmp_path: Path) -> None:
         assert replies["a"].startswith(b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+D-")
         assert b"$1\r\nx\r\n" in replies["a"]
         assert "b" not in replies
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_exec_runs_no_more_reads_when_these_took_too_long_and_all_writes(
+    tmp_path: Path, is_late: bool
+) -> None:
+    with Stage(tmp_path, 2, is_late=is_late) as stage:
+        hurry(stage, each_ms=100)
+        writes = ["RQ.PUSH q x"] * 5
+        reads = ["JSCAN 0", "QLEN q", "PING", "INFO", "TUBE.LIST"]
+        stage.send("a", map(words, ["MULTI", *writes, *reads, *writes, "EXEC", "RQ.INFO q"]))
+        stage.settle()
+
+        _, _, executed = stage.replies()["a"].partition(b"*15\r\n")
+        over = b"-ERR the commands of this EXEC that only read took over 250 ms: this command was"
+        assert executed.count(over + b" not run\r\n") == 2
+        assert executed.count(b"+PONG\r\n") == 1
+        assert executed.count(b"*1\r\n$") == 10
+        assert b"$11\r\nundelivered\r\n:10\r\n" in executed
 
 
 @pytest.mark.parametrize("is_late", [False, True])

@@ -56,7 +56,15 @@ _Handed = tuple[Any, Any, bytes, int]
 class Transaction:
     """The requests between MULTI and EXEC, until they have been run."""
 
-    __slots__ = ("has_writes", "is_broken", "is_cut", "is_looping", "requests", "size_bytes")
+    __slots__ = (
+        "has_writes",
+        "is_broken",
+        "is_cut",
+        "is_looping",
+        "reading_ns",
+        "requests",
+        "size_bytes",
+    )
 
     def __init__(self) -> None:
         self.requests: deque[list[bytes]] = deque()
@@ -65,6 +73,7 @@ class Transaction:
         self.is_broken = False  # one was refused, so that none will be run
         self.is_looping = False  # a request is being started
         self.is_cut = False  # the store failed, so that the rest is not run
+        self.reading_ns = 0  # how long those that have run and only read took
 
     def add(self, row: Command, argv: list[bytes]) -> None:
         self.requests.append(argv)
