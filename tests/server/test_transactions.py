@@ -118,6 +118,26 @@ def test_replies_that_are_too_large_together_end_the_transaction_and_not_the_bro
         assert client.call("QLEN", "q") == 0
 
 
+@pytest.mark.parametrize("kind", stores.ALL)
+def test_large_replies_of_a_transaction_do_not_cut_off_a_client_that_had_no_time_to_read(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    flags = (*stores.store_flags(request, kind), "--output-buffer-limit", "1mb")
+    with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
+        body = b"x" * (8 << 20)  # more than the system keeps for a client that does not read
+        client.call("RQ.PUSH", "q", body, "second", "third")
+        queue_all(client, *[("RQ.POP", "q")] * 3)
+
+        large, *rest = client.call("EXEC")
+
+        over = "ERR the replies of this EXEC are over 1048576 bytes (output-buffer-limit)"
+        assert rest == [Refusal(f"{over}: this command was not run")] * 2
+        assert large[0][-1] == body
+        assert client.call("RQ.INFO", "q") == [b"undelivered", 2, b"delivered", 1]
+        assert client.call("RQ.PUSH", "one", body)
+        assert client.call("RQ.POP", "one")[0][-1] == body
+
+
 def test_what_is_queued_is_shown_and_counted_once(client: Client, other: Client) -> None:
     number = client.call("CLIENT", "ID")
     queue_all(client, ("ECHO", "x" * 1000), ("ECHO", "y"))

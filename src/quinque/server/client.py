@@ -216,6 +216,14 @@ class Client:
         out, transport = self.out, self._transport
         self._first_write = -1
         last: list[_Handed] = []
+        if transport is not None and out:
+            # Of earlier turns: a client has had no time to read the replies of this one, however
+            # large they are.
+            unsent_bytes = transport.get_write_buffer_size()
+            if unsent_bytes > self.broker.config.output_buffer_limit:
+                log.warning("client %d reads too slowly: %d bytes wait", self.id, unsent_bytes)
+                transport.abort()
+                transport = None
         if self._handed:
             if self.is_gone or self._lingering is not None:
                 self.give_back()
@@ -227,14 +235,6 @@ class Client:
             self.broker.stats.output_bytes += len(data)
             transport.write(data)
             self.active_s = monotonic()  # a client that waited for long has just been answered
-            unsent_bytes = transport.get_write_buffer_size()
-            if unsent_bytes > self.broker.config.output_buffer_limit:
-                log.warning(
-                    "disconnecting client %d: it reads too slowly, %d bytes of replies wait",
-                    self.id,
-                    unsent_bytes,
-                )
-                transport.abort()
             if self._is_stuffed:
                 self._unsent = last
         out.clear()

@@ -276,8 +276,8 @@ class Config:
     output_buffer_limit: int = setting(
         64 * MB,
         Size(least=64 * KB),
-        "Maximum size of the replies that wait for one slow client. A client beyond this limit "
-        "is disconnected.",
+        "Maximum size of the replies that wait for one slow client. A client that has not read "
+        "so much is disconnected when more replies come.",
         is_live=True,
     )
     max_blocked_clients: int = setting(
