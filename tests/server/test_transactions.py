@@ -213,6 +213,26 @@ def test_a_pause_of_writes_holds_a_transaction_that_writes(client: Client, other
     assert len(client.value()) == 1
 
 
+@pytest.mark.parametrize("words", [("DEBUG", "FLUSHALL"), ("CLUSTER", "RESET")])
+def test_a_pause_of_writes_holds_commands_that_remove_all_jobs(
+    client: Client, other: Client, words: Words
+) -> None:
+    client.call("ADDJOB", "paused.jobs", "x", 0)
+    with_exec = [("MULTI",), words, ("EXEC",)]
+    for requests in ([words], with_exec):
+        client.call("ADDJOB", "paused.jobs", "x", 0)
+        other.call("CLIENT", "PAUSE", 60_000, "WRITE")
+        for request in requests:
+            client.send(*request)
+
+        before = other.call("QLEN", "paused.jobs")
+        other.call("CLIENT", "UNPAUSE")
+        client.read_many(len(requests))
+
+        assert before > 0
+        assert other.call("QLEN", "paused.jobs") == 0
+
+
 def test_quit_and_reset_end_a_transaction(client: Client, other: Client) -> None:
     queue_all(client, ("ADDJOB", "quit", "x", 0))
     assert client.call("RESET") == b"RESET"

@@ -174,6 +174,11 @@ class Command:
         return replace(self, subcommands=fresh_rows, calls=0, failed_calls=0, spent_ns=0)
 
     @property
+    def is_write(self) -> bool:
+        """Whether it may change queues or their messages; an admin's command of a family does."""
+        return self.right == "write" or (self.right == "admin" and self.group != "")
+
+    @property
     def is_fast(self) -> bool:
         """Whether it looks at nothing but the connection and the clock."""
         return not self.right and self.subcommands is None

@@ -275,7 +275,7 @@ class Broker:
         """Whether a request of this row has to wait for the end of the pause."""
         if row is None or row.name.startswith("CLIENT"):
             return False
-        if self.pause_mode == "WRITE" and row.right != "write":
+        if self.pause_mode == "WRITE" and not row.is_write:
             queued = client.transaction
             if row.name != "EXEC" or queued is None or not queued.has_writes:
                 return False

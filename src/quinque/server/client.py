@@ -78,7 +78,7 @@ class Transaction:
     def add(self, row: Command, argv: list[bytes]) -> None:
         self.requests.append(argv)
         self.size_bytes += size_of(argv)
-        self.has_writes |= row.right == "write"
+        self.has_writes |= row.is_write
 
     def spoil(self) -> None:
         """None of the requests will be run."""

@@ -308,7 +308,7 @@ class Dispatch:
         """Run one of the requests, unless it only reads and such have kept all others waiting for
         too long. Those that write are all run: there is a limit on how many they are."""
         row = self.row_of(argv)
-        is_write = row is not None and row.right == "write"
+        is_write = row is not None and row.is_write
         if transaction.reading_ns > _READING_MOST_NS and not is_write:
             most_ms = _READING_MOST_NS // 1_000_000
             said = f"the commands of this EXEC that only read took over {most_ms} ms"
