@@ -6,17 +6,25 @@ import errno
 import multiprocessing
 import os
 import shutil
+from collections.abc import Iterator
 from itertools import count, product
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from quinque.model.claim_ops import FillClaim, OpenClaims, SettleClaims
+from quinque.model.claim_ops import (
+    FillClaim,
+    OpenClaims,
+    PurgeClaims,
+    SettleClaims,
+)
 from quinque.model.families import EVENTS, JOBS
+from quinque.model.limits import QUEUE_IDLE_MOST_MS
 from quinque.model.ops import Ack, Count, Flush, Put, Release, Reserve
 from quinque.model.own_ops import ExtendLeases
-from quinque.model.work_ops import Configure
+from quinque.model.queue_ops import DeleteQueues
+from quinque.model.work_ops import Add, Configure, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import compact
 from quinque.stores.embedded.journal import SPARE_BYTES
@@ -525,7 +533,84 @@ def test_a_group_that_ended_while_positions_are_written_is_not_written(stage: St
     stage.clock.advance(HOUR_MS)
     stage.store.tick()
 
-    assert list(positions) == []
+    assert [kept() for _, kept in positions if kept() is not None] == []
+
+
+def test_a_group_that_waited_for_room_is_not_written_when_its_name_is_of_another_family(
+    stage: Stage, disk: Disk
+) -> None:
+    """After the records of the jobs, recovery would make an events queue of the name."""
+    stage.put(b"event")
+    stage.take(lease_ms=0)
+    stage.turn()
+    compaction = stage.compact_first()
+    while not stage.store.journal.has_pending:  # the event is written again
+        next(compaction)
+    go_on_until_stuck(stage, disk, compaction)
+
+    stage.store.run(Flush(EVENTS, b"q"))
+    disk.heal()
+    stage.store.run(Add(JOBS, b"q", [b"job"], Terms(HOUR_MS)))
+    stage.turn()
+    for _ in compaction:
+        stage.turn()
+
+    assert messages_of(stage.reopened()) == {b"q": [b"job"]}
+
+
+def test_a_worklist_that_waited_for_room_is_not_written_when_its_name_is_of_another_family(
+    stage: Stage, disk: Disk
+) -> None:
+    stage.store.run(Configure(JOBS, b"q", max_deliveries=3))
+    stage.turn()
+    compaction = stage.compact_first()
+    go_on_until_stuck(stage, disk, compaction)
+
+    stage.clock.advance(QUEUE_IDLE_MOST_MS)
+    stage.store.run(DeleteQueues(JOBS, [b"q"]))
+    disk.heal()
+    stage.put(b"event")
+    stage.turn()
+    for _ in compaction:
+        stage.turn()
+
+    assert messages_of(stage.reopened()) == {b"q": [b"event"]}
+
+
+def test_a_chunk_that_waited_for_room_is_not_written_when_its_claim_has_ended(
+    stage: Stage, disk: Disk, folder: Path
+) -> None:
+    store = stage.store
+    store.run(Add(JOBS, b"q", [b"job"], Terms(HOUR_MS)))
+    store.run(OpenClaims(JOBS, b"q", b"s", b"", HOUR_MS))
+    store.run(FillClaim(b"q", b"s", 1, 1, 1, seals=True))
+    stage.turn()
+    store.run(Configure(JOBS, b"q", max_deliveries=3))
+    stage.turn()
+    first = min(store.journal.sizes)
+    with open(folder / f"{first:010d}.journal", "r+b") as file:
+        file.seek(store.journal.sizes[first] // 3)
+        file.write(b"damage")
+    compaction = stage.compact_first()
+    go_on_until_stuck(stage, disk, compaction)
+
+    store.run(SettleClaims(b"q", b"s", 1, 1))
+    store.run(PurgeClaims(b"q", b"s", 1))
+    disk.heal()
+    stage.turn()
+    for _ in compaction:
+        stage.turn()
+
+    before = picture_of(store)
+    assert picture_of(stage.reopened()) == before
+
+
+def go_on_until_stuck(stage: Stage, disk: Disk, compaction: Iterator[None]) -> None:
+    """There is room for acks and no more, until the disk is healed; compaction waits for some."""
+    stage.fill(disk)
+    stage.store.journal._reserved += 1_000
+    while not stage.store._compactor.is_stuck:
+        next(compaction)
 
 
 def check_copy(folder: Path, store: EmbeddedStore) -> None:

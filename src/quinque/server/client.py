@@ -221,7 +221,11 @@ class Client:
             # large they are.
             unsent_bytes = transport.get_write_buffer_size()
             if unsent_bytes > self.broker.config.output_buffer_limit:
-                log.warning("client %d reads too slowly: %d bytes wait", self.id, unsent_bytes)
+                log.warning(
+                    "disconnecting client %d: it reads too slowly, %d bytes of replies wait",
+                    self.id,
+                    unsent_bytes,
+                )
                 transport.abort()
                 transport = None
         if self._handed:

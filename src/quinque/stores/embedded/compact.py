@@ -21,7 +21,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
+from quinque.engine.claims.subscription import Subscription
 from quinque.engine.feed.feed import Feed
+from quinque.engine.feed.groups import Group
 from quinque.engine.queue import Queue
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
@@ -32,14 +34,13 @@ from quinque.model.claim_events import (
     CLAIM_SHRUNK,
     CLAIMED,
     UNSUBSCRIBED,
-    SubscriptionKept,
     Unsubscribed,
 )
-from quinque.model.events import ADDED, KEPT, NAMED, STORED, WORK_KEPT, Event, Named, WorklistKept
+from quinque.model.events import ADDED, KEPT, NAMED, STORED, WORK_KEPT, Event, Named
 from quinque.model.message import FeedMessage, Message
-from quinque.model.own_events import REPLACED, Numbered
-from quinque.model.stage_events import STAGED, PublishedKept, Staged, StageKept
-from quinque.model.tube_events import TASK_KEPT, TASK_REPLACED, TASKS_PUT, TubeKept
+from quinque.model.own_events import REPLACED
+from quinque.model.stage_events import STAGED, Staged
+from quinque.model.tube_events import TASK_KEPT, TASK_REPLACED, TASKS_PUT
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.books import SetAside
 from quinque.stores.embedded.claims import Claims
@@ -73,7 +74,7 @@ from quinque.stores.embedded.records import (
     read_whole_batches,
 )
 from quinque.stores.embedded.replay import Recovered
-from quinque.stores.embedded.staged import Batch, Place
+from quinque.stores.embedded.staged import Batch, Place, PublishedMark, Run
 from quinque.stores.embedded.stages import StageOperations
 
 _WITH_BODY: Final = frozenset(
@@ -87,6 +88,9 @@ READ_BYTES = 256 << 10  # of a segment at a time; not Final either
 READS_MOST: Final = 10  # a body that the disk cannot read so often is damaged
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
 SEGMENTS_LEFT: Final = 2  # the one being written and the one before it are not worth the work
+
+# Something that knows which segment last recorded it, and a function that gives its record.
+Position = tuple[Any, Callable[[], Event | None]]
 
 log = logging.getLogger("quinque.journal")
 
@@ -116,7 +120,6 @@ class Compactor:
         self._numbers = done.numbers
         self._work: Iterator[None] | None = None
         self._asked = -1  # segments up to this one are gone through, whatever there is to gain
-        self._written: Worklist | None = None  # whose counts and settings are written again
         self.is_stuck = False  # there is no room to write the next message again
         self._failed_reads = 0  # of one body, in a row
         self.dropped = 0
@@ -230,8 +233,8 @@ class Compactor:
                     yield
         if is_damaged:
             yield from self._keep_from_memory(segment)
-        for written, event in enumerate(self._positions(segment)):
-            yield from self._append(event)
+        for written, position in enumerate(self._positions(segment)):
+            yield from self._append(position)
             if written % 500 == 499:
                 yield
         while self._journal.has_pending or not self._may_drop():
@@ -303,6 +306,8 @@ class Compactor:
                     )
                     while (
                         segment_of(chunk.home) == segment
+                        and self._subscriptions.find(found.queue, found.name) is found
+                        and found.claims.get(claim.number) is claim
                         and claim.chunks.get(chunk.place) is chunk
                         and not self._has_kept_chunk(
                             chunk, event, partial(self._claims.lose_chunk, found, claim, chunk)
@@ -450,83 +455,69 @@ class Compactor:
                 return work, message_kept(work.queue, work, body)
         return None
 
-    def _positions(self, segment: int) -> Iterator[Event]:
+    def _positions(self, segment: int) -> Iterator[Position]:
         """What is known of groups, worklists and the node that no later segment has on record."""
         for queue in list(self._queues.values()):
-            # Looked up anew after each pause: what ended is no longer as it was.
             if isinstance(queue, Feed):
-                yield from self._group_positions(queue, segment)
-            elif (
-                isinstance(queue, Worklist)
-                and queue.segment <= segment
-                and self._queues.get(queue.name) is queue
-            ):
-                queue.segment = self._journal.segment
-                self._written = queue
-                yield list_kept(queue)
-        yield from self._claim_positions(segment)
-        if self._node.id and self._node.segment <= segment:
-            self._node.segment = self._journal.segment
-            yield Named(NAMED, self._node.id, self._node.is_leaving)
-        if self._numbers.at_ms and self._numbers.segment <= segment:
-            self._numbers.segment = self._journal.segment
-            yield self._numbers.kept()
-
-    def _claim_positions(self, segment: int) -> Iterator[Event]:
+                for group in list(queue.groups.values()):
+                    if group.segment <= segment:
+                        yield group, partial(self._group_kept, queue, group)
+            elif isinstance(queue, Worklist) and queue.segment <= segment:
+                yield queue, partial(self._list_kept, queue)
         for found in self._subscriptions.all():
-            is_there = self._subscriptions.find(found.queue, found.name) is found
-            if found.segment <= segment and is_there:
-                found.segment = self._journal.segment
-                yield subscription_kept(found)
+            if found.segment <= segment:
+                yield found, partial(self._subscription_kept, found)
         if self._subscriptions.last_epoch and self._subscriptions.segment <= segment:
-            self._subscriptions.segment = self._journal.segment
-            yield Unsubscribed(UNSUBSCRIBED, b"", b"", self._subscriptions.last_epoch)
-        for name, batch in list(self._stages.batches.items()):
-            is_there = self._stages.batches.get(name) is batch
-            if batch.is_decided and batch.segment <= segment and is_there:
-                batch.segment = self._journal.segment
-                yield stage_kept(batch)
+            yield self._subscriptions, self._epoch_kept
+        for batch in list(self._stages.batches.values()):
+            if batch.is_decided and batch.segment <= segment:
+                yield batch, partial(self._stage_kept, batch)
         for run, mark in list(self._stages.published.items()):
-            if mark.segment <= segment and self._stages.published.get(run) is mark:
-                mark.segment = self._journal.segment
-                yield published_kept(run, mark)
+            if mark.segment <= segment:
+                yield mark, partial(self._published_kept, run, mark)
+        if self._node.id and self._node.segment <= segment:
+            yield self._node, self._node_kept
+        if self._numbers.at_ms and self._numbers.segment <= segment:
+            yield self._numbers, self._numbers.kept
 
-    def _group_positions(self, queue: Feed, segment: int) -> Iterator[Event]:
-        for group in list(queue.groups.values()):
-            if group.segment <= segment and queue.groups.get(group.name) is group:
-                group.segment = self._journal.segment
-                yield group_kept(queue, group)
+    # What each is now, or None when it has ended. Another may have its name by then.
 
-    def _append(self, event: Event) -> Iterator[None]:
-        """The event is in the journal; waits while there is no room for it."""
-        # A few, and then the segment goes: they may use half of what acks have.
-        while not self._has_appended(event, ACK_BYTES // 2):
+    def _group_kept(self, queue: Feed, group: Group) -> Event | None:
+        if self._queues.get(queue.name) is not queue or queue.groups.get(group.name) is not group:
+            return None
+        return group_kept(queue, group)
+
+    def _list_kept(self, queue: Worklist) -> Event | None:
+        return list_kept(queue) if self._queues.get(queue.name) is queue else None
+
+    def _subscription_kept(self, found: Subscription) -> Event | None:
+        if self._subscriptions.find(found.queue, found.name) is not found:
+            return None
+        return subscription_kept(found)
+
+    def _epoch_kept(self) -> Event:
+        return Unsubscribed(UNSUBSCRIBED, b"", b"", self._subscriptions.last_epoch)
+
+    def _stage_kept(self, batch: Batch) -> Event | None:
+        return stage_kept(batch) if self._stages.batches.get(batch.name) is batch else None
+
+    def _published_kept(self, run: Run, mark: PublishedMark) -> Event | None:
+        return published_kept(run, mark) if self._stages.published.get(run) is mark else None
+
+    def _node_kept(self) -> Event:
+        return Named(NAMED, self._node.id, self._node.is_leaving)
+
+    def _append(self, position: Position) -> Iterator[None]:
+        """The journal has what is known now, unless that has ended; waits while there is no room
+        for it."""
+        owner, kept = position
+        # Asked again after each wait: what changed meanwhile is in records that stand before it.
+        while (event := kept()) is not None:
+            # A few, and then the segment goes: they may use half of what acks have.
+            if self._has_appended(event, ACK_BYTES // 2):
+                owner.segment = self._journal.segment
+                return
             yield
-            if isinstance(event, WorklistKept | TubeKept):
-                # What was counted meanwhile stands before it.
-                queue = self._written
-                if queue is None or self._queues.get(queue.name) is not queue:
-                    return
-                event = list_kept(queue)
-            elif isinstance(event, SubscriptionKept):
-                found = self._subscriptions.find(event.queue, event.subscription)
-                if found is None:
-                    return
-                event = subscription_kept(found)
-            elif isinstance(event, StageKept):
-                batch = self._stages.batches.get((event.queue, event.sink, event.run, event.number))
-                if batch is None:
-                    return
-                event = stage_kept(batch)
-            elif isinstance(event, PublishedKept):
-                mark = self._stages.published.get((event.queue, event.sink, event.run))
-                if mark is None:
-                    return
-                event = published_kept((event.queue, event.sink, event.run), mark)
-            elif isinstance(event, Named):
-                event = Named(NAMED, self._node.id, self._node.is_leaving)
-            elif isinstance(event, Numbered):
-                event = self._numbers.kept()
 
     def _has_appended(self, event: Event, spare_bytes: int = ACK_BYTES) -> bool:
         """Whether there was room for the event that leaves `spare_bytes`."""
