@@ -3,8 +3,7 @@
 Called by   items.py, stores/embedded/work_operations.py.
 Calls       nothing.
 
-A body that is only on the disk is read back with its whole record, so a record must not be large;
-and it is told by a number of 16 bits there.
+A body that is only on the disk is read back with its whole record, so a record must not be large.
 
 Not here: which messages are accepted (decide.py, items.py).
 """

@@ -26,6 +26,7 @@ from quinque.engine.feed.apply import (
 )
 from quinque.engine.feed.due import settle
 from quinque.engine.feed.feed import Feed
+from quinque.engine.feed.lots import in_lots
 from quinque.engine.queue import Queue
 from quinque.errors import DiskFull, Duplicate, NotDone, WrongType
 from quinque.model.events import ACKED, EXPIRED, NO_ACK, REMOVED, Expired, Leased, Removed
@@ -95,8 +96,14 @@ class FeedOperations:
                 raise
             self.remove(queue, Expired(EXPIRED, queue.name, [message.id]))
             return self._put(op)
-        self._journal.append(event, SPARE_BYTES)
-        messages = apply_stored(queue, event, self._journal.body_home())
+        lots = in_lots(event)
+        # The first takes the room of all, so that none of the others is refused.
+        spare_bytes = SPARE_BYTES + self._journal.bytes_of(lots[1:])
+        messages: list[FeedMessage] = []
+        for lot in lots:
+            self._journal.append(lot, spare_bytes)
+            messages += apply_stored(queue, lot, self._journal.body_home())
+            spare_bytes = 0
         self._books.stamp_us = stamp_us + len(messages) - 1
         if is_new:
             self._queues[op.queue] = queue

@@ -20,7 +20,7 @@ import errno
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final, Literal
@@ -166,6 +166,10 @@ class Journal:
         if self.notes is not None:
             self.notes.append(event)
 
+    def bytes_of(self, events: Iterable[Event]) -> int:
+        """What the records of the events take."""
+        return sum([len(self._pack(event)) for event in events])
+
     def owe(self, event: Event) -> None:
         """The event is true, and there is no room for it: it is appended before any other.
 
@@ -253,12 +257,12 @@ class Journal:
     def read(self, home: int) -> bytes:
         """The body at `home`. Raises JournalDamaged when the disk gives back something else,
         NotDone when it gives back nothing: that may pass."""
-        segment, offset = segment_of(home), home >> 48 & 0xFF_FFFF_FFFF
+        segment, offset = segment_of(home), home >> 64 & 0xFF_FFFF_FFFF
         try:
-            if self._read_at != where(home) >> 16:
-                data = os.pread(self.file_of(segment), home >> 16 & 0xFFFF_FFFF, offset)
+            if self._read_at != where(home) >> 32:
+                data = os.pread(self.file_of(segment), home >> 32 & 0xFFFF_FFFF, offset)
                 self._read_record = msgpack.unpackb(data, use_list=False)
-                self._read_at = where(home) >> 16
+                self._read_at = where(home) >> 32
         except OSError as exc:
             raise NotDone(
                 f"cannot read a body in segment {segment} at byte {offset} ({exc.strerror})"
@@ -266,7 +270,7 @@ class Journal:
         except (ValueError, msgpack.UnpackException):
             self._read_at, self._read_record = -1, ()
         try:
-            body = body_of(self._read_record, home & 0xFFFF)
+            body = body_of(self._read_record, home & 0xFFFF_FFFF)
             if check_home(home, body) == home:
                 return body
         except (LookupError, TypeError):
@@ -278,10 +282,10 @@ class Journal:
 
     def copy_aside(self, home: int) -> str:
         """The record there, which is damaged, is in a file of its own; a sentence that names it."""
-        segment, offset = segment_of(home), home >> 48 & 0xFF_FFFF_FFFF
+        segment, offset = segment_of(home), home >> 64 & 0xFF_FFFF_FFFF
         path = self.folder / f"damaged-{segment}-{offset}.bin"
         try:
-            data = os.pread(self.file_of(segment), home >> 16 & 0xFFFF_FFFF, offset)
+            data = os.pread(self.file_of(segment), home >> 32 & 0xFFFF_FFFF, offset)
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 write_all(file, data, 0)
@@ -487,19 +491,21 @@ def body_of(record: Any, index: int) -> bytes:
 
 # Where a body is, as one number; the one of the next body in the record is one more:
 #
-#     body length 32 | checksum 32 | segment 40 | record offset 40 | record length 32 | number 16
+#     body length 32 | checksum 32 | segment 40 | record offset 40 | record length 32 | number 32
 #
-# The first two are 0 until the body leaves memory.
+# The first two are 0 until the body leaves memory. A body takes a byte at least, so a record whose
+# length fits has no body whose number does not.
 
-_WHERE_BITS: Final = 128
+_WHERE_BITS: Final = 144
 
 
 def pack_home(segment: int, offset: int, size_bytes: int) -> int:
-    return (segment << 40 | offset) << 48 | size_bytes << 16
+    assert size_bytes < 1 << 32, "a record is too long for its bodies to be found"
+    return (segment << 40 | offset) << 64 | size_bytes << 32
 
 
 def segment_of(home: int) -> int:
-    return home >> 88 & 0xFF_FFFF_FFFF
+    return home >> 104 & 0xFF_FFFF_FFFF
 
 
 def where(home: int) -> int:
