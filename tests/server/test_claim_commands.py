@@ -267,7 +267,7 @@ def test_names_of_any_bytes_are_told_as_they_are(client: Client, queue: str) -> 
         ),
         (("OPEN", "s", "FAMILY", "events"), "WRONGTYPE "),
         (("OPEN", "s", "LEASE", "-1"), "ERR LEASE -1 is not within 1 and 3153600000000"),
-        (("OPEN", "s", "SHARD", "1"), "ERR no shard 1: the queue has 1 shard"),
+        (("OPEN", "s", "SHARD", "1"), "ERR no shard 1: the number of shards is 1"),
         (("FILL", "s", "{epoch}", "9", "COUNT", "1"), "BADCLAIM claim 9 of subscription 's' "),
         (("FILL", "s", "{epoch}", "2", "COUNT", "x"), "ERR COUNT 'x' is not a whole number"),
         (("FILL", "s", "{epoch}", "2", "COUNT", "1", "SHARD", "3"), "ERR no shard 3: "),

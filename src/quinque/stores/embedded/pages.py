@@ -77,7 +77,7 @@ class Pages:
         """The queue as it is now. Raises WrongType, BadArgument, and BadRequest for a tube."""
         refuse_tubes(op.family)
         if op.shard:
-            raise BadArgument(f"no shard {op.shard}: the queue has 1 shard")
+            raise BadArgument(f"no shard {op.shard}: the number of shards is 1")
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         if op.family.is_worklist:
             return self._lists.settled(op.family, op.queue, now_ms, SETTLE_MOST_COUNTING)

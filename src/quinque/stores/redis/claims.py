@@ -185,7 +185,7 @@ def _slot(op: _Of, edge: Edge) -> bytes:
     """The key of the slot that the operation is about. Raises BadArgument."""
     slots = edge.spread.read_slots(op.queue)
     if not 0 <= op.shard < len(slots):
-        raise BadArgument(f"no shard {op.shard}: the queue has {len(slots)} shards")
+        raise BadArgument(f"no shard {op.shard}: the number of shards is {len(slots)}")
     return slot_key(slots[op.shard])
 
 

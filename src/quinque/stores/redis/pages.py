@@ -131,7 +131,7 @@ def _slot(op: BrowsePlaces | DividePlaces, edge: Edge) -> bytes:
     """The key of the slot that the operation is about. Raises BadArgument."""
     slots = _slots(op, edge)
     if not 0 <= op.shard < len(slots):
-        raise BadArgument(f"no shard {op.shard}: the queue has {len(slots)} shards")
+        raise BadArgument(f"no shard {op.shard}: the number of shards is {len(slots)}")
     return slot_key(slots[op.shard])
 
 
