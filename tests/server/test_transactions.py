@@ -61,6 +61,58 @@ def test_a_command_that_its_user_may_not_run_is_refused_when_it_is_queued(
         assert boss.call("QLEN", "secret") == 1
 
 
+@pytest.mark.parametrize("words", [("GETJOB", "NOHANG", "MATCH", "*"), ("LIFECYCLE.READ", 0, 1)])
+def test_a_right_that_depends_on_the_arguments_is_checked_when_the_command_is_queued(
+    guarded: RunningBroker, words: Words
+) -> None:
+    with login(guarded, "packer") as packer:
+        alone = packer.call(*words)
+        queue_all(packer, ("ADDJOB", "orders.1", "x", 0))
+
+        assert alone.text.endswith(" is for users who may see every queue")
+        assert packer.call(*words) == alone
+        assert packer.call("EXEC") == ABORTED
+        assert packer.call("QLEN", "orders.1") == 0
+
+
+@pytest.mark.parametrize("words", [("EXEC", "x"), ("DISCARD", "x"), ("MULTI", "x"), ("RESET", "x")])
+def test_a_wrong_number_of_arguments_spoils_the_transaction(client: Client, words: Words) -> None:
+    queue_all(client, ("ADDJOB", "spoiled", "x", 0))
+    name = str(words[0]).lower()
+
+    refused = client.call(*words)
+
+    assert refused == Refusal(f"ERR wrong number of arguments for '{name}' command")
+    assert client.call("EXEC") == ABORTED
+    assert client.call("QLEN", "spoiled") == 0
+
+
+@pytest.mark.parametrize("words", [("WATCH", "q"), ("MULTI",)])
+def test_watch_and_a_second_multi_are_refused_and_spoil_nothing(
+    client: Client, words: Words
+) -> None:
+    queue_all(client, ("PING",))
+
+    assert isinstance(client.call(*words), Refusal)
+
+    assert client.call("EXEC") == [b"PONG"]
+
+
+def test_other_mistakes_in_arguments_are_told_by_exec(guarded: RunningBroker) -> None:
+    with login(guarded, "packer") as packer:
+        mistakes: list[Words] = [
+            ("PING", "a", "b"),
+            ("WQ.ADD", "orders.w", "id", "data", "id2"),
+            ("GETJOB", "COUNT", "x", "FROM", "orders.1"),
+        ]
+        queue_all(packer, ("ADDJOB", "orders.1", "x", 0), *mistakes)
+
+        added, *refused = packer.call("EXEC")
+
+        assert added.startswith(b"D-")
+        assert [type(each) for each in refused] == [Refusal] * 3
+
+
 def test_a_user_with_few_rights_runs_what_it_may(guarded: RunningBroker) -> None:
     with login(guarded, "packer") as packer:
         own = packer.call("ADDJOB", "orders.1", "x", 0)

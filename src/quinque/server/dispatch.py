@@ -258,7 +258,17 @@ class Dispatch:
             )
 
     def _queue(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
-        """The request is run by EXEC, unless another one was refused."""
+        """The request is run by EXEC, unless another one was refused. Raises NoPermission."""
+        if row.with_session and connection.user is not None and not connection.user.is_unlimited:
+            # Some have rights that only their arguments tell of. What else is wrong with these is
+            # for EXEC to say, as in Redis.
+            assert row.parse is not None
+            try:
+                row.parse(argv, connection)
+            except NoPermission:
+                raise
+            except QuinqueError:
+                pass
         if connection.transaction is not None and not connection.transaction.is_broken:
             connection.transaction.add(row, argv)
         connection.send(QUEUED)
@@ -481,7 +491,9 @@ class Dispatch:
     def refuse(self, connection: Connection, row: Command | None, error: QuinqueError) -> None:
         if row is not None:
             row.failed_calls += 1
-        if connection.transaction is not None and (row is None or row.in_multi != "run"):
+        # As in Redis, WATCH and a second MULTI are refused and spoil nothing.
+        is_queued = row is None or row.in_multi != "run" or isinstance(error, WrongArity)
+        if connection.transaction is not None and is_queued:
             connection.transaction.spoil()
         if connection.executing is not None and isinstance(error, NotDone | StoreUnavailable):
             connection.executing.is_cut = True
