@@ -172,20 +172,12 @@ class Inbox:
                     ):
                         self._finish(alike)
                         alike = None
-                        if connection.must_wait:
-                            connection.put_in_line(requests, number + 1, size_bytes)
-                            return None
-                        if dispatch.busy_ns > most_ns:
-                            connection.put_off(requests, number + 1, size_bytes)
+                        if self._stops(connection, requests, number + 1, size_bytes, most_ns):
                             return None
                     continue
                 self._finish(alike)
                 alike = None
-                if connection.must_wait:
-                    connection.put_in_line(requests, number, size_bytes)
-                    return None
-                if number and dispatch.busy_ns > most_ns:
-                    connection.put_off(requests, number, size_bytes)
+                if self._stops(connection, requests, number, size_bytes, most_ns):
                     return None
             row = rows.get(argv[0])
             if (
@@ -207,6 +199,24 @@ class Inbox:
                 self._run_each(connection, requests[number + 1 :])
                 return None
         return alike
+
+    def _stops(
+        self,
+        connection: Connection,
+        requests: list[list[bytes]],
+        start: int,
+        size_bytes: int,
+        most_ns: int,
+    ) -> bool:
+        """Whether the requests from number `start` on wait: something holds the client, or it has
+        had its part of the turn. One of them runs in any case."""
+        if connection.must_wait:
+            connection.put_in_line(requests, start, size_bytes)
+            return True
+        if start and self._broker.dispatch.busy_ns > most_ns:
+            connection.put_off(requests, start, size_bytes)
+            return True
+        return False
 
     def _is_plain(self, connection: Connection) -> bool:
         """Whether nothing but the store decides what becomes of the client's requests."""
