@@ -331,6 +331,11 @@ def apply(
     return changed
 
 
+def has_claimed(found: Subscription) -> bool:
+    """Whether messages are in claims of this subscription. Rows may have been lost."""
+    return any(True for claim in found.held_claims() for _ in claim.to_close())
+
+
 def count_claimed(found: Subscription, queue: Worklist) -> None:
     """The worklist, just read back, knows what of it is in claims of this subscription."""
     for claim in found.held_claims():

@@ -8,7 +8,7 @@ Not here: records of queues (recover.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from quinque.engine.claims.apply import (
@@ -17,6 +17,7 @@ from quinque.engine.claims.apply import (
     apply_subscribed,
     count_claimed,
     finish,
+    has_claimed,
 )
 from quinque.engine.claims.rows import unpack
 from quinque.engine.claims.subscription import Subscriptions
@@ -88,9 +89,12 @@ def replay_claim(
     return max(row[3] for row in event.rows) if isinstance(event, ClaimReturned) else 0
 
 
-def finish_claims(subscriptions: Subscriptions, queue_of: QueueOf) -> None:
+def finish_claims(
+    subscriptions: Subscriptions, queues: Mapping[bytes, Queue], queue_of: QueueOf, bodies: Bodies
+) -> None:
     """Worklists know what of them is claimed. A subscription whose own records were damaged is
-    there if it has claims."""
+    there if it has claims. Where a queue of another family has the name, the claims had ended
+    before, and the record of that is lost."""
     for found in subscriptions.all():
         if not found.is_known and not found.claims:
             subscriptions.remove(found)
@@ -99,7 +103,14 @@ def finish_claims(subscriptions: Subscriptions, queue_of: QueueOf) -> None:
         found.claims = {number: found.claims[number] for number in sorted(found.claims)}
         for claim in found.claims.values():
             finish(claim)
-        if found.family.is_worklist and found.held_claims():
+        other = queues.get(found.queue)
+        # Code 0: no record says of which family it is.
+        if other is not None and other.family.code not in (0, found.family.code):
+            for claim in found.held_claims():
+                bodies.went(claim.chunks.values())
+                del found.claims[claim.number]
+            continue
+        if found.family.is_worklist and has_claimed(found):
             queue = queue_of(found.queue, found.family.code)
             assert isinstance(queue, Worklist)
             count_claimed(found, queue)

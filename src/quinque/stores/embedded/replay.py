@@ -308,7 +308,12 @@ def _queue_of(done: Recovered, bodies: Bodies, name: bytes, code: int) -> Queue:
 
 def finish(done: Recovered, bodies: Bodies) -> None:
     """Messages are in order, and queues and groups that came to nothing are dropped."""
-    finish_claims(done.subscriptions, lambda name, code: _queue_of(done, bodies, name, code))
+    finish_claims(
+        done.subscriptions,
+        done.queues,
+        lambda name, code: _queue_of(done, bodies, name, code),
+        bodies,
+    )
     for name in list(done.queues):
         queue = done.queues[name]
         if isinstance(queue, Worklist):

@@ -1,0 +1,77 @@
+"""What works again after a repair, and what is missing: only what the damaged batches had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quinque.model.claim_events import CLAIMED, UNSUBSCRIBED
+from quinque.model.claim_ops import DropClaims, FillClaim, OpenClaims
+from quinque.model.families import JOBS, RELIABLE
+from quinque.model.own_ops import RELIABLE_TERMS
+from quinque.model.queue_ops import DeleteQueues
+from quinque.model.states import State
+from quinque.model.work_ops import Add, Browse, Terms
+from quinque.stores.clock import ManualClock
+from quinque.stores.embedded.kept import subscription_kept
+from quinque.stores.embedded.records import Batch, read_batches, read_records
+from quinque.stores.embedded.repair import carry_out, plan
+from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.embedded.survey import survey
+from tests.store.picture import check_indexes
+
+TERMS = Terms(86_400_000, 0, 60_000)
+
+
+def lose(folder: Path, is_it: Callable[[Any], bool]) -> None:
+    """A bit of the batch that has such a record is flipped, and a repair sets the batch aside."""
+    for path in sorted(folder.glob("*.journal")):
+        data = bytearray(path.read_bytes())
+        for batch in read_batches(bytes(data)):
+            assert isinstance(batch, Batch)
+            if any(is_it(record) for _, _, record in read_records(batch)):
+                data[batch.end - 2] ^= 1
+                path.write_bytes(data)
+                for step in plan(survey(folder)):
+                    carry_out(step)
+                return
+    raise AssertionError("no such batch")
+
+
+@pytest.mark.parametrize("lost", [CLAIMED, UNSUBSCRIBED])
+def test_a_queue_under_the_name_of_a_claim_is_not_lost_after_records_of_the_claim_are(
+    folder: Path, clock: ManualClock, lost: int
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    store.run(Add(JOBS, b"q", [b"claimed"], TERMS))
+    store.run(OpenClaims(JOBS, b"q", b"s", b"", 1_000))
+    store.run(FillClaim(b"q", b"s", 1, 1, 10, seals=True))
+    store.commit()
+    (found,) = store.subscriptions.all()
+    store.journal.append(subscription_kept(found))
+    store.commit()
+    if lost == UNSUBSCRIBED:
+        store.run(DropClaims(b"q", b"s"))
+        store.commit()
+        store.run(DeleteQueues(JOBS, [b"q"]))
+        store.commit()
+        store.run(Add(RELIABLE, b"q", [b"one", b"two"], RELIABLE_TERMS))
+    store.close()
+    lose(folder, lambda record: record[0] == lost)
+
+    store = EmbeddedStore(folder, clock=clock)
+    if lost == CLAIMED:
+        store.run(Add(RELIABLE, b"q", [b"one", b"two"], RELIABLE_TERMS))
+    store.close()
+    store = EmbeddedStore(folder, clock=clock)
+    check_indexes(store)
+    store.run(DropClaims(b"q", b"s"))
+    store.close()
+    store = EmbeddedStore(folder, clock=clock)
+
+    rows = store.run(Browse(RELIABLE, b"q", State.READY, 9))
+    assert [row.body for row in rows] == [b"one", b"two"]
+    store.close()
