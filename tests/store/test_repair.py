@@ -10,11 +10,12 @@ import pytest
 
 from quinque.model.claim_events import CLAIMED, UNSUBSCRIBED
 from quinque.model.claim_ops import DropClaims, FillClaim, OpenClaims
-from quinque.model.families import JOBS, RELIABLE
-from quinque.model.own_ops import RELIABLE_TERMS
+from quinque.model.events import REMOVED
+from quinque.model.families import ITEMS, JOBS, RELIABLE
+from quinque.model.own_ops import RELIABLE_TERMS, AddItems, Complete
 from quinque.model.queue_ops import DeleteQueues
 from quinque.model.states import State
-from quinque.model.work_ops import Add, Browse, Terms
+from quinque.model.work_ops import Add, Browse, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.kept import subscription_kept
 from quinque.stores.embedded.records import Batch, read_batches, read_records
@@ -74,4 +75,27 @@ def test_a_queue_under_the_name_of_a_claim_is_not_lost_after_records_of_the_clai
 
     rows = store.run(Browse(RELIABLE, b"q", State.READY, 9))
     assert [row.body for row in rows] == [b"one", b"two"]
+    store.close()
+
+
+def test_an_item_that_was_added_again_is_there_once_after_its_completion_was_lost(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    store.run(AddItems(ITEMS, b"q", [b"x"], [b"old"], False))
+    store.commit()
+    store.run(Take(ITEMS, [b"q"], 1, lease_ms=60_000))
+    store.run(Complete(ITEMS, b"q", [b"x"], is_leased=False))
+    store.commit()
+    store.run(AddItems(ITEMS, b"q", [b"x"], [b"new"], False))
+    store.close()
+    lose(folder, lambda record: record[0] == REMOVED)
+
+    store = EmbeddedStore(folder, clock=clock)
+
+    check_indexes(store)
+    (given,) = store.run(Take(ITEMS, [b"q"], 9, lease_ms=60_000))
+    assert (given.message_id, given.body) == (b"x", b"new")
+    assert store.run(Complete(ITEMS, b"q", [b"x"], is_leased=False)) == [True]
+    assert store.run(DeleteQueues(ITEMS, [b"q"])) == 1
     store.close()

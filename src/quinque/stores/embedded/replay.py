@@ -174,6 +174,9 @@ def _replay_with_body(done: Recovered, bodies: Bodies, record: Any, home: int) -
         messages: Sequence[Message] = [message]
         known: Mapping[bytes, Message] = {}
     elif isinstance(queue, Worklist):
+        if kind == ADDED and queue.family.has_chosen_ids:
+            # An id may be there again though no record says that the first one had gone.
+            bodies.went(APPLY_TO_WORK[REMOVED](queue, Removed(REMOVED, record[1], record[7])))
         messages = APPLY_TO_WORK_WITH_BODY[kind](queue, record, home)
         known = queue.directory.by_id
         if queue.family.numbers_ids and messages:
