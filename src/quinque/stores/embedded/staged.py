@@ -72,8 +72,12 @@ class Batch:
         self.segment = 0  # the journal segment that last recorded what was decided
 
     def left(self) -> list[StagedChunk]:
-        """The chunks of a decided batch that have not moved yet, in order."""
-        return [self.chunks[place] for place in self.order[self.done :]]
+        """The chunks of a decided batch that have not moved yet, in order. One that a repair set
+        aside is empty."""
+        return [
+            self.chunks.get(place) or StagedChunk(place[2], b"", 0, 0, 0)
+            for place in self.order[self.done :]
+        ]
 
 
 class PublishedMark:

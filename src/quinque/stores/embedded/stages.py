@@ -236,7 +236,9 @@ class StageOperations:
     def _runs(self, batch: Batch, at: int) -> list[Run]:
         """The runs of that chunk of a batch that is decided; none if it is damaged."""
         place = batch.order[at]
-        chunk = batch.chunks[place]
+        chunk = batch.chunks.get(place)
+        if chunk is None:  # a repair set it aside
+            return []
         try:
             rows = self._books.bodies.of(chunk)
         except JournalDamaged as exc:
