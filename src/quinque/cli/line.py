@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from quinque.client.addresses import Address, parse_broker_url
-from quinque.client.login import tls_context, untrusted
+from quinque.client.login import tls_context, untrusted, why_closed
 from quinque.errors import BadSetting, NotDone, OutcomeUnknown, error_told
 
 _CONNECT_S: Final = 5.0
@@ -63,6 +63,8 @@ class Line:
         if told.scheme != "rediss" and (ca or certificate or key):
             raise BadSetting("ca, certificate and key require a rediss:// URL")
         self._tls = tls_context(ca, certificate, key) if told.scheme == "rediss" else None
+        self._certificate = certificate
+        self._is_heard = False  # whether anything has come on this connection
         self._sock: socket.socket | None = None
         self._replies: BinaryIO | None = None
         self.at = str(told.addresses[0])  # where it is, for the prompt
@@ -75,8 +77,9 @@ class Line:
             return self._hear()
         except OSError as error:
             self.close()
+            why = str(error) if self._is_heard else self._why(error)
             raise OutcomeUnknown(
-                f"lost the connection to {self.at} ({error}); the request may have been carried out"
+                f"lost the connection to {self.at} ({why}); the request may have been carried out"
             ) from error
         except BaseException:  # interrupted: its reply would be taken for another's
             self.close()
@@ -113,11 +116,12 @@ class Line:
             except OSError as error:
                 failure = error
                 continue
-            self.at, self._sock = str(address), sock
+            self.at, self._sock, self._is_heard = str(address), sock, False
             self._replies = io.BufferedReader(_Incoming(sock))
             self._log_in(sock)
             return sock
-        raise NotDone(f"no broker answers at {self.at} ({failure})") from failure
+        assert failure is not None
+        raise NotDone(f"no broker answers at {self.at} ({self._why(failure)})") from failure
 
     def _log_in(self, sock: socket.socket) -> None:
         if not self._password:
@@ -128,7 +132,7 @@ class Line:
             reply = self._hear()
         except OSError as error:
             self.close()
-            raise NotDone(f"no broker answers at {self.at} ({error})") from error
+            raise NotDone(f"no broker answers at {self.at} ({self._why(error)})") from error
         if isinstance(reply, Refusal):
             self.close()
             raise error_told(reply.text)
@@ -136,9 +140,14 @@ class Line:
     def _hear(self) -> Any:
         assert self._replies is not None
         try:
-            return _read(self._replies)
+            reply = _read(self._replies)
+            self._is_heard = True
+            return reply
         except ValueError as error:  # no number where one should be
             raise ConnectionAbortedError("the server is not a Quinque broker") from error
+
+    def _why(self, error: OSError) -> str:
+        return why_closed(error, is_tls=self._tls is not None, certificate=self._certificate)
 
 
 class _Incoming(io.RawIOBase):

@@ -47,6 +47,9 @@ def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl
 # Of X509_V_ERR: self-signed, self-signed in the chain, and an issuer that is not known.
 _UNKNOWN_CA: Final = (18, 19, 20)
 
+# What OpenSSL makes of a server that answers in plain text; which one depends on its version.
+_NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+
 
 def untrusted(address: object, error: ssl.SSLCertVerificationError) -> BadSetting:
     """Why the client does not talk to the broker there."""
@@ -65,11 +68,17 @@ def untrusted(address: object, error: ssl.SSLCertVerificationError) -> BadSettin
     return BadSetting(why)
 
 
-def tls_refusal(error: OSError, certificate: str | None) -> str:
-    """Why a broker hung up on a new connection over TLS. A broker that does not accept the client's
-    certificate may close the connection without a word."""
-    is_alert = isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
-    if not is_alert and not isinstance(error, ConnectionResetError | ssl.SSLEOFError):
+def why_closed(error: OSError, *, is_tls: bool, certificate: str | None = None) -> str:
+    """Why a broker did not answer on a new connection, and what to do about it. A broker that
+    expects TLS, or does not accept the client's certificate, may close the connection without a
+    word."""
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    if is_tls and reason in _NOT_TLS:
+        return f"{error}; this address does not use TLS: use redis://, or the TLS port"
+    is_closed = isinstance(error, ConnectionResetError | ssl.SSLEOFError)
+    if not is_tls:
+        return f"{error}; if it expects TLS, use rediss://" if is_closed else str(error)
+    if not is_closed and "ALERT" not in reason:
         return str(error)
     hint = (
         f"the broker may not accept the certificate {certificate}: it may have expired, or "

@@ -34,7 +34,7 @@ from quinque.client.calls import Call, Request
 from quinque.client.homes import ASKED, Home, check_home, home_of
 from quinque.client.job_calls import CALLS as JOB_CALLS
 from quinque.client.link import NotSent, Reply
-from quinque.client.login import login_words, tls_context, tls_refusal, untrusted
+from quinque.client.login import login_words, tls_context, untrusted, why_closed
 from quinque.client.own_calls import CALLS as OWN_ID_CALLS
 from quinque.client.refusals import are_repeated, error_of, forgive, is_of_code
 from quinque.client.sync.edge import Link, Pool, connect, sleep
@@ -362,8 +362,8 @@ class Broker(TypedRun):
         return link
 
     def _why(self, error: OSError) -> str:
-        """Why a broker does not answer, and over TLS what may be wrong with the certificate."""
-        return str(error) if self._tls is None else tls_refusal(error, self._certificate)
+        """Why a broker does not answer on a new connection."""
+        return why_closed(error, is_tls=self._tls is not None, certificate=self._certificate)
 
 
 def _call_of(op: Op) -> Call:
