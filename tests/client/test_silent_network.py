@@ -78,6 +78,7 @@ def test_a_lease_that_is_ended_is_not_ended_again_when_somebody_else_may_have_th
         except OutcomeUnknown as error:
             ended.append(error)
 
+    cuts = network.cuts
     network.cut(to_client=0)  # what is asked is done, and nobody hears of it
     ending = threading.Thread(target=end)
     ending.start()
@@ -86,6 +87,7 @@ def test_a_lease_that_is_ended_is_not_ended_again_when_somebody_else_may_have_th
         other = well_connected.items(queue).lease(300, timeout=TIMEOUT_S)
     else:
         other = group.take(timeout=TIMEOUT_S)
+    network.wait_for_cut(cuts + 1)  # the answer may come after the message went to the other
     network.go_on()
     ending.join(TIMEOUT_S)
 
