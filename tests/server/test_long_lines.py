@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 from quinque.server.client import size_of
-from tests.server.broker import start_broker
-from tests.server.resp import request
 from tests.transcripts.stage import Stage, Wire
 
 MANY = 300
@@ -41,16 +37,3 @@ def test_each_request_of_a_long_line_is_measured_a_few_times(tmp_path: Path) -> 
         assert Counted.looks < 20 * MANY
         assert held_bytes == MANY * (size_of(one) + size_of(other)) - size_of(one)
         assert connection.buffered_bytes == 0
-
-
-def test_a_hello_of_many_words_is_read_once(tmp_path: Path) -> None:
-    with start_broker(tmp_path, "--fsync", "no") as broker, broker.connect() as client:
-        client.call("PING")
-        before = psutil.Process(broker.pid).cpu_times().user
-
-        client.send_bytes(request("HELLO", 2, *["SETNAME", "a"] * 30_000))
-        client.read()
-
-        assert client.call("CLIENT", "GETNAME") == b"a"
-        # Seconds of the processor, if the words that are left are copied for each option.
-        assert psutil.Process(broker.pid).cpu_times().user - before < 1.0

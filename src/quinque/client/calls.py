@@ -97,7 +97,8 @@ def _fill_waiting(op: FillClaim, wait_ms: int) -> list[Request]:
 
 def _fill(op: FillClaim, wait_ms: int = 0) -> Request:
     """CLAIM.FILL, with a time to wait if there is one."""
-    words = [*_held("CLAIM.FILL", op), "COUNT", op.count, "UNTIL", op.until_place]
+    words = [*_held("CLAIM.FILL", op), "COUNT", op.count]
+    words += ["UNTIL", op.until_place] if op.until_place else []
     words += ["SEAL"] if op.seals else []
     words += ["TIMEOUT", wait_ms] if wait_ms else []
     return [*words, *_shard(op)]
