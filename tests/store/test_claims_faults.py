@@ -11,7 +11,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from quinque.errors import DiskFull, NoStage
+from quinque.errors import DiskFull, NoStage, NotDone
 from quinque.model.claim_ops import (
     ClaimState,
     DropClaims,
@@ -33,8 +33,9 @@ from quinque.model.work_ops import Add, Browse, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
+from tests.conformance import stage_words
 from tests.store.disk import Disk, leave_room
-from tests.store.picture import check_indexes, picture_of, picture_of_claims
+from tests.store.picture import check_indexes, messages_of, picture_of, picture_of_claims
 
 TERMS = Terms(86_400_000, 0, 60_000)
 CHUNK = msgpack.packb([[0, 0, -1, 0, None, [b"x" * 1_000] * 50]])
@@ -117,6 +118,24 @@ def test_a_claim_has_the_chunks_there_was_room_for(store: EmbeddedStore, disk: D
     assert view is not None
     assert (view.messages, view.chunks, view.state) == (2, 2, ClaimState.SEALED)
     check_indexes(store)
+
+
+def test_a_batch_whose_chunk_cannot_be_read_for_a_moment_is_not_decided(
+    folder: Path, clock: ManualClock, disk: Disk
+) -> None:
+    store = EmbeddedStore(folder, clock=clock, maxmemory=1)
+    stage_words.stage(store, stage_words.run_of(b"first"), attempt=0)
+    stage_words.stage(store, stage_words.run_of(b"second"), attempt=1)
+    store.commit()
+    disk.fail("pread", errno.EIO)
+
+    with pytest.raises(NotDone):
+        stage_words.publish(store, (0, 0, 1))
+
+    disk.heal()
+    assert stage_words.publish_all(store, (0, 1, 1)) == 1
+    assert messages_of(store) == {b"w": [b"second"]}
+    store.close()
 
 
 def test_a_batch_is_published_when_there_is_room_again(store: EmbeddedStore, disk: Disk) -> None:

@@ -27,7 +27,7 @@ from quinque.stores.embedded.kept import message_kept
 from quinque.stores.embedded.tubes import Tubes
 from quinque.stores.embedded.worklists import Worklists
 
-_RECORDS_BYTES = 1_024  # room for both records beside names, which are 1 KiB each at most
+_RECORDS_BYTES = 1_024  # room for the reason and for numbers that the first record makes longer
 
 log = logging.getLogger("quinque.journal")
 
@@ -83,4 +83,6 @@ class Aside:
         self._lists.books.set_alarm(queue)
 
     def _room_bytes(self, queue: Worklist, message: Message) -> int:
-        return _RECORDS_BYTES + len(queue.name) + len(message.id)
+        assert isinstance(message, WorkMessage)
+        kept = message_kept(queue, message, b"")
+        return _RECORDS_BYTES + self._lists.journal.bytes_of([kept])

@@ -305,9 +305,3 @@ class Books:
 
 def _nothing() -> None:
     """Nobody is told."""
-
-
-def removal_bytes(queue: Queue, ids: Sequence[bytes]) -> int:
-    """Room for a record that these are gone, taken together with the record before it: the two are
-    one operation. 5 bytes say how long a name or an id is, and 32 are for the rest."""
-    return 32 + len(queue.name) + 5 * len(ids) + sum(map(len, ids)) if ids else 0

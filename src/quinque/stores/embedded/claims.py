@@ -23,7 +23,7 @@ from typing import Any, Final
 from quinque.engine.claims import decide, returning
 from quinque.engine.claims.apply import apply, apply_subscribed
 from quinque.engine.claims.due import is_stalled, lapsed_claims, stale_number
-from quinque.engine.claims.rows import ROW_BYTES, pack, unpack
+from quinque.engine.claims.rows import pack, unpack
 from quinque.engine.claims.subscription import FORFEITED, SETTLED, Chunk, Claim, Subscription
 from quinque.engine.claims.views import claim_view, subscription_view
 from quinque.engine.feed.feed import Feed
@@ -46,14 +46,11 @@ from quinque.model.claim_events import (
     CLAIMS_PURGED,
     UNSUBSCRIBED,
     ChunksClosed,
-    ClaimAcked,
     ClaimEvent,
-    ClaimMarked,
     ClaimPlayed,
     ClaimReleased,
     ClaimReturned,
     ClaimSettled,
-    ClaimShrunk,
     ClaimsPurged,
     Unsubscribed,
     Why,
@@ -504,7 +501,7 @@ class Claims:
     def _carry(self, found: Subscription, events: Sequence[ClaimEvent]) -> None:
         """The events are journaled and carried out, all or none."""
         books, journal = self.books, self.books.journal
-        spare_bytes = sum(map(_record_bytes, events[1:]))
+        spare_bytes = journal.bytes_of(events[1:])
         is_noted = journal.notes is not None
         for number, event in enumerate(events):
             queue = self._queue_of(found)
@@ -562,7 +559,7 @@ class Claims:
 
     def _check_shard(self, shard: int) -> None:
         if shard:
-            raise BadArgument(f"no shard {shard}: the number of shards is 1")
+            raise BadArgument(f"no shard {shard}: the queue has 1 shard")
 
 
 def _last_answer(asked: _Asked) -> Any:
@@ -570,17 +567,3 @@ def _last_answer(asked: _Asked) -> Any:
     if isinstance(asked.op, PlayClaim):
         return NoSubscription(asked.op.subscription, asked.op.queue)
     return asked.count
-
-
-def _record_bytes(event: ClaimEvent) -> int:
-    """Room that is enough for the record of the event; 5 bytes say how long a name or an id is, and
-    64 are for its numbers."""
-    size_bytes = 64 + len(event.queue) + len(event.subscription)
-    if isinstance(event, ClaimReturned):
-        for row in event.rows:
-            size_bytes += ROW_BYTES + len(row[0]) + len(row[1]) + len(row[9]) + len(row[10] or b"")
-    elif isinstance(event, ClaimShrunk):
-        size_bytes += len(event.rows)
-    elif isinstance(event, ClaimAcked | ClaimReleased | ClaimMarked):
-        size_bytes += 5 * len(event.ids) + sum(map(len, event.ids)) + 1100
-    return size_bytes

@@ -35,7 +35,7 @@ from quinque.model.tube_events import TaskKept, TasksPut
 from quinque.model.tube_ops import CALL_ACK, CALLS, TaskView, TubeSettings
 from quinque.stores.embedded.driver_events import LETTERS, Call, events_of, row_of
 from quinque.stores.embedded.journal import SPARE_BYTES
-from quinque.stores.embedded.tubes import Tubes, record_bytes
+from quinque.stores.embedded.tubes import Tubes
 
 ROUNDS_MOST: Final = 100  # calls of on_time() at a time
 REST_MS: Final = 10_000  # how long a driver that failed is left alone
@@ -152,7 +152,7 @@ class Seat:
         """The events are journaled and true, all of them or none."""
         tubes, tube = self._tubes, self.tube
         calls, done = list(tube.calls), tube.done
-        spare_bytes = sum(map(record_bytes, events[1:]))
+        spare_bytes = tubes.journal.bytes_of(events[1:])
         if any(isinstance(event, TasksPut) for event in events):
             spare_bytes += SPARE_BYTES
         for event in events:

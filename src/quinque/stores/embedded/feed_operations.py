@@ -50,7 +50,7 @@ from quinque.model.ops import (
     Reserve,
 )
 from quinque.model.own_ops import ExtendLeases
-from quinque.stores.embedded.books import ASIDE_MOST, Books, removal_bytes
+from quinque.stores.embedded.books import ASIDE_MOST, Books
 from quinque.stores.embedded.journal import SPARE_BYTES
 
 # How often an operation removes messages that have expired and come before others.
@@ -175,14 +175,16 @@ class FeedOperations:
         self, queue: Feed, op: Reserve, event: Leased, messages: list[FeedMessage]
     ) -> list[int]:
         """Hand the messages out; how often each was by now."""
-        singles: list[bytes] = []
+        done: list[Removed] = []
         if not op.lease_ms:
             singles = [message.id for message in messages if message.is_single]
-        self._journal.append(event, removal_bytes(queue, singles))
+            if singles:
+                done.append(Removed(REMOVED, queue.name, singles, NO_ACK))
+        self._journal.append(event, self._journal.bytes_of(done))
         counts = apply_leased(queue, event)
         queue.groups[op.group].segment = self._journal.segment
-        if singles:
-            self.remove(queue, Removed(REMOVED, queue.name, singles, NO_ACK))
+        for removed in done:
+            self.remove(queue, removed)
         return counts
 
     def _ack(self, op: Ack) -> list[bool]:
@@ -192,8 +194,7 @@ class FeedOperations:
         events, results = decide.ack(queue, op, self._books.at_ms)
         for event in events:
             if event.kind == ACKED:
-                gone = [id for other in events if isinstance(other, Removed) for id in other.ids]
-                self._journal.append(event, removal_bytes(queue, gone) + len(op.group))
+                self._journal.append(event, self._journal.bytes_of(events[1:]))
                 apply_acked(queue, cast(Any, event))
                 self.drop_if_empty(queue)
             else:

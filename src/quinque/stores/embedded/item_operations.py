@@ -23,7 +23,7 @@ from quinque.model.own_ops import AddItems, Cleaned, CleanItems, ExtendLeases
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.kept import kept_in_worklist
-from quinque.stores.embedded.worklists import RECORD_BYTES, Worklists, added_bytes
+from quinque.stores.embedded.worklists import Worklists
 
 
 class ItemOperations:
@@ -74,7 +74,7 @@ class ItemOperations:
             # The first takes the room of all, so that none of the others is refused.
             spare_bytes = 0
             if not number:
-                spare_bytes = SPARE_BYTES + sum(map(_record_bytes, events[1:]))
+                spare_bytes = SPARE_BYTES + books.journal.bytes_of(events[1:])
             books.journal.append(event, spare_bytes)
             if isinstance(event, Added):
                 self._lists.put(queue, event)
@@ -102,11 +102,3 @@ class ItemOperations:
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         self._lists.settled(op.family, op.queue, now_ms)
         return Cleaned(0, 0, 0, 0, 0)
-
-
-def _record_bytes(event: Added | WorkKept) -> int:
-    """Room that is enough for the record of the event."""
-    if isinstance(event, Added):
-        return added_bytes(event)
-    size_bytes = RECORD_BYTES + len(event.queue) + len(event.id) + len(event.body)
-    return size_bytes + len(event.reason)

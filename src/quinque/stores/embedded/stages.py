@@ -32,7 +32,7 @@ from quinque.errors import (
     WrongType,
     printable,
 )
-from quinque.model.events import EXPIRED, Added, Event, Expired, Stored
+from quinque.model.events import EXPIRED, Added, Expired, Stored
 from quinque.model.families import Family
 from quinque.model.limits import NEVER_MS, PUBLISH_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
 from quinque.model.ops import Put
@@ -65,7 +65,6 @@ from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.no_tubes import refuse_tubes
 from quinque.stores.staged_rows import Run, staged_runs
 
-_RECORD_BYTES: Final = 160  # what a record of messages takes beside bodies and names
 _NO_ROWS: Final = pack([])
 _ID_BYTES: Final = 16  # drawn for an item without an id, as Redis Work Queue's clients do
 
@@ -130,18 +129,28 @@ class StageOperations:
             return Published(0, 0)
         batch = self._stages.batches.get(name)
         _check_batch(op.family, batch)
+        decided: StageDecided | None = None
         if batch is None or not batch.is_decided:
-            self._check_whole(op, batch)
-            if batch is not None:
-                self._check_first(op, batch)
+            left = self._whole(op, batch)
+            parts = [(part, attempt, chunks) for part, attempt, chunks in op.parts]
+            decided = StageDecided(
+                STAGE_DECIDED,
+                op.queue,
+                op.family.code,
+                op.sink,
+                op.run,
+                op.number,
+                now_ms,
+                parts,
+            )
+        else:
+            left = batch.left()
         self._check_room(op)
-        if batch is None or not batch.is_decided:
-            batch = self._decide(op, name, batch)
-        left = batch.left()
+        batch = batch or Batch(name, op.family, now_ms)
         some = _first_chunks(left, min(op.count, PUBLISH_MOST))
         until_ms = now_ms + op.keep_ms if op.keep_ms else 0
         is_last = len(some) == len(left)
-        put = self._move(batch, some, is_last=is_last, until_ms=until_ms)
+        put = self._move(batch, decided, some, is_last=is_last, until_ms=until_ms)
         if is_last:
             self._drop_older(name)
         return Published(put, sum(chunk.messages for chunk in left[len(some) :]))
@@ -186,25 +195,17 @@ class StageOperations:
 
     # -- shared steps -------------------------------------------------------------------------
 
-    def _check_whole(self, op: Publish, batch: Batch | None) -> None:
-        """Raises NoStage when a part is not there as a whole."""
+    def _whole(self, op: Publish, batch: Batch | None) -> list[StagedChunk]:
+        """The chunks of the parts, in order. Raises NoStage when a part is not there as a whole."""
         chunks = batch.chunks if batch is not None else {}
+        found: list[StagedChunk] = []
         for part, attempt, count in op.parts:
-            if any((part, attempt, number) not in chunks for number in range(count)):
-                raise NoStage(op.sink, op.number, part, attempt)
-
-    def _check_first(self, op: Publish, batch: Batch) -> None:
-        """Raises NoStage when the first chunk cannot be read: the batch is gone then, and whoever
-        staged it does so again."""
-        for part, attempt, count in op.parts:
-            if count:
-                place = (part, attempt, 0)
-                try:
-                    self._books.bodies.of(batch.chunks[place])
-                except JournalDamaged as exc:
-                    self.lose_chunk(batch, place, exc)
-                    raise NoStage(op.sink, op.number, part, attempt) from exc
-                return
+            for number in range(count):
+                chunk = chunks.get((part, attempt, number))
+                if chunk is None:
+                    raise NoStage(op.sink, op.number, part, attempt)
+                found.append(chunk)
+        return found
 
     def lose_chunk(self, batch: Batch, place: Place, why: JournalDamaged) -> None:
         """The chunk is damaged. A batch that nobody decided is gone: its writer learns that when it
@@ -233,39 +234,19 @@ class StageOperations:
         )
         self._books.heal(segment_of(chunk.home))
 
-    def _runs(self, batch: Batch, at: int) -> list[Run]:
-        """The runs of that chunk of a batch that is decided; none if it is damaged."""
-        place = batch.order[at]
-        chunk = batch.chunks.get(place)
-        if chunk is None:  # a repair set it aside
-            return []
+    def _runs(self, batch: Batch, chunk: StagedChunk) -> list[Run]:
+        """The runs of a chunk. A damaged chunk of a decided batch has none. Raises NoStage when the
+        batch is not decided: it is gone then, and its writer stages it again."""
         try:
             rows = self._books.bodies.of(chunk)
         except JournalDamaged as exc:
+            place = next(place for place, each in batch.chunks.items() if each is chunk)
             self.lose_chunk(batch, place, exc)
+            if not batch.is_decided:
+                _, sink, _, number = batch.name
+                raise NoStage(sink, number, place[0], place[1]) from exc
             return []
         return staged_runs(batch.family, rows) if chunk.messages else []
-
-    def _decide(self, op: Publish, name: Name, batch: Batch | None) -> Batch:
-        """The batch consists of these parts, and there is room to move the first of it."""
-        parts = [(part, attempt, chunks) for part, attempt, chunks in op.parts]
-        chunks = list(batch.chunks.values()) if batch is not None else []
-        size_bytes = sum(
-            2 * self._books.bodies.size_of(chunk) + _RECORD_BYTES
-            for chunk in _first_chunks(chunks, op.count)
-        )
-        event = StageDecided(
-            STAGE_DECIDED,
-            op.queue,
-            op.family.code,
-            op.sink,
-            op.run,
-            op.number,
-            self._books.at_ms,
-            parts,
-        )
-        self._carry(event, SPARE_BYTES + size_bytes)
-        return self._stages.batches[name]
 
     def _check_room(self, op: Publish) -> None:
         """Raises WrongType, QueuePaused, NoReplicas when the queue takes nothing."""
@@ -280,14 +261,17 @@ class StageOperations:
                 raise QueuePaused(op.queue)
 
     def _move(
-        self, batch: Batch, chunks: Sequence[StagedChunk], *, is_last: bool, until_ms: int
+        self,
+        batch: Batch,
+        decided: StageDecided | None,
+        chunks: Sequence[StagedChunk],
+        *,
+        is_last: bool,
+        until_ms: int,
     ) -> int:
-        """The chunks are in the queue; how many messages that put there."""
-        runs = [
-            run
-            for at in range(batch.done, batch.done + len(chunks))
-            for run in self._runs(batch, at)
-        ]
+        """The batch is decided, and the chunks are in the queue; how many messages that put there.
+        All of it is true or nothing: a chunk that cannot be read refuses it too."""
+        runs = [run for chunk in chunks for run in self._runs(batch, chunk)]
         queue: Worklist | Feed
         events: Sequence[Added | Stored]
         if batch.family.is_worklist:
@@ -297,10 +281,15 @@ class StageOperations:
             queue = self._feed(batch)
             events = self._stored(queue, runs)
         is_new = batch.name[0] not in self._books.queues
-        size_bytes = sum(map(_record_bytes, events))
         done = batch.done + len(chunks)
         moved = StageMoved(STAGE_MOVED, *batch.name, done, len(events), is_last, until_ms)
-        self._carry(moved, SPARE_BYTES + size_bytes)
+        # The first takes the room of all, so that none of the others is refused.
+        journal = self._books.journal
+        spare_bytes = SPARE_BYTES + journal.bytes_of(events)
+        if decided is not None:
+            self._carry(decided, spare_bytes + journal.bytes_of([moved]))
+            spare_bytes = 0
+        self._carry(moved, spare_bytes)
         if events and is_new:
             if isinstance(queue, Worklist):
                 self._lists.keep(queue)
@@ -464,13 +453,3 @@ def _lots(bodies: Sequence[bytes]) -> list[Sequence[bytes]]:
         lots.append(bodies[at : at + size])
         at += size
     return lots
-
-
-def _record_bytes(event: Event) -> int:
-    """Room that is enough for the record of the messages."""
-    assert isinstance(event, Added | Stored)
-    key = event.key if isinstance(event, Added) else None
-    size_bytes = _RECORD_BYTES + len(event.queue) + len(key or b"")
-    ids = event.ids or ()
-    size_bytes += sum(map(len, event.bodies)) + sum(map(len, ids))
-    return size_bytes + 10 * len(event.bodies)

@@ -34,7 +34,7 @@ from quinque.model.tube_events import BY_SESSION, TASKS_RETURNED, TaskKept, Task
 from quinque.model.tube_ops import TubeSettings
 from quinque.stores.embedded.changes import purged_unnamed, task_replaced
 from quinque.stores.embedded.journal import SPARE_BYTES
-from quinque.stores.embedded.worklists import RECORD_BYTES, Worklists
+from quinque.stores.embedded.worklists import Worklists
 
 
 class Drivers(Protocol):
@@ -234,14 +234,15 @@ class Tubes:
         when one emptied it."""
         living = 0
         # The first takes the room of all, so that none of the others is refused.
-        spare_bytes = sum(map(record_bytes, events[1:])) if len(events) > 1 else 0
+        spare_bytes = self.journal.bytes_of(events[1:])
+        # Other data takes room, as a new task does.
+        if any(isinstance(event, TaskKept) for event in events):
+            spare_bytes += SPARE_BYTES
         for event in events:
+            self.append(tube, event, spare_bytes)
             if isinstance(event, TaskKept):
-                # Other data takes room, as a new task does.
-                self.append(tube, event, spare_bytes + SPARE_BYTES)
                 self.replace(tube, event)
             else:
-                self.append(tube, event, spare_bytes)
                 living += self.apply(tube, event)
             spare_bytes = 0
         self.books.set_alarm(tube)
@@ -260,8 +261,7 @@ class Tubes:
         lanes = tube.lanes
         showings = lanes.showings if lanes is not None else 0
         is_temporary = tube.settings.is_temporary
-        if len(events) > 1:
-            spare_bytes += sum(map(record_bytes, events[1:]))
+        spare_bytes += self.journal.bytes_of(events[1:])
         for event in events:
             if is_temporary:
                 self._count_unkept(event)
@@ -339,16 +339,3 @@ class Tubes:
             return self.bodies.of(task)
         except (JournalDamaged, NotDone):
             return b""
-
-
-def record_bytes(event: WorkEvent) -> int:
-    """Room that is enough for the record of the event."""
-    size_bytes = RECORD_BYTES + len(event.queue)
-    if isinstance(event, TasksPut):
-        return size_bytes + sum(map(len, event.bodies)) + 5 * len(event.bodies) + len(event.lane)
-    if isinstance(event, TaskKept):
-        names_bytes = len(event.id) + len(event.lane) + len(event.session)
-        return size_bytes + len(event.body) + names_bytes
-    fields: Any = event
-    ids: Sequence[bytes] = getattr(fields, "ids", ())
-    return size_bytes + 5 * len(ids) + sum(map(len, ids))

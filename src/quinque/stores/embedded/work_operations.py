@@ -49,10 +49,9 @@ from quinque.model.work_ops import (
     Requeue,
     SetNode,
 )
-from quinque.stores.embedded.books import removal_bytes
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.names import Names
-from quinque.stores.embedded.worklists import Worklists, added_bytes
+from quinque.stores.embedded.worklists import Worklists
 
 
 class WorkOperations:
@@ -98,7 +97,7 @@ class WorkOperations:
         ids = self._names.new_ids(queue, len(op.bodies), op.terms, node.id)
         lots = in_lots(decide.add(queue, op, now_ms, place, ids))
         # The first takes the room of all, so that none of the others is refused.
-        spare_bytes = SPARE_BYTES + sum(map(added_bytes, lots[1:]))
+        spare_bytes = SPARE_BYTES + self._lists.journal.bytes_of(lots[1:])
         for event in lots:
             self._lists.journal.append(event, spare_bytes)
             self._lists.put(queue, event)
@@ -214,7 +213,8 @@ class WorkOperations:
         if swept:
             # The first takes the room of both.
             event = StatesPurged(STATES_PURGED, queue.name, swept)
-            self._lists.journal.append(event, removal_bytes(queue, ids))
+            journal = self._lists.journal
+            journal.append(event, journal.bytes_of([removed] if removed is not None else []))
             self._books.sweep(queue, swept)
             queue.set_soonest()
         if removed is not None:

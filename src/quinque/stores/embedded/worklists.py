@@ -37,12 +37,9 @@ from quinque.model.families import Family
 from quinque.model.glob import compile_glob
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING, SETTLE_MOST_FLOODED
 from quinque.model.own_events import MOVED_BACK
-from quinque.stores.embedded.books import Books, removal_bytes
+from quinque.stores.embedded.books import Books
 
 _ALARMS_MOST: Final = 100  # worklists settled at once, most of them with little to do
-# What a record takes beside names, ids and bodies; and a message in it, beside its id and its body.
-RECORD_BYTES: Final = 160
-_MESSAGE_BYTES: Final = 10
 
 
 class Worklists:
@@ -197,7 +194,7 @@ class Worklists:
             # The first takes the room of all, so that none of the others is refused.
             spare_bytes = 0
             if not number:
-                spare_bytes = sum(_record_bytes(other, it) for other, it in rows[1:])
+                spare_bytes = self.journal.bytes_of([it for _, it in rows[1:]])
             self.journal.append(event, spare_bytes)
             living += self.apply(queue, event)
         for queue, _ in rows:
@@ -258,19 +255,3 @@ class Worklists:
 
 def _cannot_settle(tube: Tube, now_ms: int, most: int) -> None:
     raise AssertionError("nobody keeps tubes")
-
-
-def added_bytes(event: Added) -> int:
-    """Room that is enough for the record of the event."""
-    size_bytes = RECORD_BYTES + len(event.queue) + len(event.key or b"")
-    size_bytes += sum(map(len, event.ids)) + sum(map(len, event.bodies))
-    return size_bytes + _MESSAGE_BYTES * len(event.ids)
-
-
-def _record_bytes(queue: Worklist, event: WorkEvent) -> int:
-    """Room that is enough for the record of the event; 64 bytes are for its numbers."""
-    fields: Any = event
-    ids = [] if event.kind == FORGOTTEN else fields.ids
-    reason = fields.reason if event.kind == REQUEUED or event.kind == DIED else b""
-    keyless = fields.keyless if event.kind == REDRIVEN else []
-    return 64 + len(reason) + removal_bytes(queue, ids) + removal_bytes(queue, keyless)
