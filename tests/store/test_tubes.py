@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from quinque.errors import (
     DiskFull,
     JournalDamaged,
+    NotDone,
 )
 from quinque.model.families import EVENTS
 from quinque.model.ops import Put
@@ -178,6 +180,29 @@ def test_a_task_whose_data_is_damaged_can_still_be_got_rid_of(stage: Stage) -> N
 
     assert counts(stage.store) == (0, 1, 0, 0, 1)
     path.write_bytes(data)
+
+
+@pytest.mark.parametrize("change", [{"pri": 1}, {"ttl_ms": 60_000}], ids=["pri", "ttl"])
+def test_a_release_that_cannot_read_the_data_for_a_moment_is_refused_and_loses_nothing(
+    stage: Stage, disk: Disk, change: dict[str, Any]
+) -> None:
+    stage.reopened(maxmemory=1)
+    begin(stage.store, b"fifottl")
+    put(stage.store, b"precious")
+    stage.turn()
+    assert taken(stage.store) == [b"0"]
+    stage.turn()
+    disk.fail("pread", errno.EIO)
+
+    with pytest.raises(NotDone):
+        stage.store.run(ReleaseTasks(TUBE, ANN, [b"0"], **change))
+
+    disk.heal()
+    (released,) = stage.store.run(ReleaseTasks(TUBE, ANN, [b"0"], **change))
+    assert released.body == b"precious"
+    stage.turn()
+    stage.reopened()
+    assert body(stage.store, b"0") == b"precious"
 
 
 def test_what_finds_no_room_in_the_journal_changes_nothing(stage: Stage, disk: Disk) -> None:

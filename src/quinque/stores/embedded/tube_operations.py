@@ -205,6 +205,8 @@ class TubeOperations:
             for task in tasks:
                 event = decide.change(tube, op, task, views[task.id].body, now_ms)
                 if event is not None:
+                    if op.body is None:  # its data is written again, and must not be a stand-in
+                        event = event._replace(body=self._books.bodies.of(task))
                     events.append(event)
                     views[task.id].body = event.body
         returned = decide.come_back(tube, list(views), BY_RELEASE, now_ms, op.delay_ms)

@@ -332,7 +332,8 @@ class Tubes:
         return self.books.empty(tube, is_noted=False, is_kept=False)
 
     def body_of(self, task: WorkMessage) -> bytes:
-        """The body, for somebody who is about to be rid of the task: empty if it is damaged."""
+        """The body to show in a reply: empty if it cannot be read, so that a consumer can end a
+        task that is damaged. Not to be written anywhere."""
         if task.body is not None:
             return task.body
         try:
