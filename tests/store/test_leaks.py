@@ -12,7 +12,7 @@ from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.limits import QUEUE_IDLE_MOST_MS, STAGE_KEPT_MS
 from quinque.model.ops import Put, Release, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
-from quinque.model.queue_ops import DeleteQueues
+from quinque.model.queue_ops import DeleteQueues, RenameQueue
 from quinque.model.stage_ops import FindStages
 from quinque.model.tube_ops import PutTasks, ReleaseTasks, TakeTasks, TaskTerms
 from quinque.model.work_ops import Add, Finish, Requeue, Take, Terms
@@ -58,6 +58,20 @@ def test_names_of_queues_that_were_deleted_are_forgotten(
         queue = b"q%d" % number
         store.run(Add(RELIABLE, queue, [b"x"], RELIABLE_TERMS))
         store.run(DeleteQueues(RELIABLE, [queue]))
+        store.ready.clear()
+        store.commit()
+
+    assert growth_bytes(use) < GROWTH_MOST_BYTES
+
+
+def test_queues_that_were_renamed_and_deleted_are_forgotten(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    def use(number: int) -> None:
+        clock.advance(1_000)
+        store.run(Add(RELIABLE, b"inbox", [b"x"], RELIABLE_TERMS))
+        store.run(RenameQueue(RELIABLE, b"inbox", b"batch"))
+        store.run(DeleteQueues(RELIABLE, [b"batch"]))
         store.ready.clear()
         store.commit()
 

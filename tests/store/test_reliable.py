@@ -27,6 +27,7 @@ from quinque.stores.embedded.numbers import Numbers
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance.record_words import rows
 from tests.copying.places import FolderPlace, copy
+from tests.servers.steps import lines_run
 from tests.store.disk import Disk
 from tests.store.picture import check_indexes, picture_of
 from tests.store.random_reliable import ReliableWorker
@@ -192,7 +193,7 @@ def test_what_was_renamed_is_written_again_under_its_new_name(stage: Stage) -> N
     stage.store.run(RenameQueue(RELIABLE, R, b"s"))
     stage.turn()
     before = picture_of(stage.store)
-    assert len(stage.store.former_names) == 2
+    assert len(stage.store.former_names) == 1
 
     for _ in range(12):
         for _ in stage.compact_first():
@@ -204,6 +205,60 @@ def test_what_was_renamed_is_written_again_under_its_new_name(stage: Stage) -> N
     assert seen(stage.store, b"s") == ([b"d"], [(b"b", 1), (b"c", 1), (b"a", 2)])
     assert seen(stage.store) == ([b"new"], [])
     assert len(stage.store.former_names) == 0
+
+
+def test_what_is_renamed_while_its_segment_is_compacted_is_written_again(stage: Stage) -> None:
+    push(stage.store, b"a", b"b", b"c")
+    stage.turn()
+    steps = stage.compact_first()
+    next(steps)
+    stage.store.run(RenameQueue(RELIABLE, Q, R))
+    push(stage.store, b"new")  # under the old name
+    stage.turn()
+
+    for _ in steps:
+        stage.turn()
+    stage.reopened()
+
+    assert seen(stage.store, R) == ([b"a", b"b", b"c"], [])
+    assert seen(stage.store) == ([b"new"], [])
+
+
+def test_compaction_after_many_renamings_from_one_name_takes_little_for_each(
+    folder: Path, clock: ManualClock
+) -> None:
+    """Each queue had the name when its element came, so each could be the one of a record."""
+    store = EmbeddedStore(folder / "many", clock=clock, fsync="no")
+    for number in range(1_000):
+        push(store, b"x")
+        store.run(RenameQueue(RELIABLE, Q, b"batch %d" % number))
+    store.commit()
+    store.compact()
+
+    def compact() -> None:
+        for _ in range(5_000):
+            store.commit()
+            if store._compactor.dropped:
+                break
+
+    assert lines_run(compact) < 1_500_000  # to look at each for each takes five million
+    assert store._compactor.dropped
+    store.close()
+
+
+def test_a_queue_that_is_renamed_to_and_fro_is_remembered_once(stage: Stage) -> None:
+    push(stage.store, b"x")
+
+    for _ in range(50):
+        stage.store.run(RenameQueue(RELIABLE, Q, R))
+        stage.store.run(RenameQueue(RELIABLE, R, Q))
+    stage.turn()
+
+    assert len(stage.store.former_names) == 1
+    assert len(stage.reopened().former_names) == 1
+    stage.store.run(DeleteQueues(RELIABLE, [Q]))
+    assert len(stage.store.former_names) == 0
+    assert len(stage.reopened().former_names) == 0
 
 
 @pytest.mark.parametrize("family", [EVENTS, ITEMS, TUBES], ids=lambda family: family.name)

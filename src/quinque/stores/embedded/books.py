@@ -227,6 +227,7 @@ class Books:
     def drop(self, queue: Worklist) -> None:
         """The worklist is in no index any more."""
         self.queues.pop(queue.name, None)
+        self.former_names.forget(queue)
         self.worklists.remove(queue.name)
         self.busy.pop(queue.name, None)
 

@@ -205,6 +205,7 @@ class Compactor:
     def _compact(self, segment: int) -> Iterator[None]:
         """Write again what lives in the segment, pausing often; then drop it."""
         size_bytes = self._journal.sizes[segment]
+        yield from self._former_names.begin(segment)
         passed = 0
         is_damaged = False
         for batch in self._batches(segment, size_bytes):
@@ -446,14 +447,11 @@ class Compactor:
             message = queue.messages.get(id)
             if message is not None and where(message.home) == home:
                 return message, kept_in_feed(queue, message, body)
-        # A queue that was renamed may have it, whoever has the name now.
-        found = self._former_names.find(name, id)
-        if isinstance(queue, Worklist) and (work := queue.find(id)) is not None:
-            found.append(work)
-        for work in found:
-            if where(work.home) == home:
-                return work, message_kept(work.queue, work, body)
-        return None
+        work = queue.find(id) if isinstance(queue, Worklist) else None
+        if work is None or where(work.home) != home:
+            # A queue that was renamed may have it, whoever has the name now.
+            work = self._former_names.find(home)
+        return None if work is None else (work, message_kept(work.queue, work, body))
 
     def _positions(self, segment: int) -> Iterator[Position]:
         """What is known of groups, worklists and the node that no later segment has on record."""

@@ -1,51 +1,80 @@
-"""Names that worklists had before: older records of the journal call them so.
+"""Worklists that were renamed: older records of the journal call them by other names.
 
-Called by   queue_operations.py and replay.py (a worklist is renamed), compact.py (looks for what
-            a record is about).
-Calls       nothing.
+Compaction finds the messages of such a record by where it is, not by its name. For that, all
+messages of renamed worklists that are in the segment are looked up once, when it is begun.
 
-A name is remembered as long as there may be records under it: until every segment up to the one
-with the renaming is gone.
+A worklist is remembered as long as there may be records of it under another name: until every
+segment up to the one with the renaming is gone, or the worklist is.
 
 Not here: renaming itself (queue_operations.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from quinque.engine.queue import Queue
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
+from quinque.stores.embedded.journal import segment_of, where
+
+_LOOKS: Final = 10_000  # messages that are looked at in one step, about a millisecond
 
 
 class FormerNames:
     def __init__(self) -> None:
-        # By name, those that had it, each with the segment that says it was renamed.
-        self._worklists: dict[bytes, list[tuple[int, Worklist]]] = {}
+        # Those that have messages of that time, each with the segment that says it was renamed.
+        self._worklists: dict[Worklist, int] = {}
+        self._segment = -1  # the one that is compacted
+        self._by_home: dict[int, WorkMessage] = {}  # messages of these worklists that are in it
 
     def __len__(self) -> int:
-        return sum(map(len, self._worklists.values()))
+        return len(self._worklists)
 
-    def add(self, name: bytes, queue: Worklist, segment: int) -> None:
-        """The worklist had that name until then."""
-        self._worklists.setdefault(name, []).append((segment, queue))
+    def add(self, queue: Worklist, segment: int) -> None:
+        """The worklist had another name until then."""
+        if queue.size:
+            self._worklists[queue] = segment
+            self._look_through(queue)
 
-    def find(self, name: bytes, id: bytes) -> list[WorkMessage]:
-        """The messages of that id in worklists that had the name."""
-        found = [queue.find(id) for _, queue in self._worklists.get(name, ())]
-        return [message for message in found if message is not None]
+    def forget(self, queue: Worklist) -> None:
+        """The worklist is gone."""
+        self._worklists.pop(queue, None)
+
+    def begin(self, segment: int) -> Iterator[None]:
+        """From here on messages are found that are in the segment; pauses."""
+        self._segment = segment
+        self._by_home = {}
+        looks = 0
+        for queue in list(self._worklists):
+            looks += 1 + self._look_through(queue)
+            if looks >= _LOOKS:
+                looks = 0
+                yield
+
+    def find(self, home: int) -> WorkMessage | None:
+        """The message of a renamed worklist whose record is there, if it lives."""
+        message = self._by_home.get(home)
+        if message is None or message.queue.find(message.id) is not message:
+            return None
+        return message if where(message.home) == home else None
 
     def drop(self, first_segment: int, queues: Mapping[bytes, Queue]) -> None:
         """What was renamed before that segment, or is not among the queues, is not remembered."""
+        self._segment = -1
+        self._by_home = {}
         self._worklists = {
-            name: left
-            for name, had in self._worklists.items()
-            if (
-                left := [
-                    (segment, queue)
-                    for segment, queue in had
-                    if segment >= first_segment and queues.get(queue.name) is queue
-                ]
-            )
+            queue: segment
+            for queue, segment in self._worklists.items()
+            if segment >= first_segment and queues.get(queue.name) is queue
         }
+
+    def _look_through(self, queue: Worklist) -> int:
+        """The messages of the worklist can be found; how many were looked at."""
+        if self._segment < 0:
+            return 0
+        for message in queue.all():
+            if segment_of(message.home) == self._segment:
+                self._by_home[where(message.home)] = message
+        return queue.size

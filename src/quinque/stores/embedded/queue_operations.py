@@ -101,7 +101,7 @@ class QueueOperations:
         books.drop(queue)
         APPLY[RENAMED](queue, event)
         books.keep(queue)
-        books.former_names.add(event.queue, queue, books.journal.segment)
+        books.former_names.add(queue, books.journal.segment)
         if books.journal.notes is not None:
             for change in renamed(queue, event.queue, books.bodies.size_of):
                 books.journal.note(change)

@@ -244,6 +244,8 @@ def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> Sequence[Mess
             gone = list(queue.messages.values())
     if kind == FORGOTTEN:
         del done.queues[record[1]]
+        if isinstance(queue, Worklist):
+            done.former_names.forget(queue)
     if kind not in _WITH_THE_GONE:
         return ()
     bodies.went(gone)
@@ -256,14 +258,17 @@ def _replay_renamed(
     """A worklist has another name. One that is not known yet has it in its later records."""
     queue = done.queues.pop(event.queue, None)
     other = done.queues.pop(event.new_name, None)
-    gone: Sequence[Message] = other.clear() if isinstance(other, Worklist) else ()
+    gone: Sequence[Message] = ()
+    if isinstance(other, Worklist):
+        gone = other.clear()
+        done.former_names.forget(other)
     if news is not None:
         news.tell(event, other, gone)
     bodies.went(gone)
     if isinstance(queue, Worklist):
         APPLY_TO_WORK[RENAMED](queue, event)
         done.queues[event.new_name] = queue
-        done.former_names.add(event.queue, queue, segment)
+        done.former_names.add(queue, segment)
         if news is not None:
             for change in renamed(queue, event.queue, bodies.size_of):
                 news.tell(change, None, ())
