@@ -338,3 +338,26 @@ def test_messages_that_live_long_are_moved_and_moved_and_stay_the_same(stage: St
     assert {b"w": after[b"w"]} == before
     found = stage.store.run(Browse(JOBS, b"w", State.DEAD, 10))
     assert [(view.body, view.reason) for view in found] == [(b"dead", b"because")]
+
+
+def test_an_expired_job_that_is_written_again_does_not_take_its_key_from_a_later_one(
+    stage: Stage,
+) -> None:
+    store = stage.store
+    (first,) = store.run(Add(JOBS, b"w", [b"first"], Terms(1_000), b"k"))
+    # So many expire together that the first is not removed at once.
+    store.run(Add(JOBS, b"w", [b"x"] * 3_000, Terms(999)))
+    stage.turn()
+    stage.clock.advance(1_000)
+    (second,) = store.run(Add(JOBS, b"w", [b"second"], Terms(60_000), b"k"))
+    stage.turn()
+    assert first in {message.id for message in store.directory.by_id.values()}
+
+    for _ in stage.compact_first():
+        stage.turn()
+    stage.reopened()
+    for _ in range(20):
+        stage.store.tick()
+        stage.turn()
+
+    assert stage.store.run(Add(JOBS, b"w", [b"third"], Terms(60_000), b"k")) == [second]

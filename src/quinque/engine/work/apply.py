@@ -314,7 +314,11 @@ def apply_work_kept(queue: Worklist, event: WorkKept, home: int) -> list[WorkMes
     elif state == DEAD:
         queue.enter_dead(message, kept.reason)
     if kept.key is not None and state != DEAD:
-        queue.keys[kept.key] = message
+        # Compaction may write an expired message behind the one that has the key now. Of two with
+        # one key, the one that expires first has expired, or the key would not have been free.
+        holder = queue.keys.get(kept.key)
+        if holder is None or (holder.expires_ms or NEVER_MS) < (kept.expires_ms or NEVER_MS):
+            queue.keys[kept.key] = message
     if kept.expires_ms:
         queue.expiries.add(kept.expires_ms, id)
     return [message]
