@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from examples.drivers.unique.quinque_unique import Unique
+from quinque.drivers import READY, STATE, Driver
 from quinque.errors import DriverFailed
-from quinque.model.tube_ops import ReturnTasks, TruncateTube
+from quinque.model.tube_ops import PeekTasks, ReleaseTasks, ReturnTasks, TruncateTube
 from quinque.stores.embedded import compact
 from quinque.stores.embedded.compact import Compactor
 from tests.drivers.odd_drivers import Clumsy, Timed
@@ -50,6 +51,40 @@ def test_a_crash_leaves_what_was_committed(
             assert shop.all() == before
             check_record(shop.store)
     assert min(shop.store.journal.sizes) > 1, "nothing was compacted"
+
+
+class Trail(Driver):
+    """A driver that keeps the trail of a task in a list, and changes that in place."""
+
+    def put(self, data: Any, options: Any) -> Any:
+        task = self.space.insert((self.space.next_id(), READY, data, ["put"]))
+        self.on_task_change(task, "put")
+        return task
+
+    def release(self, id: int, options: Any) -> Any:
+        row = self.space.get(id)
+        assert row is not None
+        trail = row[3]
+        trail.append("released")
+        task = self.space.update(id, {STATE: READY, 3: trail})
+        self.on_task_change(task, "release")
+        return task
+
+
+def test_a_list_that_a_driver_changes_in_place_is_kept(
+    workshop: Callable[..., Workshop],
+) -> None:
+    shop = workshop(driver=Trail)
+    shop.put(b"x")
+    shop.take_all(1)
+    shop.store.run(ReleaseTasks(TUBE, ME, [b"0"]))
+    shop.store.commit()
+
+    shop.reopen()
+
+    shop.store.run(PeekTasks(TUBE, [b"0"]))
+    (row,) = shop.store._drivers._seats[TUBE].space.select("id")
+    assert row[3] == ["put", "released"]
 
 
 def _do_something(shop: Workshop, random: Random) -> None:

@@ -64,6 +64,8 @@ Change = tuple[int, Row | None, Row | None]  # id, the row before, the row after
 
 _WHY: Final = {"release": BY_RELEASE, "ttr": BY_TTR, "delay": BY_DELAY, "kick": BY_KICK}
 
+_PLAIN: Final = (int, float, str, bytes, type(None))  # values that cannot change
+
 _pack: Final = Packing().pack
 
 
@@ -139,10 +141,14 @@ def _move(moves: _Moves, id: int, before: str, now: str, event: str | None, call
 
 
 def _differ(was: Row, row: Row) -> bool:
-    """Whether the row is another beside its state. Equal values need not be alike: 1, 1.0, True."""
+    """Whether the row is another beside its state, or may be. Equal values need not be alike: 1,
+    1.0, True. A list or a dict may have been changed in place, so that it equals itself."""
     if len(was) != len(row):
         return True
-    return any(old is not new for old, new in zip(was[STATE + 1 :], row[STATE + 1 :], strict=True))
+    return any(
+        old is not new or not isinstance(new, _PLAIN)
+        for old, new in zip(was[STATE + 1 :], row[STATE + 1 :], strict=True)
+    )
 
 
 def _steal(tube: Tube, moves: _Moves, call: Call) -> None:
