@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import pytest
 
+from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
 from quinque.model.events import REMOVED
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.lifecycle import Entry, Kind
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
 from quinque.model.ops import Flush, Op, Put
-from quinque.model.work_ops import Add, Finish, Terms
+from quinque.model.work_ops import Add, Finish, PurgeAll, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import record
 from quinque.stores.embedded.changes import ROWS_MOST, Changes
@@ -29,6 +31,7 @@ from tests.store.random_reliable import ReliableWorker
 from tests.store.random_tubes import TubeWorker
 from tests.store.random_work import WORKERS, Worker
 from tests.store.record_model import check_record
+from tests.store.stage import Stage
 
 HOUR_MS = 3_600_000
 
@@ -286,3 +289,23 @@ def test_names_of_queues_that_are_gone_are_forgotten(folder: Path, clock: Manual
 
 def no_room(*args: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_rows_of_a_queue_that_came_back_from_a_claim_have_its_family_after_a_crash(
+    stage: Stage,
+) -> None:
+    """The queue was purged, and the first that is read of it is that its claim was released."""
+    store = stage.store
+    store.run(Add(JOBS, b"q", [b"body"], Terms(3_600_000, 0, 60_000)))
+    store.run(OpenClaims(JOBS, b"q", b"s", b"", 60_000))
+    store.run(FillClaim(b"q", b"s", 1, 1, 10, seals=True))
+    store.run(PurgeAll(JOBS))
+    stage.turn()
+    store = stage.reopened()
+    store.run(ReleaseClaims(b"q", b"s", 1, 1))
+    store.run(Take(JOBS, [b"q"]))
+    stage.turn()
+
+    with closing(EmbeddedStore(stage.copied(), clock=ManualClock(), fsync="no")) as copied:
+        assert {row.family for row in rows(copied)} == {JOBS.code}
+        assert len(rows(copied)) == 4

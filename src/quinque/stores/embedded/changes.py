@@ -258,6 +258,7 @@ class Changes:
 
     def _change(self, event: Change) -> None:
         _, kind, reason, family, queue, group, claim, ids, sizes = event
+        self.families[queue] = family  # it may be the first that is told of a queue
         if isinstance(ids, bytes):
             if not self.skipped:
                 packed = None if sizes is None else self._pack(sizes)
