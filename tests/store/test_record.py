@@ -245,13 +245,15 @@ def test_a_change_of_many_messages_is_several_entries(folder: Path, clock: Manua
         store.tick()
         store.commit()
 
-    entries = [Entry(*msgpack.unpackb(it, raw=True)) for it in store.run(ReadRecord(0, 1, 9))]
-    assert [entry.number for entry in entries] == [1]
-    assert len(msgpack.unpackb(entries[0].ids)) == ROWS_MOST
     found = rows(store)
     assert [row.seen.id for row in found] == ids * 2
     assert {row.seen.kind for row in found[2_500:]} == {Kind.REMOVED}
     store.close()
+    changes = Changes(1)
+    changes.tell((REMOVED, b"q", ids))
+    entries = [Entry(*msgpack.unpackb(it, raw=True)) for it in changes.take()]
+    assert [entry.number for entry in entries] == [1, 1 + ROWS_MOST, 1 + 2 * ROWS_MOST]
+    assert [len(msgpack.unpackb(it.ids)) for it in entries] == [ROWS_MOST, ROWS_MOST, 500]
 
 
 def test_a_record_of_before_there_was_a_reason_is_about_a_finished_message() -> None:
