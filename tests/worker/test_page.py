@@ -65,7 +65,7 @@ def test_the_programs_of_the_page_run(broker: RunningBroker) -> None:
 
 
 def test_the_table_has_every_setting_of_a_handler() -> None:
-    told = [row[0] for row in table_rows(PAGE, "| setting |")]
+    told = [row[0] for row in table_rows(PAGE, "| Setting |")]
     named = list(inspect.signature(App.add).parameters)
 
     settings = [name for name in named if name not in ("self", "queue", "function")]
@@ -75,7 +75,7 @@ def test_the_table_has_every_setting_of_a_handler() -> None:
 
 
 def test_the_table_has_every_flag_of_the_command() -> None:
-    told = [row[0] for row in table_rows(PAGE, "| flag |")]
+    told = [row[0] for row in table_rows(PAGE, "| Flag |")]
 
     assert told == [f"`{it.opts[0]}`" for it in work.params if it.opts[0].startswith("--")]
 
