@@ -1,4 +1,4 @@
-"""One table of exit codes: each happens, and the page shows it."""
+"""One table of the exit codes of all commands: each happens, and the page shows it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,104 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from quinque.cli.exit_codes import MEANINGS
+from quinque.cli import check, clean, copy, pipeline_run
+from quinque.cli.exit_codes import BROKER_COMMANDS, CODES
 from quinque.cli.main import main
+from quinque.worker import process
 from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
 from tests.facts.pages import table_rows, text_of
 from tests.facts.repository import ROOT
-from tests.server.broker import RunningBroker
+from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client
 from tests.servers.ports import ReservedPort
 from tests.servers.redis_server import RedisServer
 
 
 def test_the_page_has_the_table() -> None:
-    rows = table_rows(text_of(ROOT / "docs" / "cli.md"), "| code |")
+    rows = table_rows(text_of(ROOT / "docs" / "cli.md"), "| Command | Code |")
 
-    assert {int(code): meaning for code, meaning in rows} == MEANINGS
+    told = [(command.strip("`"), int(code), meaning) for command, code, meaning in rows]
+    assert told == [
+        (command, code, meaning)
+        for command, codes in CODES.items()
+        for code, meaning in codes.items()
+    ]
+
+
+def test_the_table_has_every_command() -> None:
+    commands = [*BROKER_COMMANDS, *(set(CODES) - {"broker commands"})]
+
+    assert sorted(commands) == sorted(main.list_commands(click.Context(main)))
+
+
+def test_the_table_has_every_code_that_a_command_returns() -> None:
+    returned = {
+        "check": {check.SOUND, check.DAMAGED, check.UNUSABLE},
+        "copy": {copy.COPIED, copy.FAILED, copy.REFUSED, copy.DIFFERENT},
+        "clean": {clean.ENDED, clean.FAILED, clean.FOUND_SOMETHING, 2},
+        "pipeline": {pipeline_run.DONE, pipeline_run.FAILED, pipeline_run.ASKED_WRONGLY},
+        "work": {process.ENDED, process.FAILED, process.ASKED_WRONGLY},
+    }
+
+    assert {command: set(CODES[command]) for command in returned} == returned
+
+
+@pytest.mark.parametrize("command", sorted(main.list_commands(click.Context(main))))
+def test_an_unknown_option_is_wrong_usage_in_every_command(command: str) -> None:
+    # These two pass unknown options on: to the broker, and to the program that is run.
+    if command in ("cli", "spark"):
+        return
+
+    assert CliRunner().invoke(main, [command, "--no-such-option"]).exit_code == 2
+
+
+def test_check_and_copy_end_with_the_codes_of_the_table(
+    embedded_broker: RunningBroker, tmp_path: Path
+) -> None:
+    def code(*words: object) -> int:
+        return CliRunner().invoke(main, [str(word) for word in words]).exit_code
+
+    with start_broker(tmp_path, "--fsync", "no") as broker:
+        broker.stop()
+    in_use, stopped, copied = embedded_broker.folder, broker.folder, tmp_path / "copied"
+
+    assert code("check", in_use) == 1
+    assert code("check", stopped) == 0
+    assert code("check", tmp_path / "none") == 2
+    assert code("copy", stopped, copied) == 0
+    assert code("copy", in_use, copied) == 1
+    assert code("copy", stopped, stopped) == 2
+
+
+def test_serve_ends_with_the_codes_of_the_table(
+    embedded_broker: RunningBroker, tmp_path: Path
+) -> None:
+    with start_broker(tmp_path, "--fsync", "no") as broker:
+        assert broker.stop() == 0
+    segment = min(broker.folder.glob("*.journal"))
+    segment.write_bytes(b"?" * len(segment.read_bytes()))
+
+    assert _code("serve", "--dir", str(broker.folder)) == 1
+    assert _code("serve", "--fsync", "perhaps") == 2
+    assert _code("serve", "--dir", str(embedded_broker.folder)) == 4
+
+
+def test_programs_end_with_the_codes_of_the_table(tmp_path: Path) -> None:
+    nowhere = f"unix://{tmp_path}/nowhere"
+
+    assert _code("work", "no_such_module:app") == 2
+    assert _code("clean", "mail", "--once", "--redis", nowhere) == 1
+    assert _code("clean") == 2
+    assert _code("pipeline", "audit", str(tmp_path), "--url", nowhere) == 1
+    assert _code("pipeline", "audit", str(tmp_path), "--url", "http://x") == 2
+    assert _code("completion", "bash") == 0
+    assert _code("completion", "tcsh") == 2
+    assert _code("spark", "no-such-program") == 2
 
 
 def test_each_code_is_what_scripts_see(
@@ -117,3 +196,10 @@ def test_destructive_verbs_ask_and_no_means_no(embedded_shell: Shell, queue: str
         terminal.press("y\r")
         terminal.wait_for(f"removed 1 message of {queue}")
         assert terminal.end() == 0
+
+
+def _code(*words: str) -> int:
+    """The exit code of a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "quinque", *words], capture_output=True, timeout=120
+    ).returncode
