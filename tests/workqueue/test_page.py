@@ -71,14 +71,14 @@ def _run_commands(text: str, url: str) -> int:
 
 
 def test_every_damage_is_in_the_table() -> None:
-    rows = table_rows(PAGE, "| what is wrong")
+    rows = table_rows(PAGE, "| Damage")
 
     assert [row[0] for row in rows] == [name for name in DAMAGE if name != "nothing"]
     assert {row[0] for row in rows if row[2] == "yes"} == set(LIGHT_IS_ENOUGH)
 
 
 def test_every_option_is_in_the_table() -> None:
-    rows = table_rows(PAGE, "| option")
+    rows = table_rows(PAGE, "| Option")
 
     assert [row[0].strip("`").split()[0] for row in rows[1:]] == [
         option.opts[0] for option in clean.params if option.param_type_name == "option"

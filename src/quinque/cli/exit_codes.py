@@ -83,8 +83,8 @@ CODES: Final = {
     },
     "clean": {
         0: "The cleaning is done (`--once`), or a signal stopped the command.",
-        1: "Redis did not answer, or a key has the wrong type. Without `--once` the command retries,"
-        " unless a cluster does not answer at the start.",
+        1: "Redis did not answer, or a key has the wrong type. Without `--once` the command"
+        " retries, unless a cluster does not answer at the start.",
         2: "Wrong usage.",
         3: "A dry run found something to repair.",
     },
