@@ -38,9 +38,9 @@ def test_the_code_gives_what_the_page_says(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_every_method_of_a_driver_is_in_the_tables() -> None:
-    needed = [_name(row[0]) for row in table_rows(PAGE, "| method | is asked for")]
+    needed = [_name(row[0]) for row in table_rows(PAGE, "| Method | Task of")]
     optional = re.findall(
-        r"`(\w+)\(", "".join(row[0] for row in table_rows(PAGE, "| method | is c"))
+        r"`(\w+)\(", "".join(row[0] for row in table_rows(PAGE, "| Method | Called"))
     )
 
     assert needed == list(METHODS)
@@ -49,7 +49,7 @@ def test_every_method_of_a_driver_is_in_the_tables() -> None:
 
 
 def test_every_method_of_a_space_is_in_the_table() -> None:
-    named = set(re.findall(r"`(\w+)[(`]", "".join(row[0] for row in table_rows(PAGE, "| | |"))))
+    named = set(re.findall(r"`(\w+)[(`]", "".join(row[0] for row in table_rows(PAGE, "| Method or attribute |"))))
 
     for_the_store = {"load", "restart_ids", "begin", "changes", "end", "undo", "number"}
     public = {name for name in vars(Space) if not name.startswith("_")}
