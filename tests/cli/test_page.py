@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 
 import click
+import pytest
 
-from quinque.cli.bench import bench
 from quinque.cli.main import main
 from tests.cli.shell import Shell
 from tests.facts.pages import text_of
@@ -53,10 +53,39 @@ def test_every_command_is_on_the_page_or_has_another() -> None:
         assert f"`{name}`" in PAGE or f"quinque {name} " in PAGE, name
 
 
-def test_every_option_of_bench_is_named() -> None:
-    for option in bench.params:
-        if option.name in ("count", "size_bytes", "batch", "family"):
-            assert option.opts[0] in PAGE
+@pytest.mark.parametrize(
+    ("section", "command"),
+    [
+        ("Queues", "queue"),
+        ("Messages", "message"),
+        ("Dead messages", "dead"),
+        ("Claims", "claims"),
+        ("top", "top"),
+        ("bench", "bench"),
+        ("Prompt", "cli"),
+    ],
+)
+def test_the_section_of_a_command_has_its_verbs_and_options(section: str, command: str) -> None:
+    text = _section(section)
+    found = main.get_command(click.Context(main), command)
+    assert found is not None
+    verbs = found.commands if isinstance(found, click.Group) else {"": found}
+    shared = _section("Broker options")
+
+    missing = [f"{command} {verb}" for verb in verbs if verb and f"`{command} {verb} " not in text]
+    missing += [
+        f"{command} {verb} {option.opts[0]}"
+        for verb, it in verbs.items()
+        for option in it.params
+        if option.opts[0].startswith("--")
+        if f"`{option.opts[0]}`" not in shared and f"`{option.opts[0]}" not in text
+    ]
+
+    assert missing == []
+
+
+def _section(title: str) -> str:
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
 def _words(line: str) -> tuple[list[str], bytes]:

@@ -49,7 +49,11 @@ def test_every_method_of_a_driver_is_in_the_tables() -> None:
 
 
 def test_every_method_of_a_space_is_in_the_table() -> None:
-    named = set(re.findall(r"`(\w+)[(`]", "".join(row[0] for row in table_rows(PAGE, "| Method or attribute |"))))
+    named = set(
+        re.findall(
+            r"`(\w+)[(`]", "".join(row[0] for row in table_rows(PAGE, "| Method or attribute |"))
+        )
+    )
 
     for_the_store = {"load", "restart_ids", "begin", "changes", "end", "undo", "number"}
     public = {name for name in vars(Space) if not name.startswith("_")}
