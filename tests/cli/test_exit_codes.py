@@ -114,6 +114,8 @@ def test_each_code_is_what_scripts_see(
     client.call("ADDJOB", queue, "one", 0)
 
     assert shell.code("queue", "info", queue) == 0
+    assert shell.code("message", "take", queue, "--ack") == 0
+    assert shell.code("message", "take", queue, "--ack") == 1
     assert shell.code("queue", "info", f"{queue}.none") == 1
     assert shell.code("queue", "info", queue, "--no-such-option") == 2
     assert shell.code("queue", "info", queue, "--url", "http://x") == 2

@@ -34,7 +34,8 @@ BROKER_COMMANDS: Final = ("queue", "message", "dead", "claims", "top", "bench", 
 
 MEANINGS: Final = {
     DONE: "Success.",
-    NOTHING: "The queue or the message does not exist.",
+    NOTHING: "Nothing found: the queue, the message or the subscription does not exist, there is no"
+    " message to take, or `--id` is used already.",
     ASKED_WRONGLY: "Wrong usage: an option is unknown, the family of the queue does not support the"
     " command, or a confirmation is missing.",
     REFUSED: "The broker refused the request. The error is its reply.",
