@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,31 @@ def test_check_and_copy_end_with_the_codes_of_the_table(
     assert code("copy", stopped, copied) == 0
     assert code("copy", in_use, copied) == 1
     assert code("copy", stopped, stopped) == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 1), (signal.SIGTERM, -signal.SIGTERM)]
+)
+@pytest.mark.parametrize("command", ["check", "copy"])
+def test_ctrl_c_ends_check_and_copy_with_1_and_sigterm_kills_them(
+    command: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    # The command blocks when it reads this segment, and opening it here waits for that.
+    segment = folder / "0000000001.journal"
+    os.mkfifo(segment)
+    targets = [str(tmp_path / "target")] if command == "copy" else []
+    words = [sys.executable, "-m", "quinque", command, str(folder), *targets]
+
+    with (
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        segment.open("wb"),
+    ):
+        process.send_signal(number)
+        process.communicate(timeout=120)
+
+    assert process.returncode == code
 
 
 def test_serve_ends_with_the_codes_of_the_table(
