@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 from quinque.server.config import SETTINGS
@@ -42,6 +43,14 @@ def test_every_page_is_reached_from_the_readme() -> None:
                 to_read.append(target)
 
     assert set((ROOT / "docs").rglob("*.md")) - reached == set()
+
+
+def test_the_index_has_each_page_once() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = Counter(target for target, _ in links(index) if target != index)
+    listed = {*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "families").glob("*.md")} - {index}
+
+    assert {name(page): linked[page] for page in listed if linked[page] != 1} == {}
 
 
 def test_every_transcript_and_example_is_linked_from_a_page() -> None:

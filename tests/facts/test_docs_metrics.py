@@ -30,7 +30,7 @@ def test_how_many_are_told_of_is_as_the_code_has_it() -> None:
 
 
 def test_how_many_connections_there_may_be_is_as_the_code_has_it() -> None:
-    assert f"lets in {CONNECTIONS_MOST} connections" in PAGE
+    assert f"at most {CONNECTIONS_MOST} connections" in PAGE
     assert f"within {REQUEST_S} seconds" in PAGE
 
 
@@ -41,7 +41,7 @@ def between(marker: str) -> str:
 
 def metrics_table() -> str:
     """All metrics of a broker as a Markdown table."""
-    rows = ["| metric | kind | labels | stores | meaning |", "|---|---|---|---|---|"]
+    rows = ["| Metric | Kind | Labels | Stores | Meaning |", "|---|---|---|---|---|"]
     for metric in METRICS:
         cells = [f"`{metric.name}`", metric.kind, _labels(metric), metric.where, metric.help]
         rows.append(f"| {' | '.join(cells)} |")
@@ -50,7 +50,7 @@ def metrics_table() -> str:
 
 def worker_metrics_table() -> str:
     """All metrics of a worker, which has no store."""
-    rows = ["| metric | kind | labels | meaning |", "|---|---|---|---|"]
+    rows = ["| Metric | Kind | Labels | Meaning |", "|---|---|---|---|"]
     for metric in OF_WORKERS:
         cells = [f"`{metric.name}`", metric.kind, _labels(metric), metric.help]
         rows.append(f"| {' | '.join(cells)} |")

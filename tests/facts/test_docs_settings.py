@@ -1,4 +1,4 @@
-"""Facts about docs/operating.md: its tables of settings and of names are those of the code."""
+"""Facts about docs/settings.md: its tables of settings and of names are those of the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quinque.server.users import Users
 from tests.facts.pages import text_of
 from tests.facts.repository import ROOT
 
-PAGE = ROOT / "docs" / "operating.md"
+PAGE = ROOT / "docs" / "settings.md"
 EXAMPLE = ROOT / "docs" / "examples" / "users.toml"
 
 
@@ -46,19 +46,22 @@ def test_the_hash_in_the_example_is_that_of_the_password_beside_it() -> None:
 
 def settings_table() -> str:
     """All settings as a Markdown table; those that CONFIG SET changes are live."""
-    rows = ["| setting | value | default | live | meaning |", "|---|---|---|---|---|"]
+    rows = ["| Setting | Value | Default | Live | Meaning |", "|---|---|---|---|---|"]
     rows += [_row(setting) for setting in SETTINGS.values()]
     return "\n".join(rows) + "\n"
 
 
 def names_table() -> str:
     """Other names of settings as a Markdown table, with the values that CONFIG SET takes."""
-    rows = ["| name | CONFIG SET takes | meaning |", "|---|---|---|"]
+    rows = ["| Name | Values in CONFIG SET | Meaning |", "|---|---|---|"]
     for name, other in OTHER_NAMES.items():
-        taken = other.accepts.shape.replace(" | ", ", ") if other.accepts else ""
+        values, meaning = "none: read-only", other.meaning
+        if other.accepts:
+            values = other.accepts.shape.replace(" | ", ", ")
         if other.setting:
-            taken = f"what `{other.setting}` does"
-        rows.append(f"| `{name}` | {taken} | {other.meaning} |")
+            values = f"those of `{other.setting}`"
+            meaning = f"same as `{other.setting}`" + (f": {meaning}" if meaning else "")
+        rows.append(f"| `{name}` | {values} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 

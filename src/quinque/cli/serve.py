@@ -47,7 +47,7 @@ from quinque.version import __version__
 
 log = logging.getLogger("quinque")
 
-_FAILED, _ASKED_WRONGLY, _MAY_START_LATER = 1, 2, 4  # exit codes: docs/operating.md
+_FAILED, _ASKED_WRONGLY, _MAY_START_LATER = 1, 2, 4  # exit codes: docs/install.md
 
 _FILES_OF_OUR_OWN = 32  # listeners, segments, the event loop
 _FILES_OF_HTTP = 72  # as many connections as console/port.py lets in, and its listeners
