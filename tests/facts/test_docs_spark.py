@@ -21,20 +21,20 @@ def test_the_table_of_moments_is_that_of_the_code() -> None:
 
 
 def test_the_columns_that_can_be_read_are_those_of_the_code() -> None:
-    rows = table_rows(_between("columns"), "| column")
+    rows = table_rows(_between("columns"), "| Column")
 
     assert rows == [[f"`{column.name}`", column.sql_type] for column in schema.COLUMNS]
 
 
 def test_the_columns_that_can_be_written_are_those_of_the_code() -> None:
-    rows = table_rows(_between("written"), "| column")
+    rows = table_rows(_between("written"), "| Column")
 
     assert [row[0].strip("`") for row in rows] == list(staging.COLUMNS)
 
 
 def options_table() -> str:
     """All options as a Markdown table."""
-    lines = ["| option | value | default | for | meaning |", "|---|---|---|---|---|"]
+    lines = ["| Option | Value | Default | Used by | Meaning |", "|---|---|---|---|---|"]
     for option in options.OPTIONS:
         default = "" if option.default is None else f"`{option.default}`"
         uses = "all" if len(option.uses) == 4 else ", ".join(option.uses)
@@ -46,7 +46,7 @@ def options_table() -> str:
 
 def moments_table() -> str:
     """Where a job was struck, as a Markdown table."""
-    lines = ["| `--moment` | interrupts |", "|---|---|"]
+    lines = ["| `--moment` | Interrupted call |", "|---|---|"]
     lines += [f"| `{name}` | {what} |" for name, what in MOMENTS.items()]
     return "\n".join(lines) + "\n"
 

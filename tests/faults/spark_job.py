@@ -61,21 +61,21 @@ _SETTINGS: Final = quick.CHECKPOINTS | {
     "spark.executor.extraJavaOptions": quick.JAVA_WORDS,
 }
 
-# What a blow of each name interrupts.
+# The call that a blow of each name interrupts.
 MOMENTS: Final = {
-    "none": "nothing",
-    "filling": "latestOffset, the claim filled and not sealed",
-    "claimed": "latestOffset, the claim sealed and Spark's offset not written",
-    "late-commit": "commit of the batch before",
-    "planned": "partitions, the reading counted",
-    "reading": "read, some rows handed over",
-    "writing": "write, the rows staged",
-    "committing": "the sink's commit, before anything is done",
-    "publishing": "the sink's commit, a part of the batch in the queue",
-    "committed": "the sink's commit, the whole batch in the queue and Spark's commit not written",
-    "settled": "latestOffset of the next batch, this one settled",
-    "failing": "write, by an exception; Spark aborts the batch",
-    "broker": "write, by SIGKILL of the broker, which comes back; the query goes on",
+    "none": "no call",
+    "filling": "`latestOffset`, when the claim is filled and not sealed",
+    "claimed": "`latestOffset`, when the claim is sealed and Spark has not written its offset",
+    "late-commit": "`commit` of the previous batch",
+    "planned": "`partitions`, when the read attempt is counted",
+    "reading": "`read`, when some rows are returned",
+    "writing": "`write`, when the rows are staged",
+    "committing": "`commit` of the sink, before it does anything",
+    "publishing": "`commit` of the sink, when a part of the batch is in the queue",
+    "committed": "`commit` of the sink, when the batch is in the queue and Spark's commit is not written",
+    "settled": "`latestOffset` of the next batch, when this one is committed",
+    "failing": "`write`, by an exception. Spark aborts the batch.",
+    "broker": "`write`, by SIGKILL of the broker, which restarts. The query continues.",
 }
 
 

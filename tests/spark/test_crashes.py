@@ -62,8 +62,8 @@ def test_a_query_outlives_its_broker(
     assert (source.ready(), source.in_flight(), source.subscription().settled) == (0, 0, 3)
 
 
-def test_every_accident_of_the_page_is_played_on_both_stores() -> None:
-    rows = table_rows(text_of(ROOT / "docs" / "spark.md"), "| accident")
+def test_every_failure_of_the_page_is_played_on_both_stores() -> None:
+    rows = table_rows(text_of(ROOT / "docs" / "spark.md"), "| Failure")
 
     named = [row[2].strip("`").partition("::") for row in rows]
 

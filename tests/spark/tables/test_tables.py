@@ -159,7 +159,7 @@ def _columns_on_the_page(text: str) -> dict[str, set[str]]:
     named = {}
     for section in text.split("\n### ")[1:]:
         heading, _, rest = section.partition("\n")
-        tables = re.split(r"^\| column \|.*\n\|[-|]+\n", rest.split("\n## ")[0], flags=re.MULTILINE)
+        tables = re.split(r"^\| Column \|.*\n\|[-|]+\n", rest.split("\n## ")[0], flags=re.MULTILINE)
         names = re.findall(r"\w+_\w+|lifecycle|flow|audit", heading)
         for name, table in zip(names, tables[1:], strict=True):
             cells = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
