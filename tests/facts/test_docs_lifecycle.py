@@ -18,7 +18,9 @@ LIFECYCLE = text_of(ROOT / "docs" / "lifecycle.md")
 CLAIMS = text_of(ROOT / "docs" / "claims.md")
 
 
-@pytest.mark.parametrize(("head", "words"), [("| kind |", Kind), ("| reason |", Reason)])
+@pytest.mark.parametrize(
+    ("head", "words"), [("| Number | Kind |", Kind), ("| Number | Reason |", Reason)]
+)
 def test_every_kind_and_every_reason_is_told_with_its_number(
     head: str, words: type[IntEnum]
 ) -> None:
@@ -29,7 +31,7 @@ def test_every_kind_and_every_reason_is_told_with_its_number(
 
 def test_the_fields_of_an_entry_are_told_in_their_order() -> None:
     section = LIFECYCLE[LIFECYCLE.index("## Rows and entries") :]
-    rows = table_rows(section, "| field |")
+    rows = table_rows(section, "| Field |")
 
     assert [row[0].strip("`") for row in rows] == list(Entry._fields)
     assert dict(rows)["`family`"] == ", ".join(f"{each.code} {each.name}" for each in FAMILIES)
@@ -37,7 +39,7 @@ def test_the_fields_of_an_entry_are_told_in_their_order() -> None:
 
 def test_the_fields_of_a_row_are_told_in_their_order() -> None:
     section = CLAIMS[CLAIMS.index("## Chunks and rows") :]
-    rows = table_rows(section, "| field |")
+    rows = table_rows(section, "| Field |")
 
     assert [row[0].strip("`") for row in rows] == list(Row._fields)
     states = ", ".join(f"{state.value} {state.name.lower()}" for state in State)
@@ -45,8 +47,10 @@ def test_the_fields_of_a_row_are_told_in_their_order() -> None:
 
 
 def test_the_outcomes_and_states_of_claims_are_told() -> None:
-    outcomes = [row[0].strip("`") for row in table_rows(CLAIMS, "| outcome |")]
-    told = next(row[1] for row in table_rows(CLAIMS, "| field | |\n|---|---|\n| `number`")[1:])
+    outcomes = [row[0].strip("`") for row in table_rows(CLAIMS, "| Outcome |")]
+    told = next(
+        row[1] for row in table_rows(CLAIMS, "| Field | Meaning |\n|---|---|\n| `number`")[1:]
+    )
 
     assert outcomes == [outcome.name for outcome in Outcome]
     assert told.replace(" or ", ", ") == ", ".join(f"`{s.name.lower()}`" for s in ClaimState)
