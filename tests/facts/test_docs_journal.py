@@ -41,7 +41,7 @@ def test_the_table_of_records_is_that_of_the_events() -> None:
 
 def test_the_header_has_the_sizes_that_are_written() -> None:
     written = records.batch_header(b"body", now_ms=1, synced=2)
-    sizes = [int(row[1]) for row in table_rows(PAGE, "| header field | bytes |")]
+    sizes = [int(row[1]) for row in table_rows(PAGE, "| Header field | Bytes |")]
     signs = {4: "I", 8: "Q"}
     layout = Struct("<4s" + "".join(signs[size] for size in sizes[1:]))
 
@@ -74,5 +74,5 @@ def records_table() -> str:
         record = ALIKE.get(name) or getattr(module, name)
         fields = ", ".join(f"`{field}`" for field in record._fields[1:])
         rows.append(f"| {kind} | `{name}` | {fields} |")
-    head = ["| kind | record | fields after the kind |", "|---|---|---|"]
+    head = ["| Kind | Record | Fields after the kind |", "|---|---|---|"]
     return "\n".join([*head, *rows]) + "\n"

@@ -143,7 +143,7 @@ def put_and_take(store: RedisStore) -> None:
 
 
 def table(keys: Sequence[Key]) -> str:
-    rows = ["| key | type | what it holds |", "|---|---|---|"]
+    rows = ["| Key | Type | Contents |", "|---|---|---|"]
     rows += [f"| `{key.name}` | {key.type} | {key.meaning} |" for key in keys]
     return "\n".join(rows) + "\n"
 

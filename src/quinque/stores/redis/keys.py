@@ -53,83 +53,115 @@ class Key(NamedTuple):
 
 
 KEYS: Final = (
-    Key("slot", "HASH", "at_ms, last_place (µs), last_id, last_turn, …, events (in feeds), rows"),
-    Key("queues", "HASH", "queue -> code of its family; who is not here is not there"),
-    Key("alarms", "ZSET", "queue by when time next makes something of it due (ms)"),
-    Key("awaited", "STRING", "is there while somebody waits for a message of the slot to end"),
-    Key("record", "STREAM", "what became of messages: packed entries, by the number of a row"),
+    Key("slot", "HASH", "at_ms, last_place (µs), last_id, last_turn, …, events, rows"),
+    Key("queues", "HASH", "queue -> code of its family, for every queue that exists"),
+    Key("alarms", "ZSET", "queue by the time of its next due action (ms)"),
+    Key("awaited", "STRING", "exists while a client blocks until a message of the slot ends"),
+    Key("record", "STREAM", "lifecycle log: packed entries, by row number"),
     Key("worklists", "ZSET", "worklist by its number in the slot, for scans"),
-    Key("busy", "ZSET", "worklist that has something ready, or had, by when its turn comes (µs)"),
-    Key("messages", "HASH", "id of a message in a worklist -> its place, its terms, a short body"),
-    Key("bodies", "HASH", "id of such a message -> its body, if that is long"),
+    Key("busy", "ZSET", "worklist that has or had ready messages, by the time of its turn (µs)"),
+    Key("messages", "HASH", "id of a message in a worklist -> its place, options and short body"),
+    Key("bodies", "HASH", "id of a message in a worklist -> its body, if that is long"),
     Key(
-        "progress", "HASH", "id of such a message -> nacks, requeues, …, unless all is as at first"
+        "progress",
+        "HASH",
+        "id of a message in a worklist -> nacks, requeues, …, if not as at first",
     ),
-    Key("worklist:<queue>", "HASH", "since_ms, active_ms, came, went, claimed, what is set for it"),
+    Key("worklist:<queue>", "HASH", "since_ms, active_ms, came, went, claimed, its settings"),
     Key("ready:<queue>", "ZSET", "id by place"),
     Key("delayed:<queue>", "ZSET", "id by place"),
     Key("dead:<queue>", "ZSET", "id by place"),
     Key(
         "due:<queue>",
         "ZSET",
-        "id by when its lease or its delay ends (ms), or by its turn if its family keeps those",
+        "id by the end of its lease or delay (ms), or by its turn if the family has turns",
     ),
-    Key("expires:<queue>", "ZSET", "id by when its life ends (ms); all that are not dead"),
-    Key("keys:<queue>", "HASH", "key -> id of the message that lives under it"),
+    Key(
+        "expires:<queue>",
+        "ZSET",
+        "id by the end of its time to live (ms), for all messages that are not dead",
+    ),
+    Key("keys:<queue>", "HASH", "unique key -> id of the unfinished message that has it"),
     Key(
         "gone:<number>:<family>:<queue>",
         "ZSET",
-        "ids of messages that have to go yet, of a worklist that is gone",
+        "ids of messages still to be deleted, of a deleted worklist",
     ),
     Key(
         "tasks:<queue>",
         "HASH",
-        "id of a task of the tube -> its times, priority, lane, a short body",
+        "id of a task of the tube -> its times, priority, lane and short body",
     ),
     Key("taken:<queue>", "HASH", "id -> the session that has taken the task"),
-    Key("lanes:<queue>", "HASH", "lane of the tube -> how many are taken, which id is in `ready`"),
+    Key(
+        "lanes:<queue>",
+        "HASH",
+        "lane of the tube -> number of taken tasks, and the id that is in `ready`",
+    ),
     Key("lane_tasks:<queue>", "ZSET", "length:lane, priority, id of each ready task, by 0"),
-    Key("taken_by:<session>", "ZSET", "id:tube of what the session has taken, by when (ms)"),
-    Key("takers", "SET", "sessions that have taken something in the slot, or had"),
+    Key(
+        "taken_by:<session>",
+        "ZSET",
+        "id:tube of each task that the session has taken, by time (ms)",
+    ),
+    Key("takers", "SET", "sessions that have or had taken tasks in the slot"),
     Key(
         "swept:<number>:<queue>",
         "HASH",
-        "as tasks: what has to go yet, of a tube that was dropped or emptied",
+        "as tasks: tasks still to be deleted, of a tube that was dropped or emptied",
     ),
-    Key("feed:<queue>", "HASH", "of a feed: groups_ever, has_chosen_ids"),
-    Key("order:<queue>", "ZSET", "id by place, in a feed"),
-    Key("bodies:<queue>", "HASH", "id -> body, in a feed; in a tube, if that is long"),
-    Key("expiries:<queue>", "ZSET", "id by when its life ends (ms), in a feed"),
-    Key("singles:<queue>", "SET", "ids that one group works and whose ack removes them"),
-    Key("groups:<queue>", "HASH", "group -> its number, the place it has come to"),
-    Key("deadlines:<queue>", "ZSET", "group by when its first lease ends (ms), or earlier"),
-    Key("held:<length>:<queue>:<group>", "ZSET", "id by when its lease ends (ms)"),
-    Key("again:<length>:<queue>:<group>", "ZSET", "id by place: the group may have it again"),
-    Key("deliveries:<length>:<queue>:<group>", "ZSET", "id by deliveries, where they are not 1"),
-    Key("detached:<length>:<queue>:<group>", "ZSET", "as held, of messages that were flushed"),
-    Key("detached_expiries:<length>:<queue>:<group>", "ZSET", "when the lives of those end (ms)"),
+    Key("feed:<queue>", "HASH", "groups_ever, has_chosen_ids of an events queue"),
+    Key("order:<queue>", "ZSET", "id by place, in an events queue"),
+    Key("bodies:<queue>", "HASH", "id -> body, in an events queue; in a tube, if the body is long"),
+    Key("expiries:<queue>", "ZSET", "id by the end of its time to live (ms), in an events queue"),
+    Key("singles:<queue>", "SET", "ids of events for one group, which the ack removes"),
+    Key("groups:<queue>", "HASH", "group -> its number and its position"),
+    Key(
+        "deadlines:<queue>", "ZSET", "group by the end of its first lease (ms), or an earlier time"
+    ),
+    Key("held:<length>:<queue>:<group>", "ZSET", "id by the end of its lease (ms)"),
+    Key(
+        "again:<length>:<queue>:<group>",
+        "ZSET",
+        "id by place, of messages that the group gets again",
+    ),
+    Key(
+        "deliveries:<length>:<queue>:<group>",
+        "ZSET",
+        "id by number of deliveries, if that is not 1",
+    ),
+    Key("detached:<length>:<queue>:<group>", "ZSET", "as held, for messages that were flushed"),
+    Key(
+        "detached_expiries:<length>:<queue>:<group>",
+        "ZSET",
+        "id of these by the end of its time to live (ms)",
+    ),
     Key(
         "timers",
         "ZSET",
-        "kind:names of a subscription, batch, gone queue or tube, by when it is due (ms)",
+        "kind:names of a subscription, batch, deleted queue or tube, by due time (ms)",
     ),
-    Key("subscription:<length>:<queue>:<subscription>", "HASH", "epoch, which claims it has, …"),
+    Key("subscription:<length>:<queue>:<subscription>", "HASH", "epoch, its claims, …"),
     Key("claim:<number>:<length>:<queue>:<subscription>", "HASH", "state, messages, plays, …"),
     Key("claim_rows:<number>:<length>:<queue>:<subscription>", "LIST", "chunks of packed rows"),
     Key("claim_ids:<number>:<length>:<queue>:<subscription>", "LIST", "packed ids of each chunk"),
     Key(
         "claim_keys:<number>:<length>:<queue>:<subscription>",
         "HASH",
-        "key -> id of the claimed message that lives under it",
+        "unique key -> id of the claimed message that has it",
     ),
     Key(
         "claim_marks:<number>:<length>:<queue>:<subscription>",
         "HASH",
-        "id -> chunk, outcome, delay_ms, reason, of messages that are not to be acked",
+        "id -> chunk, outcome, delay_ms, reason, for messages that are not to be acked",
     ),
-    Key("published", "HASH", "length:queue:length:sink:run -> its last batch, until when (ms)"),
     Key(
-        "stage:<length>:<queue>:<length>:<sink>:<number>:<run>", "HASH", "of a batch: is_decided, …"
+        "published",
+        "HASH",
+        "length:queue:length:sink:run -> its last batch, and until when it is known (ms)",
+    ),
+    Key(
+        "stage:<length>:<queue>:<length>:<sink>:<number>:<run>", "HASH", "is_decided, … of a batch"
     ),
     Key(
         "stage_parts:<length>:<queue>:<length>:<sink>:<number>:<run>",
@@ -144,7 +176,7 @@ KEYS: Final = (
     Key(
         "stage_todo:<length>:<queue>:<length>:<sink>:<number>:<run>",
         "LIST",
-        "pieces that have to move yet, of a batch that is decided",
+        "pieces still to be added to the queue, of a decided batch",
     ),
 )
 
@@ -152,36 +184,44 @@ KEYS: Final = (
 # clients of Redis Work Queue use.
 ITEM_KEYS: Final = (
     Key("<queue>:queue", "LIST", "ids; new ones on the left, the first one on the right"),
-    Key("<queue>:processing", "LIST", "ids that a worker has; the one leased last on the left"),
-    Key("<queue>:item:<id>", "STRING", "the data; an item is there as long as this is"),
-    Key("<queue>:lease:<id>", "STRING", "is there while the lease runs; Redis removes it then"),
+    Key("<queue>:processing", "LIST", "ids that a worker has; the last leased id on the left"),
+    Key("<queue>:item:<id>", "STRING", "the data; an item exists as long as this key"),
+    Key("<queue>:lease:<id>", "STRING", "exists until the lease ends; Redis removes it then"),
     Key("<queue>:leased_by_session:<id>", "STRING", "the same, where older clients look for it"),
     Key(
         "<queue>:cleaning",
         "LIST",
-        "ids that a cleaner of older clients is moving; brokers add none",
+        "ids that a cleaner of older clients is moving; brokers do not add ids",
     ),
 )
 
 # Of sessions that take tasks: all of them lie together, in a place like that of a slot.
 SESSION_KEYS: Final = (
-    Key("connections", "HASH", "session -> how many connections are of it, at all brokers"),
-    Key("broker:<broker>", "HASH", "session -> how many are, at that broker"),
-    Key("totals", "HASH", "broker -> how many of its connections are of a session"),
-    Key("heard", "ZSET", "broker by when it was last heard of (ms), by the clock of Redis"),
-    Key("keeps", "HASH", "broker -> how long sessions are kept that lose it (ms)"),
-    Key("left", "ZSET", "session that nobody is of, by when it ends (ms)"),
-    Key("shared", "SET", "sessions that took, or may have, through several brokers"),
-    Key("unsaid", "SET", "sessions that a store left when it was closed, kept for a while"),
+    Key("connections", "HASH", "session -> number of its connections, at all brokers"),
+    Key("broker:<broker>", "HASH", "session -> number of its connections at this broker"),
+    Key("totals", "HASH", "broker -> number of its connections that belong to a session"),
+    Key("heard", "ZSET", "broker by the time it was last seen (ms), by the clock of Redis"),
+    Key("keeps", "HASH", "broker -> how long its sessions are kept after it stops responding (ms)"),
+    Key("left", "ZSET", "session without connections, by the time at which it ends (ms)"),
+    Key("shared", "SET", "sessions that took, or may have taken, tasks through several brokers"),
+    Key(
+        "unsaid",
+        "SET",
+        "sessions that a store left when it was closed, and that are kept for a while",
+    ),
 )
 
 # Of the store as a whole: each of these stands alone, in a slot of its own.
 SHARED_KEYS: Final = (
     Key("slots", "SET", "tags of the slots that have, or had, a queue"),
-    Key("partitions", "HASH", "worklist that is spread -> in how many slots it is written, read"),
-    Key("brokers", "HASH", "id of a broker that runs -> when it was heard of, where it is, …"),
-    Key("node:<name>", "HASH", "of a broker, whether it runs or not: id, is_leaving"),
-    Key("copy", "HASH", "while a copy is made into this store: source, and how far it is"),
+    Key(
+        "partitions",
+        "HASH",
+        "partitioned worklist -> number of slots to write, number of slots to read",
+    ),
+    Key("brokers", "HASH", "id of a running broker -> when it was last seen, its address, …"),
+    Key("node:<name>", "HASH", "id, is_leaving of a broker, running or not"),
+    Key("copy", "HASH", "during a copy into this store: the source and the progress"),
 )
 
 
