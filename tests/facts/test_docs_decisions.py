@@ -24,7 +24,7 @@ def test_the_list_has_every_decision_with_its_title() -> None:
     assert listed == [(title, path.name) for title, path in zip(titles, PAGES, strict=True)]
 
 
-def test_every_decision_says_what_why_instead_of_what_and_what_holds_it() -> None:
+def test_every_decision_has_its_reason_its_alternatives_and_its_test() -> None:
     shapes = {
         path.name: [line for line in text_of(path).splitlines() if line.startswith("#")]
         for path in PAGES
@@ -32,7 +32,7 @@ def test_every_decision_says_what_why_instead_of_what_and_what_holds_it() -> Non
 
     for path, headings in shapes.items():
         assert re.fullmatch(rf"# {int(path[:4])}\. .+", headings[0])
-        assert headings[1:] == ["## Why", "## Instead of", "## Held by"], path
+        assert headings[1:] == ["## Why", "## Rejected", "## Checked by"], path
 
 
 def test_every_package_that_is_installed_has_its_reason() -> None:
