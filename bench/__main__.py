@@ -3,11 +3,11 @@
 Called by   make bench, people, tests/faults/test_benches.py.
 Calls       the other files of this folder.
 
-Without a name all of them run, which takes about half an hour. The package that runs is the
-one `make compiled` built, if it is there; --python takes the sources.
+Without a name all of them run, which takes about half an hour. The benches run the package
+that `make compiled` built, if it exists; with --python, the sources.
 
-    --quick        a few requests each, to see that the benches still work; the numbers mean nothing
-    --json FILE    keep the figures in FILE, beside those of the other build
+    --quick        a few requests each, to check that the benches work; the numbers mean nothing
+    --json FILE    store the figures in FILE, next to those of the other build
     --readme       write the tables of README.md and docs/performance.md; measure nothing
 
 For these tables: python -m bench --json bench/results.json, the same with --python, then --readme.
@@ -46,7 +46,7 @@ def main() -> int:
             sys.executable, [sys.executable, "-m", "bench", *sys.argv[1:]], python_path(folder)
         )
     build = "compiled" if is_compiled() else "python"
-    print(f"The package that runs: {summary.BUILDS[build]}", flush=True)
+    print(f"build of the package: {summary.BUILDS[build]}", flush=True)
     figures: dict[str, float] = {}
     for name in asked.names or NAMES:
         result: Result = import_module(f"bench.{name}").run(asked.quick)
@@ -63,16 +63,24 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run the benches.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--quick", action="store_true", help="a few requests each")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures there")
-    parser.add_argument("--python", action="store_true", help="run the sources, not the build")
-    parser.add_argument("--readme", action="store_true", help="write the tables of the pages")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="Send only a few requests each. The numbers mean nothing.",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="File in which to store the figures."
+    )
+    parser.add_argument(
+        "--python", action="store_true", help="Run the sources instead of the compiled build."
+    )
+    parser.add_argument(
+        "--readme", action="store_true", help="Write the tables of the pages and measure nothing."
+    )
     asked = parser.parse_args()
     unknown = set(asked.names) - set(NAMES)
     if unknown:
-        parser.error(
-            f"there is no bench {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}"
-        )
+        parser.error(f"unknown bench {', '.join(sorted(unknown))}; use one of {', '.join(NAMES)}")
     return asked
 
 

@@ -1,19 +1,19 @@
-"""What a backlog costs: each command on a queue of a million beside the same on an empty one.
+"""The cost of a backlog: each command on a queue of a million events, compared to an empty queue.
 
-    waiting   a million events that nobody has asked for yet
-    leased    a million events in consumers' hands
-    lapsed    a million leases end in the same moment, just before the measure
-    expired   a million events expire in the same moment, just before the measure
+    waiting   a million events that no consumer has taken yet
+    leased    a million events that consumers hold
+    lapsed    a million leases end at the same moment, just before the measurement
+    expired   a million events expire at the same moment, just before the measurement
 
-Speed is requests per second of the broker's own CPU time, with `fsync = no`: that is what a backlog
-can change, and what other programs on the machine change least. Two brokers, one with the backlog
-and one without, take turns. A pass sends each command some thousand times, on events that it adds
-itself; in the broker without a backlog each pass has a new queue. One request at a time, and 16
+Speed is requests per second of the broker's own CPU time, with `fsync = no`: a backlog can change
+that, and other programs on the machine change it least. Two brokers, one with the backlog and one
+without, take turns. A pass sends each command a few thousand times, on events that it adds itself.
+In the broker without a backlog, each pass has a new queue. Requests are sent one at a time, and 16
 deep, where a broker does so little for each that a miss of the processor's caches shows.
 
-The last two states are measured from the moment on, 16 deep, for as long as the broker still clears
-up, and by the clock on the wall: it then uses all the CPU time that its clients leave it. Each
-command is measured over several times as long as it takes from one such piece of work to the next.
+The last two states are measured from that moment on, 16 deep, while the broker is still clearing
+up, and by the wall clock: the broker then uses all the CPU time that its clients leave it. Each
+command is measured over several times the interval between two steps of that work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Rates = dict[str, float]
 def run(quick: bool) -> Result:
     backlog, of_each, passes = (5000, 500, 1) if quick else (BACKLOG, OF_EACH, PASSES)
     columns: dict[str, Rates] = {}
-    flush = Table("A flush, during which nobody else is served", ["", "milliseconds"])
+    flush = Table("A flush, during which no other client is served", ["", "milliseconds"])
     for state in STATES:
         with (
             scratch() as folder,
@@ -61,7 +61,7 @@ def run(quick: bool) -> Result:
 
 
 def _table(backlog: int, columns: dict[str, Rates]) -> Table:
-    title = f"With {backlog:,} events: speed beside that on an empty queue"
+    title = f"With {backlog:,} events: speed compared to an empty queue"
     table = Table(title, ["", *columns])
     ratios = list(columns.values())
     for command in ratios[0]:
@@ -71,7 +71,7 @@ def _table(backlog: int, columns: dict[str, Rates]) -> Table:
 
 
 def _in_turns(full: Server, empty: Server, depth: int, of_each: int, passes: int) -> Rates:
-    """Of each command, its speed with the backlog over its speed without."""
+    """Return for each command its speed with the backlog divided by its speed without."""
     having: list[Rates] = []
     without: list[Rates] = []
     for number in range(passes):
@@ -84,7 +84,7 @@ def _in_turns(full: Server, empty: Server, depth: int, of_each: int, passes: int
 def _while_clearing_up(
     moment_s: float, full: Server, empty: Server, of_each: int, passes: int
 ) -> Rates:
-    """The same from the moment on, for as long as it lasts."""
+    """Return the same ratios from that moment on, while the broker is clearing up."""
     depth = DEPTHS[-1]
     without = [
         dict(_pass(empty, f"q{number}", depth, of_each, by_cpu=False)) for number in range(passes)
@@ -107,7 +107,7 @@ def _ratios(
 
 
 def _is_clearing_up(server: Server) -> bool:
-    """Whether the broker is at work though nobody asks for anything."""
+    """Return whether the broker is busy although no client sends requests."""
     began_s = server.cpu_s()
     time.sleep(0.02)
     return server.cpu_s() - began_s > 0.01
@@ -116,7 +116,7 @@ def _is_clearing_up(server: Server) -> bool:
 def _pass(
     server: Server, queue: str, depth: int, of_each: int, *, by_cpu: bool = True
 ) -> Iterator[tuple[str, float]]:
-    """Every command so many times, on events that the pass adds; its name and its speed."""
+    """Send every command `of_each` times, on events that the pass adds; yield name and speed."""
     stamp = time.time_ns()
     replies: list[list[bytes]] = []
 
@@ -152,7 +152,7 @@ def _pass(
 
 
 def _fill(port: int, state: str, backlog: int) -> float:
-    """The backlog is there; the moment when it lapses or expires (0: never)."""
+    """Make the backlog and return the moment when it lapses or expires (0: never)."""
     if state in ("waiting", "leased"):
         drive(port, add("q", backlog), FILL_DEPTH)
         if state == "leased":

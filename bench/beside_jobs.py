@@ -1,10 +1,10 @@
-"""A family beside the jobs family: adding, taking and acking, in turns, on the same broker.
+"""Compare a family to the jobs family: adding, taking and acking, in turns, on the same broker.
 
 Called by   reliable.py, tubes.py.
 Calls       harness.py.
 
-Every write is synced before its reply; or it is on a Redis whose append-only file is synced once a
-second. And what every command is worth where much is kept, beside where nothing is.
+Every write is synced before its reply, or is on a Redis whose append-only file is synced once a
+second. Also: the speed of every command with much stored data, compared to an empty broker.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ DEPTHS = (1, 16)
 ROUNDS = 7
 
 Rates = dict[str, float]
-Measure = Callable[[Server, int, bool], Rates]  # on a broker, so deep, quick or not
+Measure = Callable[[Server, int, bool], Rates]  # on a broker, with a depth, quick or not
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Verbs of a family and those of jobs that do the same; how each are measured."""
+    """Verbs of a family, the matching verbs of jobs, and how both are measured."""
 
     family: str
     pairs: Sequence[tuple[str, str]]
@@ -45,9 +45,9 @@ class Beside:
     measure_jobs: Measure
 
     def run(self, result: Result, quick: bool) -> None:
-        """A table, and a figure for each verb and way, are in the result."""
+        """Add a table, and a figure for each verb and way, to the result."""
         table = Table(
-            f"{self.family}: requests a second, beside jobs",
+            f"{self.family}: requests per second, compared to jobs",
             [
                 "",
                 *(verb for pair in self.pairs for verb in pair),
@@ -73,7 +73,7 @@ class Beside:
                 return self._row(table, "on Redis, 16 deep", server, DEPTHS[-1], quick)
 
     def _row(self, table: Table, name: str, server: Server, depth: int, quick: bool) -> Rates:
-        """The family's speeds over those of the jobs, by its verbs; a row is noted."""
+        """Add a row, and return the speeds of the family divided by those of jobs, by verb."""
         found: dict[str, list[float]] = {verb: [] for pair in self.pairs for verb in pair}
 
         def live(measure: Measure) -> float:
@@ -93,8 +93,8 @@ class Beside:
 
 
 def best_over(having: Sequence[Mapping[str, float]], without: Sequence[Rates]) -> Rates:
-    """The speeds of one over those of the other. Other programs only ever slow one down, so the
-    best pass is the truest."""
+    """Return the speeds of one divided by those of the other. Other programs only ever slow one
+    down, so the best pass is the truest."""
     return {
         what: max(rates[what] for rates in having) / max(rates[what] for rates in without)
         for what in without[0]

@@ -1,14 +1,14 @@
-"""Quinque's client in Python beside redis-py: what adding costs the program that adds.
+"""Quinque's Python client compared to redis-py: the cost of adding for the program that adds.
 
     add        a job is added, the reply is awaited, the next one is added
     … asyncio  the same, with the clients for programs on an event loop
-    … tasks    by so many tasks of the loop at a time
-    add_many   as many jobs, so many a call
+    … tasks    by TASKS tasks of the loop at a time
+    add_many   the same number of jobs, several in each call
 
 redis-py, with its parser in C, pushes the same bodies on a list of a Redis that keeps nothing on
-disk. What is told of adding one by one is CPU time of this process, which waits for as little as
-can be: that broker syncs once a second. What batches gain is jobs a second, where every reply waits
-for the disk, and where none does.
+disk. The figure for adding one by one is the CPU time of this process, which waits as little as
+possible: that broker syncs once a second. The figure for batches is jobs per second, with every
+reply waiting for the disk, and with none.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ QUEUE = "bench"
 
 
 class _Spent:
-    """What so many additions took."""
+    """The time that `count` additions took."""
 
     def __init__(self, count: int) -> None:
         gc.collect()
@@ -70,7 +70,7 @@ def run(quick: bool) -> Result:
         _one_by_one(result, everysec, store, jobs, rounds)
         table = Table(
             "Adding jobs in batches",
-            ["", "jobs /s", "beside one by one", "client CPU µs a job"],
+            ["", "jobs /s", "compared to one by one", "client CPU µs per job"],
         )
         # One by one, each of them takes as long as the disk does.
         _batches(table, "always", always, jobs, 10, rounds)
@@ -81,7 +81,7 @@ def run(quick: bool) -> Result:
 
 
 def _one_by_one(result: Result, broker: Server, store: Server, jobs: int, rounds: int) -> None:
-    """A table and its ratios are in the result."""
+    """Add a table and its ratios to the result."""
     table = Table(
         f"Adding {jobs:,} jobs one by one: CPU time of the client",
         ["", "Quinque µs", "redis-py LPUSH µs", "ratio", "Quinque /s", "LPUSH /s"],
@@ -113,9 +113,9 @@ def _one_by_one(result: Result, broker: Server, store: Server, jobs: int, rounds
 def _batches(
     table: Table, fsync: str, broker: Server, jobs: int, share: int, rounds: int
 ) -> dict[str, float]:
-    """Rows are noted: one by one, of which there are `share` times fewer, and each batch size.
+    """Add rows: one by one, with `share` times fewer jobs, and each batch size.
 
-    What each has beside one by one.
+    Return the gain of each compared to one by one.
     """
     adds = {"one by one": partial(_add, broker, jobs // share)}
     adds |= {f"{many} a call": partial(_add_many, broker, jobs, many) for many in MANY}
@@ -134,7 +134,7 @@ def _batches(
 
 
 def _note(found: list[_Spent], add: Callable[[], _Spent]) -> float:
-    """The addition is among those found; its CPU time."""
+    """Run the addition, store its result, and return its CPU time."""
     found.append(add())
     return found[-1].cpu_us
 
@@ -195,7 +195,7 @@ def _push_aio(tasks: int, store: Server, jobs: int) -> _Spent:
 
 
 async def _shared(tasks: int, jobs: int, add: Callable[[], Awaitable[object]]) -> _Spent:
-    """So many tasks have added as many jobs together."""
+    """Add `jobs` jobs with `tasks` tasks at a time."""
 
     async def share() -> None:
         for _ in range(jobs // tasks):

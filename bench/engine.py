@@ -1,7 +1,8 @@
-"""The engine alone: operations a second with no network, no journal and no clock.
+"""The engine alone: operations per second without network, journal and clock.
 
-An operation is what the store does with one besides journaling it: decide what it means, apply the
-events. Alone, and with 50 messages to an operation, as when many requests of one turn are alike.
+An operation is the work of the store except journaling: decide the events, apply the events. It is
+measured with one message in each operation, and with 50, as when many requests of one turn are
+alike.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LEASE_MS = 1000
 
 
 def run(quick: bool) -> Result:
-    table = Table("The engine alone: messages a second", ["", "one at a time", "50 at a time"])
+    table = Table("The engine alone: messages per second", ["", "one at a time", "50 at a time"])
     count = 1000 if quick else MESSAGES
     columns = [_rates(count, batch, 1 if quick else ROUNDS) for batch in (1, 50)]
     for name in columns[0]:
@@ -46,7 +47,7 @@ def _rates(count: int, batch: int, rounds: int) -> dict[str, float]:
 
 
 class _Life:
-    """All that happens to so many messages."""
+    """The steps of `count` messages, from put to expiry."""
 
     def __init__(self, count: int, batch: int) -> None:
         self._count = count

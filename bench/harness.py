@@ -1,12 +1,13 @@
-"""What the benches share: servers on free ports, scratch folders, medians, tables.
+"""Shared code of the benches: servers on free ports, scratch folders, medians, tables.
 
 Called by   every bench of this folder.
 Calls       quinque and redis-server, as processes.
 
-The machine is never quiet. So what is compared is measured in turns in the same run (ours, theirs,
-ours, theirs, …), and what is told is the median of the ratios of neighbours.
+Other programs run on the machine too. So the two sides of a comparison are measured in turns in the
+same run (Quinque, Redis, Quinque, Redis, …), and the result is the median of the ratios of
+neighbours.
 
-Not here: load of our own (load.py), what is to be reached (summary.py).
+Not here: the load generator (load.py), the targets (summary.py).
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ START_TIMEOUT_S = 120.0
 
 @dataclass
 class Table:
-    """Rows for people, the first cell of each a name, the others numbers."""
+    """Rows to print. The first cell of each is a name, the others are numbers."""
 
     title: str
     columns: Sequence[str]
     rows: list[Sequence[str]] = field(default_factory=list)
 
     def text(self) -> str:
-        """As Markdown whose columns line up."""
+        """Return the table as Markdown with aligned columns."""
         cells = [self.columns, *self.rows]
         widths = [max(len(row[column]) for row in cells) for column in range(len(self.columns))]
         marks = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -58,14 +59,14 @@ class Table:
 
 @dataclass
 class Result:
-    """What one bench found: tables, and the figures that summary.py holds against its targets."""
+    """The result of one bench: tables, and the figures that summary.py compares to its targets."""
 
     tables: list[Table] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
 
 
 class Server:
-    """A process that speaks the Redis protocol on a port of its own."""
+    """A process that speaks the Redis protocol on its own port."""
 
     def __init__(self, words: Sequence[str], port: int) -> None:
         self.port = port
@@ -82,7 +83,7 @@ class Server:
         return self._process.pid
 
     def cpu_s(self) -> float:
-        """The CPU time that the process has used so far."""
+        """Return the CPU time that the process has used so far."""
         return cpu_s([self.pid])
 
     def stop(self) -> None:
@@ -118,7 +119,7 @@ def start_redis(folder: Path, *flags: str) -> Server:
 
 
 def redis_benchmark(server: Server, count: int, depth: int, *words: str | bytes) -> float:
-    """Requests a second, as redis-benchmark sees it over CONNECTIONS connections."""
+    """Return the requests per second that redis-benchmark measures over CONNECTIONS connections."""
     options = ["-h", "127.0.0.1", "-p", str(server.port), "-c", str(CONNECTIONS), "--csv"]
     done = subprocess.run(
         [program("redis-benchmark"), *options, "-n", str(count), "-P", str(depth), *words],
@@ -128,21 +129,21 @@ def redis_benchmark(server: Server, count: int, depth: int, *words: str | bytes)
     )
     rows = list(csv.DictReader(done.stdout.splitlines()))
     if not rows:
-        raise RuntimeError(f"redis-benchmark said: {done.stdout}{done.stderr}")
+        raise RuntimeError(f"redis-benchmark printed no figures: {done.stdout}{done.stderr}")
     return float(rows[0]["rps"])
 
 
 def program(name: str) -> str:
-    """Where the program is; tools/setup installs what is missing."""
+    """Return the path of the program. Raises RuntimeError if it is not installed."""
     path = shutil.which(name)
     if path is None:
-        raise RuntimeError(f"{name} is missing: make programs")
+        raise RuntimeError(f"{name} is not installed: run make programs")
     return path
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder on the disk of the repository; /tmp may be memory, where a sync costs nothing."""
+    """Yield a folder on the disk of the repository. /tmp may be memory, where a sync is free."""
     build = ROOT / "build"
     build.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build, prefix="bench-") as folder:
@@ -150,7 +151,7 @@ def scratch() -> Iterator[Path]:
 
 
 def cpu_s(pids: Sequence[int]) -> float:
-    """The CPU time that the processes have used so far."""
+    """Return the CPU time that the processes have used so far."""
     # The kernel books it when a process goes to sleep, or else every 4 ms.
     time.sleep(0.002)
     # Linux: the clock of a process is made from its id; 2 is the exact kind.
@@ -160,8 +161,8 @@ def cpu_s(pids: Sequence[int]) -> float:
 def in_turns(
     measures: Mapping[str, Callable[[], float]], rounds: int, *, both_ways: bool = False
 ) -> dict[str, list[float]]:
-    """Each measure once a round; what each gave. `both_ways` turns the order round every other
-    round, so that none is always the first."""
+    """Run each measure once in each round and return the results. `both_ways` reverses the order
+    in every other round, so that none is always the first."""
     found: dict[str, list[float]] = {name: [] for name in measures}
     for number in range(rounds):
         for name in list(measures)[:: -1 if both_ways and number % 2 else 1]:
@@ -170,7 +171,7 @@ def in_turns(
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the ratios of what was measured in the same round."""
+    """Return the median of the ratios of results of the same round."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
@@ -190,19 +191,19 @@ def times(ratio: float) -> str:
 
 
 def is_compiled() -> bool:
-    """Whether the package that runs is the compiled one."""
+    """Return whether the running package is the compiled one."""
     import quinque.engine.feed.decide as module
 
     return not str(module.__file__).endswith(".py")
 
 
 def compiled_folder() -> Path | None:
-    """What `make compiled` built, if it is there."""
+    """Return the folder that `make compiled` built, or None."""
     folder = ROOT / "build" / "compiled"
     return folder if (folder / "made").exists() else None
 
 
 def python_path(first: Path) -> dict[str, str]:
-    """The environment in which `first` is imported from before all else."""
+    """Return an environment that imports from `first` before all other folders."""
     rest = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": f"{first}{os.pathsep}{rest}" if rest else str(first)}

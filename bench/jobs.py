@@ -1,13 +1,14 @@
-"""The jobs family: beside QADD, how fast a blocked reader is served, and what those who wait cost.
+"""The jobs family: compared to QADD, the delay of a blocked reader, the cost of blocked clients.
 
-    beside QADD    every write synced before its reply, in turns: ADDJOB, and GETJOB of what it
-                   stored, under redis-benchmark; ACKJOB, which needs real ids, under the load
-                   generator of this folder; QADD under both
-    blocked        one client waits in GETJOB, another adds: from the ADDJOB's first byte to the
-                   last of the job, and the sync of both is in it
-    waiting        jobs commands while 1,000 clients wait on 1,000 other queues, beside a broker on
-                   which nobody waits
-    delayed        the same with a million delayed jobs in the queue, beside one without
+    compared to QADD   every write synced before its reply, in turns: ADDJOB, and GETJOB of the jobs
+                       that it stored, under redis-benchmark; ACKJOB, which needs real ids, under
+                       the load generator of this folder; QADD under both
+    blocked            one client blocks in GETJOB, another adds: the time from the first byte of
+                       the ADDJOB to the last byte of the job, including the sync of both
+    waiting            jobs commands while 1,000 clients block on 1,000 other queues, compared to a
+                       broker without blocked clients
+    delayed            the same with a million delayed jobs in the queue, compared to no delayed
+                       jobs
 
 The last two are requests per second of the broker's own CPU time, with `fsync = no`, as in
 backlog.py.
@@ -52,7 +53,7 @@ def run(quick: bool) -> Result:
         _beside_qadd(result, folder, quick)
     with scratch() as folder:
         _blocked(result, folder, quick)
-    table = Table("Jobs commands: speed beside that of an idle, empty broker", ["", *_STATES])
+    table = Table("Jobs commands: speed compared to an idle, empty broker", ["", *_STATES])
     columns = []
     for state, fill in _STATES.items():
         with (
@@ -73,7 +74,7 @@ def run(quick: bool) -> Result:
 
 def _beside_qadd(result: Result, folder: Path, quick: bool) -> None:
     table = Table(
-        "Jobs: requests a second, fsync always, beside QADD",
+        "Jobs: requests per second, fsync always, compared to QADD",
         ["", "QADD", "ADDJOB", "GETJOB", "ACKJOB", *(f"{verb} / QADD" for verb in _VERBS)],
     )
     result.tables.append(table)
@@ -89,7 +90,7 @@ def _beside_qadd(result: Result, folder: Path, quick: bool) -> None:
 
 
 class _Life:
-    """The jobs of a round: added, then got; others acked; and as many events added."""
+    """The jobs of a round: some added and got, others acked, and as many events added."""
 
     def __init__(self, server: Server, depth: int, count: int) -> None:
         self._server, self._depth, self._count = server, depth, count
@@ -120,7 +121,7 @@ class _Life:
 
 
 def _blocked(result: Result, folder: Path, quick: bool) -> None:
-    """How long a client that waits in GETJOB waits from the ADDJOB on."""
+    """Measure the time from an ADDJOB to the reply of a client that blocks in GETJOB."""
     get, put = encode("GETJOB", "FROM", "q"), encode("ADDJOB", "q", BODY, "0")
     spans_ms: list[float] = []
     with (
@@ -138,7 +139,7 @@ def _blocked(result: Result, folder: Path, quick: bool) -> None:
             began_s = time.perf_counter()
             writer.sendall(put)
             if not reader.recv(4096).endswith(BODY + b"\r\n"):
-                raise RuntimeError("the job did not come in one piece")
+                raise RuntimeError("the job did not arrive in one piece")
             spans_ms.append((time.perf_counter() - began_s) * 1000)
             writer.recv(4096)
     spans_ms.sort()
@@ -155,7 +156,7 @@ def _ask(sock: socket.socket, request: bytes) -> bytes:
 
 
 def _in_turns(full: Server, empty: Server, quick: bool) -> Rates:
-    """Of each command, its speed on the first over its speed on the second."""
+    """Return for each command its speed on the first broker divided by that on the second."""
     having: list[Rates] = []
     without: list[Rates] = []
     of_each, passes = (500, 1) if quick else (OF_EACH, PASSES)
@@ -170,7 +171,7 @@ def _in_turns(full: Server, empty: Server, quick: bool) -> Rates:
 
 
 def _pass(server: Server, of_each: int) -> Iterator[tuple[str, float]]:
-    """Every command so many times, on jobs that the pass adds and acks; its name and its speed."""
+    """Send every command repeatedly, on jobs that the pass adds and acks; yield name and speed."""
     replies: list[list[list[bytes]]] = []
 
     def speed(requests: Iterator[bytes] | list[bytes], keep: bool = False) -> float:
@@ -196,7 +197,7 @@ def _pass(server: Server, of_each: int) -> Iterator[tuple[str, float]]:
 
 
 def _fill_waiting(server: Server, quick: bool) -> list[socket.socket]:
-    """A client waits on each of so many queues."""
+    """Block one client on each of `count` queues."""
     held = []
     for number in range(WAITING // 10 if quick else WAITING):
         sock = socket.create_connection(("127.0.0.1", server.port))
@@ -206,7 +207,7 @@ def _fill_waiting(server: Server, quick: bool) -> list[socket.socket]:
 
 
 def _fill_delayed(server: Server, quick: bool) -> list[socket.socket]:
-    """So many jobs are delayed in the queue."""
+    """Add `count` delayed jobs to the queue."""
     # Ten thousand different moments, hours from now.
     count = 5000 if quick else DELAYED
     requests = (

@@ -1,7 +1,8 @@
-"""The journal alone: records and megabytes a second, by when it is synced and how large a turn is.
+"""The journal alone: records and megabytes per second, by sync setting and size of a turn.
 
-A turn is one commit: so many records of 64-byte bodies are appended, then written, and synced as
-the setting says. Beside it what the disk itself can do: a write of a page and a sync, in turns.
+A turn is one commit: a number of records with 64-byte bodies are appended, written, and synced as
+the setting says. The speed of the disk itself is measured in turns with it: a write of a page and a
+sync.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SEGMENT_BYTES = 64 << 20
 def run(quick: bool) -> Result:
     table = Table(
         "The journal alone, by records in a turn",
-        ["", *(f"{size} a turn" for size in TURNS), "MB/s at 800"],
+        ["", *(f"{size} per turn" for size in TURNS), "MB/s at 800"],
     )
     seconds, rounds = (0.01, 1) if quick else (SECONDS, ROUNDS)
     for policy in POLICIES:
@@ -40,7 +41,7 @@ def run(quick: bool) -> Result:
 
 
 def _measure(policy: Fsync, seconds: float, rounds: int) -> tuple[list[float], float]:
-    """Records a second for each size of a turn, and megabytes a second for the largest."""
+    """Return records per second for each size of a turn, and MB per second for the largest."""
     found: dict[int, list[float]] = {size: [] for size in TURNS}
     megabytes: list[float] = []
     for _ in range(rounds):
@@ -91,7 +92,7 @@ def _syncs_a_second(seconds: float) -> float:
 
 
 def _repeat(work: Callable[[], None], seconds: float) -> tuple[int, float]:
-    """How often it could be done in about that time, and the time it took."""
+    """Repeat it for about that time; return the number of repetitions and the time."""
     count = 0
     began_s = perf_counter()
     while (spent_s := perf_counter() - began_s) < seconds:

@@ -1,13 +1,13 @@
-"""A lifecycle record of many messages, as the exporter would have written it, made by chance.
+"""A random lifecycle log of many messages, as the exporter would write it.
 
 Called by   bench/lifecycle_tables.py.
 Calls       numpy, pyarrow.
 
-Four of five messages are a worklist's: most are delivered once and acked, some lapse and come
-again, a few expire or die. The others are a feed's, which two groups read. Rows are in the order
-of time.
+Four of five messages are in a worklist: most are delivered once and acked, some leases end and
+their messages are redelivered, a few messages expire or become dead. The others are in a feed with
+two groups. Rows are in the order of time.
 
-Not here: what is made of them (src/quinque/spark/tables/).
+Not here: the tables that are built from them (src/quinque/spark/tables/).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
 def write_journal(folder: Path, events: int, seed: int = 7) -> int:
-    """The folder has files of a record of about so many events; how many there are."""
+    """Write files of a log of about this many state changes to the folder; return the number."""
     table = make_journal(int(events / EVENTS_PER_MESSAGE), seed)
     table = table.slice(0, min(events, len(table)))
     for start in range(0, len(table), _FILE_ROWS):
@@ -45,7 +45,7 @@ def write_journal(folder: Path, events: int, seed: int = 7) -> int:
 
 
 def make_journal(messages: int, seed: int = 7) -> pa.Table:
-    """The rows of so many messages."""
+    """Return the rows of this many messages."""
     chance = np.random.default_rng(seed)
     number = np.arange(messages)
     is_feed = number % 5 == 4

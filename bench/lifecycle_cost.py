@@ -1,12 +1,13 @@
-"""What it costs to keep every change of every message on record.
+"""The cost of logging every state change of every message.
 
-    events    QADD, QGET and QACK of as many events, with `lifecycle` and without, in turns
-    jobs      ADDJOB, GETJOB and ACKJOB of as many jobs
+    events    QADD, QGET and QACK of the same number of events, with `lifecycle` and without, in
+              turns
+    jobs      ADDJOB, GETJOB and ACKJOB of the same number of jobs
 
-Each is messages a second of the broker's own CPU time, with `fsync = no`: the sync of the journal
-would hide what the record costs. In the column beside it stands what a clock on the wall says, with
-`fsync = always`, as brokers run. On Redis it is the CPU time of the broker and of its redis-server
-together, and of that server alone.
+The figures are messages per second of the broker's own CPU time, with `fsync = no`: the sync of the
+journal would hide the cost of the log. The next column is by the wall clock, with `fsync = always`,
+as brokers run. On Redis it is the CPU time of the broker and its redis-server together, and of that
+server alone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ OF_EACH = 10_000
 def run(quick: bool) -> Result:
     result = Result()
     table = Table(
-        "Put, take and ack, with every change on record and without: messages a second",
+        "Put, take and ack, with and without the lifecycle log: messages per second",
         ["", "without", "with", "with / without", "fsync always"],
     )
     result.tables.append(table)
@@ -68,7 +69,7 @@ def run(quick: bool) -> Result:
 
 def _on_redis(quick: bool) -> Table:
     table = Table(
-        "The same on Redis: messages a second of CPU time",
+        "The same on Redis: messages per second of CPU time",
         ["", "without", "with", "with / without", "of Redis alone"],
     )
     for family, work in _WORK.items():
@@ -116,7 +117,7 @@ def _measure_on_redis(
 def _measure(
     fsync: str, doing: Callable[[Server], int], rounds: int, *, by_cpu: bool
 ) -> dict[str, list[float]]:
-    """Messages a second of each broker, round by round."""
+    """Return messages per second of each broker, round by round."""
     with ExitStack() as stack:
         folder = stack.enter_context(scratch())
         brokers = {

@@ -1,15 +1,15 @@
-"""How fast the lifecycle record becomes one row per message, in Spark and beside DuckDB.
+"""The speed of building one row for each message from the lifecycle log, in Spark and in DuckDB.
 
 Called by   bench/__main__.py.
-Calls       bench/journal_rows.py for a record, the tables of src/quinque/spark/, DuckDB.
+Calls       bench/journal_rows.py for a log, the tables of src/quinque/spark/, DuckDB.
 
-Ten million events in Parquet files of a million, on two threads. In Spark: cold (the first query of
-a session), warm, warm into Parquet, and incrementally: five batches of two million into partials,
-as the archive job does and with its settings, then merged. That writes a row for every message of
-a batch, so it is put beside the way that writes them too. DuckDB does the same aggregation in SQL,
-and the figures say how far apart they are.
+Ten million state changes in Parquet files of a million, on two threads. In Spark: cold (the first
+query of a session), warm, warm into Parquet, and incrementally: five batches of two million into
+partials, as the archive job does and with its settings, then merged. That writes a row for every
+message of a batch, so it is compared to the way that writes rows too. DuckDB does the same
+aggregation in SQL, and the figures are the ratios.
 
-Not here: how the record is made by a broker (bench/lifecycle_cost.py).
+Not here: the cost of the log in a broker (bench/lifecycle_cost.py).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def run(quick: bool) -> Result:
         spent = _in_spark(folder, 1 if quick else TURNS, events)
         spent |= _in_duckdb(folder, 1 if quick else TURNS)
     table = Table(
-        f"Lifecycle of {events:,} events to one row per message, {THREADS} threads",
-        ["", "seconds", "events/s", "times DuckDB"],
+        f"Lifecycle log of {events:,} state changes to one row per message, {THREADS} threads",
+        ["", "seconds", "changes/s", "times DuckDB"],
     )
     for name, seconds in spent.items():
         other = spent["DuckDB, to Parquet" if "Parquet" in name else "DuckDB, in memory"]
@@ -105,7 +105,7 @@ def _spark_turns(spark: SparkSession, folder: Path, turns: int) -> dict[str, flo
 
 
 def _incrementally(spark: SparkSession, folder: Path) -> None:
-    """Partials of each batch into Parquet, then all of them merged."""
+    """Write the partials of each batch to Parquet, then merge all of them."""
     from quinque.spark.jobs.aggregation import PARTIAL_FILES, of_events, of_partials
     from quinque.spark.tables.columns import JOURNAL_RAW
     from quinque.spark.tables.lifecycle import lifecycle
@@ -148,7 +148,7 @@ def _in_duckdb(folder: Path, turns: int) -> dict[str, float]:
 
 
 def _sql(files: str) -> str:
-    """The same rows as tables/partials.py and tables/lifecycle.py make, in DuckDB's words."""
+    """Return the SQL of DuckDB for the rows of tables/partials.py and tables/lifecycle.py."""
     count = "count(*) FILTER (kind = {})".format
     at = "{}(ts) FILTER (kind = {})".format
     ends = ", ".join(str(kind.value) for kind in (Kind.ACKED, Kind.EXPIRED, Kind.REMOVED))

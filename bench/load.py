@@ -1,4 +1,4 @@
-"""A load generator for what redis-benchmark cannot do: requests that differ, replies that are kept.
+"""A load generator for requests that differ and replies that are kept, which redis-benchmark lacks.
 
 Called by   server.py, jobs.py, reliable.py, tubes.py, redis_store.py, redis_cluster.py, backlog.py,
             recovery.py.
@@ -28,7 +28,7 @@ from bench.harness import BODY, CONNECTIONS
 
 @dataclass
 class Load:
-    """What came of it: how many requests a second, and the replies if they were kept."""
+    """The result: the number of requests per second, and the replies if they were kept."""
 
     count: int
     seconds: float
@@ -40,13 +40,13 @@ class Load:
 
 
 def encode(*words: str | bytes) -> bytes:
-    """A request."""
+    """Return a request as bytes."""
     args = [word if isinstance(word, bytes) else word.encode() for word in words]
     return b"*%d\r\n" % len(args) + b"".join(b"$%d\r\n%b\r\n" % (len(a), a) for a in args)
 
 
 def same(request: bytes, count: int) -> Iterator[bytes]:
-    """The request so many times."""
+    """Yield the request `count` times."""
     return (request for _ in range(count))
 
 
@@ -77,7 +77,7 @@ def drive(
 
 
 class Clients:
-    """Connections that stay, for what a client may do only where it took something."""
+    """Connections that stay open, for commands that only the taking connection may send."""
 
     def __init__(self, port: int | Sequence[int], count: int = CONNECTIONS) -> None:
         ports = [port] if isinstance(port, int) else port
@@ -147,14 +147,14 @@ class _Client:
         self._reader = hiredis.Reader()
 
     def send(self, chunks: Iterator[tuple[int, bytes]]) -> bool:
-        """The next chunk is under way; False when there is none."""
+        """Send the next chunk. Return False when there is none."""
         self.waits_for, data = next(chunks, (0, b""))
         # It fits into the kernel's buffers, so this does not wait.
         self.sock.sendall(data)
         return self.waits_for > 0
 
     def receive(self) -> list[Any]:
-        """The replies that have come."""
+        """Return the replies that have arrived."""
         data = self.sock.recv(1 << 18)
         if not data:
             raise RuntimeError("the server closed the connection")

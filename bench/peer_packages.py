@@ -1,10 +1,10 @@
-"""The peers' packages, in a venv of their own: .tools/peers. Some of them want an older redis-py.
+"""The packages of the peers, in their own venv, .tools/peers. Some require an older redis-py.
 
 Called by   workers.py.
 Calls       venv and pip, as processes.
 
-What is to be installed is the extra `peers` of pyproject.toml. A quick run installs nothing. What
-cannot be installed is told, and the others are measured.
+The extra `peers` of pyproject.toml names the packages. A quick run installs nothing. If a package
+cannot be installed, the bench prints its name and measures the others.
 
 Not here: how they are used (peers/).
 """
@@ -30,7 +30,7 @@ print(json.dumps({it.name.lower(): it.version for it in importlib.metadata.distr
 
 
 def installed(*, may_install: bool) -> dict[str, str]:
-    """The versions of the peers that can be used, by name."""
+    """Return the versions of the peers that can be used, by name."""
     wanted = _wanted()
     if may_install:
         if not PYTHON.exists():
@@ -49,11 +49,11 @@ def _install(requirement: str) -> None:
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         why = errors[-1] if errors else "pip does not say why"
-        print(f"\nNot beside {requirement}, which cannot be installed: {why}", file=sys.stderr)
+        print(f"\nskipped {requirement}, which cannot be installed: {why}", file=sys.stderr)
 
 
 def _wanted() -> dict[str, str]:
-    """Requirements by the name of the package."""
+    """Return the requirements by the name of the package."""
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     peers: list[str] = told["project"]["optional-dependencies"]["peers"]
     return {re.split(r"[^\w.-]", requirement)[0].lower(): requirement for requirement in peers}

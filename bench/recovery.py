@@ -1,8 +1,8 @@
-"""A million messages: how fast a broker reads them back, and how much memory each takes.
+"""A million messages: the speed of reading them back, and the memory of each.
 
-A broker is filled over the network, and what its process has grown by is counted; it is stopped and
-started again, and the time until it answers is taken, less the time of a start on an empty folder.
-Once with bodies in memory, once with `maxmemory` so small that they all live on disk.
+A broker is filled over the network, and the growth of its process is measured. It is stopped and
+started again, and the time until it replies is measured, minus that of a start on an empty folder.
+This is done once with bodies in memory, and once with a `maxmemory` so small that all are on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MEMORIES = {"bodies in memory": "0", "bodies on disk": "1"}
 def run(quick: bool) -> Result:
     table = Table(
         "A million 64-byte messages",
-        ["", "read back /s", "bytes each, filled", "bytes each, read back"],
+        ["", "read back /s", "bytes per message, filled", "bytes per message, read back"],
     )
     result = Result([table])
     count = 5000 if quick else MESSAGES

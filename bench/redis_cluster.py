@@ -2,15 +2,15 @@
 
     1 broker, 1 server     a broker on a redis-server
     1 broker               a broker on the cluster
-    2 brokers              two on the same cluster; half of the clients ask each
+    2 brokers              two on the same cluster, each with half of the clients
 
 50 connections, 16 requests deep, 64-byte bodies, six queues, two on each primary: jobs are added,
 then got, then acked. The ways take turns within a round.
 
-Where there are fewer cores than processes, more of them are not faster, whatever they could do with
-cores of their own. What a message costs shows it: as long as the CPU time a message takes of all
-brokers together does not grow with their number, and that of all servers does not either, twice as
-many carry twice as much.
+With fewer cores than processes, more processes are not faster, although they would be with their
+own cores. The cost of a message shows it: if the CPU time of a message at all brokers together does
+not grow with their number, and that at all servers does not either, then twice as many handle twice
+as many messages.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run(quick: bool) -> Result:
         ways = _ways(folder, stack)
         carry_in_turns(list(ways.values()), JOBS, count, rounds)
     table = Table(
-        "Jobs on a Redis Cluster: messages a second over 50 connections, 16 deep; CPU time (µs)",
+        "Jobs on a Redis Cluster: messages per second over 50 connections, 16 deep; CPU time (µs)",
         ["", *("add", "get and ack"), *(f"{step}: {who}" for step in STEPS for who in _WHO)],
     )
     for name, way in ways.items():
@@ -56,7 +56,7 @@ def run(quick: bool) -> Result:
 
 
 class Spread(Way):
-    """The same on several queues: what a connection sends at once is about one of them."""
+    """The same on several queues: each chunk of a connection is for one of them."""
 
     def request(self, family: Family, step: str, number: int, id: bytes) -> bytes:
         return family.request(step, _QUEUES[number // DEPTH % len(_QUEUES)], id)
@@ -85,12 +85,12 @@ def _ways(folder: Path, stack: ExitStack) -> dict[str, Way]:
 
 
 def _cost(way: Way, who: str) -> float:
-    """CPU time of a message's whole life."""
+    """Return the CPU time of a message from add to ack."""
     return sum(median(way.spent_us[step][who]) for step in STEPS)
 
 
 def _queues() -> list[str]:
-    """As many on each primary; the slots are shared out in three equal ranges."""
+    """Return the same number of queues on each primary; the slots are three equal ranges."""
     found: dict[int, list[str]] = {primary: [] for primary in range(PRIMARIES)}
     number = 0
     while any(len(names) < QUEUES_EACH for names in found.values()):

@@ -1,15 +1,14 @@
-"""The Redis store beside the embedded one, and beside one script call for each message.
+"""The Redis store compared to the embedded one, and to one script call for each message.
 
     embedded     a broker on the embedded store, synced once a second
     on Redis     a broker on a redis-server, whose append-only file is synced once a second
     one by one   no broker: the clients call the same scripts on such a redis-server themselves, one
-                 message a call, as libraries on Redis do. Their calls are put together beforehand,
-                 so that what is measured is Redis and not them.
+                 message in each call, as libraries on Redis do. Their calls are encoded beforehand,
+                 so that the measurement shows Redis and not the clients.
 
 50 connections, 16 requests deep, 64-byte bodies: messages are added, then got, then acked. The ways
-take turns within a round; the ratios are medians over rounds. What a message costs is the CPU time
-that the processes used meanwhile: the clients take their share of the machine, and the clock on the
-wall shows that as well.
+take turns within a round; the ratios are medians over rounds. The cost of a message is the CPU time
+of the processes meanwhile: the clients use a share of the machine, which the wall clock includes.
 """
 
 from __future__ import annotations
@@ -71,11 +70,11 @@ def run(quick: bool) -> Result:
     result = Result()
     count, rounds = (500, 1) if quick else (COUNT, ROUNDS)
     speed = Table(
-        "The Redis store: messages a second over 50 connections, 16 deep",
+        "The Redis store: messages per second over 50 connections, 16 deep",
         ["", "embedded", "on Redis", "one by one", "Redis / embedded", "Redis / one by one"],
     )
     cost = Table(
-        "The Redis store: CPU time a message, in microseconds",
+        "The Redis store: CPU time per message, in microseconds",
         ["", "embedded: broker", "broker", "Redis", "one by one: Redis"],
     )
     for family in FAMILIES:
@@ -88,8 +87,8 @@ def run(quick: bool) -> Result:
 
 
 class Way:
-    """One way to carry messages: whom the clients ask, and whose CPU time it takes, by what they
-    are. One that is slow carries a `share` of the messages."""
+    """One way to handle messages: the ports of the clients' servers, and the ids of the processes
+    whose CPU time it takes, by name. A slow way handles only a `share` of the messages."""
 
     share = 1.0
 
@@ -99,14 +98,14 @@ class Way:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is noted."""
+        """Clear the results."""
         self.rates: dict[str, list[float]] = {"add": [], "get and ack": []}
         self.spent_us: dict[str, dict[str, list[float]]] = {
             step: {who: [] for who in self._pids} for step in STEPS
         }
 
     def carry(self, family: Family, count: int) -> None:
-        """So many messages are added, got and acked, and what that took is noted."""
+        """Add, get and ack the messages, and store the time that it took."""
         seconds: dict[str, float] = {}
         ids = [b""] * count
         for step in STEPS:
@@ -135,7 +134,7 @@ class Way:
 
 
 class OneByOne(Way):
-    """The clients ask Redis themselves."""
+    """The clients call Redis themselves."""
 
     share = 0.2
 
@@ -160,7 +159,7 @@ class OneByOne(Way):
 
 
 def carry_in_turns(ways: Sequence[Way], family: Family, count: int, rounds: int) -> None:
-    """All of them carry so many messages, one after the other, again and again."""
+    """Let each way handle the messages in turn, in every round."""
     for way in ways:
         way.carry(family, DEPTH * CONNECTIONS)  # whatever is done once has been done
         way.forget()

@@ -1,14 +1,15 @@
-"""The reliable family: beside the jobs family, many elements beside one, and a long list.
+"""The reliable family: compared to the jobs family, many elements compared to one, and a long list.
 
-    beside jobs    RQ.PUSH, RQ.POP and RQ.ACK of as many elements as ADDJOB, GETJOB and ACKJOB of
-                   jobs, in turns, on the same broker: every write synced before its reply, or on a
-                   Redis whose append-only file is synced once a second
-    many           requests with 10 elements and with 100, in turns with requests with one: elements
-                   a second, each client waiting for its reply
-    delivered      every command while a million elements of the queue are delivered and not acked,
-                   beside a broker with none: requests a second of its CPU time, with `fsync = no`
+    compared to jobs   RQ.PUSH, RQ.POP and RQ.ACK of as many elements as ADDJOB, GETJOB and ACKJOB
+                       of jobs, in turns, on the same broker: every write synced before its reply,
+                       or on a Redis whose append-only file is synced once a second
+    many               requests with 10 elements and with 100, in turns with requests with one:
+                       elements per second, each client waiting for its reply
+    delivered          every command while a million elements of the queue are delivered and not
+                       acked, compared to none: requests per second of the broker's CPU time, with
+                       `fsync = no`
 
-The load is that of this folder's generator, over 50 connections.
+The load generator of this folder sends the requests, over 50 connections.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def _one_by_one(server: Server, depth: int, quick: bool) -> Rates:
 
 def _many(server: Server, figures: dict[str, float], quick: bool) -> Table:
     table = Table(
-        "Reliable queues: elements a second, each client waiting for its reply",
-        ["", "one", *(f"{size} a request" for size in MANY), *(f"{size} / one" for size in MANY)],
+        "Reliable queues: elements per second, each client waiting for its reply",
+        ["", "one", *(f"{size} per request" for size in MANY), *(f"{size} / one" for size in MANY)],
     )
     count = 1_000 if quick else 20_000
     found: dict[int, dict[str, list[float]]] = {
@@ -81,7 +82,7 @@ def _many(server: Server, figures: dict[str, float], quick: bool) -> Table:
 
 
 def _elements(server: Server, depth: int, count: int, size: int = 1) -> Rates:
-    """So many elements are pushed, popped and acked, `size` a request; elements a second."""
+    """Push, pop and ack elements, `size` in each request; return elements per second."""
     pushes = same(encode("RQ.PUSH", "elements", *[BODY] * size), count // size)
     few = () if size == 1 else ("COUNT", str(size))
     pops = same(encode("RQ.POP", *few, "elements"), count // size)
@@ -96,7 +97,7 @@ def _elements(server: Server, depth: int, count: int, size: int = 1) -> Rates:
 
 
 def _jobs(server: Server, depth: int, quick: bool) -> Rates:
-    """As many jobs are added, got and acked; each a second."""
+    """Add, get and ack as many jobs; return the speed of each."""
     count = _count(depth, quick)
     added = drive(server.port, same(encode("ADDJOB", "jobs", BODY, "0"), count), depth)
     got = drive(server.port, same(encode("GETJOB", "FROM", "jobs"), count), depth, keep=True)
@@ -109,7 +110,9 @@ def _jobs(server: Server, depth: int, quick: bool) -> Rates:
 
 
 def _delivered(figures: dict[str, float], quick: bool) -> Table:
-    table = Table("Reliable queues: speed with a million delivered, beside none", ["", "delivered"])
+    table = Table(
+        "Reliable queues: speed with a million delivered, compared to none", ["", "delivered"]
+    )
     of_each, passes = (500, 1) if quick else (OF_EACH, PASSES)
     with (
         scratch() as folder,
@@ -131,7 +134,7 @@ def _delivered(figures: dict[str, float], quick: bool) -> Table:
 
 
 def _pass(server: Server, of_each: int) -> Rates:
-    """Every command so many times, on elements that the pass pushes and acks; its speed."""
+    """Send every command repeatedly, on elements that the pass pushes; return the speeds."""
     rates: Rates = {}
 
     def speed(verb: str, requests: Iterable[bytes]) -> list[list[list[bytes]]]:

@@ -1,10 +1,11 @@
-"""A broker beside a real redis-server: requests a second over 50 connections, 64-byte bodies.
+"""A broker compared to redis-server: requests per second over 50 connections, 64-byte bodies.
 
-    beside Redis      QADD and LPUSH under redis-benchmark, one at a time and 16 deep, both with
-                      every write synced before its reply, and both synced once a second; and PING,
-                      which is what the protocol alone costs
-    get and ack       QGET of what QADD stored, and QACK of what QGET gave, beside QADD; under the
-                      load generator of this folder for all three, since acks need real ids
+    compared to Redis   QADD and LPUSH under redis-benchmark, one at a time and 16 deep, both with
+                        every write synced before its reply, and both synced once a second; and
+                        PING, which is the cost of the protocol alone
+    get and ack         QGET of the events that QADD stored, and QACK of those that QGET returned,
+                        compared to QADD; all three under the load generator of this folder, because
+                        acks need real ids
 
 Servers take turns within a round; the ratios are medians over rounds.
 """
@@ -50,7 +51,7 @@ def run(quick: bool) -> Result:
 
 def _beside_redis(result: Result, folder: Path, quick: bool) -> None:
     table = Table(
-        "Beside redis-server: requests a second over 50 connections",
+        "Compared to redis-server: requests per second over 50 connections",
         ["", "quinque", "redis", "ratio"],
     )
     result.tables.append(table)
@@ -87,7 +88,7 @@ def _compare(
     depth: int,
     quick: bool,
 ) -> dict[str, list[float]]:
-    """The rates of both, in turns."""
+    """Return the rates of both, measured in turns."""
     count = 1000 if quick else int(SECONDS * ours(5_000, depth, *our_words))
     measures = {
         "ours": lambda: ours(count, depth, *our_words),
@@ -104,7 +105,7 @@ def _row(table: Table, name: str, rates: dict[str, list[float]]) -> None:
 
 def _get_and_ack(result: Result, folder: Path, quick: bool) -> None:
     table = Table(
-        "Get and ack: requests a second, fsync always, beside QADD",
+        "Get and ack: requests per second, fsync always, compared to QADD",
         ["", "QADD", "QGET", "QACK", "QGET / QADD", "QACK / QADD"],
     )
     result.tables.append(table)

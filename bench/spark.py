@@ -1,12 +1,12 @@
-"""Spark beside itself: the connector, and the same query on rows that nobody had to ask for.
+"""The Spark connector, compared to the same query on synthetic rows.
 
     write   a batch of rows into a queue of jobs: staged by tasks, published once
-    peek    a look at all of them, which changes nothing
-    drain   a stream that claims, writes to Parquet and settles, 100,000 messages a batch; the first
-            batch, in which Spark compiles, is not counted
+    peek    a read of all of them, which changes nothing
+    drain   a stream that claims, writes to Parquet and commits, 100,000 messages in each batch; the
+            first batch, in which Spark compiles, is not counted
 
-Rows a second from end to end, local[2], bodies of 100 bytes, fsync always; and each beside
-spark_synthetic.py in the same place, so that a loss can be located.
+The figures are rows per second from end to end, local[2], bodies of 100 bytes, fsync always. Each
+is compared to spark_synthetic.py in the same place, so that a loss can be located.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(quick: bool) -> Result:
     from quinque.spark.session import build_session
 
     result = Result()
-    table = Table("Spark: rows a second", ["", "quinque", "synthetic", "quinque / synthetic"])
+    table = Table("Spark: rows per second", ["", "quinque", "synthetic", "quinque / synthetic"])
     result.tables.append(table)
     os.environ |= python_path(ROOT)  # where Spark's own Python processes find this folder
     session = build_session(

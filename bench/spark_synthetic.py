@@ -1,4 +1,4 @@
-"""A source and a sink for Spark that ask nobody: what a run costs without the broker.
+"""A source and a sink for Spark without a broker, to measure the cost of Spark itself.
 
 Called by   Spark, for spark.py of this folder.
 Calls       pyarrow.
@@ -88,7 +88,7 @@ class _StreamReader(DataSourceStreamReader):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """There is an end anyway."""
+        """Do nothing: the rows have an end anyway."""
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         return [Rows((end["rows"] - start["rows"]) // PARTITIONS) for _ in range(PARTITIONS)]
@@ -97,7 +97,7 @@ class _StreamReader(DataSourceStreamReader):
         return _rows(partition)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Nobody waits for it."""
+        """Do nothing: no broker waits for the commit."""
 
 
 class _Dropping(DataSourceArrowWriter):

@@ -54,7 +54,7 @@ CYCLES = {1: 3_000, 50: 40_000}  # by tasks, together
 ROUNDS = 7
 
 MISSING = f"""\
-Beside nothing: {{}}. To measure beside a real Tarantool:
+Beside nothing: {{}}. To compare with a real Tarantool:
     apt-get install tarantool           Debian's, of which 2.6 is known to work
     tarantoolctl rocks install queue    in the repository's folder; or unpack the sources of
                                         tarantool/queue, release 1.5.0, and set {MODULE}
@@ -100,8 +100,8 @@ def run(quick: bool) -> Result:
 
 def _beside(sides: dict[str, _Side], figures: dict[str, float], quick: bool) -> Table:
     table = Table(
-        "Tarantool's protocol, one connection: put, take and ack, a second",
-        ["", *sides, *(f"{name}, CPU µs each" for name in sides), "Quinque / Tarantool"],
+        "Tarantool's protocol, one connection: put, take and ack, per second",
+        ["", *sides, *(f"{name}, CPU µs per task" for name in sides), "Quinque / Tarantool"],
     )
     for tasks, cycles in CYCLES.items():
         count = 10 * tasks if quick else cycles
@@ -174,7 +174,7 @@ def _start_tarantool(folder: Path) -> Server | None:
     """It runs; or what is missing has been said."""
     tarantool = shutil.which("tarantool")
     if tarantool is None:
-        print("\n" + MISSING.format("there is no program tarantool"), file=sys.stderr)
+        print("\n" + MISSING.format("the program tarantool is not installed"), file=sys.stderr)
         return None
     folder.mkdir()
     script = folder / "start.lua"

@@ -1,15 +1,15 @@
-"""The tubes family: beside the jobs family, and a lane that holds up a hundred thousand tasks.
+"""The tubes family: compared to the jobs family, and a lane that blocks a hundred thousand tasks.
 
-    beside jobs    TUBE.PUT, TUBE.TAKE and TUBE.ACK of as many tasks as ADDJOB, GETJOB and ACKJOB of
-                   jobs, in turns, on the same broker: every write synced before its reply, or on a
-                   Redis whose append-only file is synced once a second. Each client acks what it
-                   took, since nobody else may, and does the same with jobs
-    lanes          TUBE.TAKE on a utube, one of whose tasks is taken while 100,000 others of its
-                   lane are ready, beside a utube that is empty; and put, take and ack in a lane
-                   that is free, on both: requests a second of the broker's CPU time, with
-                   `fsync = no`
+    compared to jobs   TUBE.PUT, TUBE.TAKE and TUBE.ACK of as many tasks as ADDJOB, GETJOB and
+                       ACKJOB of jobs, in turns, on the same broker: every write synced before its
+                       reply, or on a Redis whose append-only file is synced once a second. Each
+                       client acks the tasks that it took, because no other client may, and does the
+                       same with jobs
+    lanes              TUBE.TAKE on a utube with one taken task and 100,000 ready tasks in the same
+                       lane, compared to an empty utube; and put, take and ack in a free lane, on
+                       both: requests per second of the broker's CPU time, with `fsync = no`
 
-The load is that of this folder's generator, over 50 connections.
+The load generator of this folder sends the requests, over 50 connections.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def run(quick: bool) -> Result:
 
 
 def _count(depth: int, quick: bool) -> int:
-    """Of each client."""
+    """Return the number for each client."""
     return 10 if quick else 200 * (1 if depth == 1 else 4)
 
 
 def _tasks(server: Server, depth: int, quick: bool) -> Rates:
-    """Every client puts, takes and acks so many tasks; each a second."""
+    """Let every client put, take and ack its tasks; return the speed of each verb."""
     of_each = _count(depth, quick)
     with Clients(server.port) as clients:
         clients.drive([encode("TUBE.CREATE", "tasks", "fifo", "IFNOTEXISTS")], 1)
@@ -62,7 +62,7 @@ def _tasks(server: Server, depth: int, quick: bool) -> Rates:
 
 
 def _jobs(server: Server, depth: int, quick: bool) -> Rates:
-    """Every client adds, gets and acks so many jobs; each a second."""
+    """Let every client add, get and ack its jobs; return the speed of each verb."""
     of_each = _count(depth, quick)
     with Clients(server.port) as clients:
         added = _each(clients, encode("ADDJOB", "jobs", BODY, "0"), depth, of_each)
@@ -81,7 +81,8 @@ def _each(clients: Clients, request: bytes, depth: int, of_each: int) -> Load:
 
 def _lanes(figures: dict[str, float], quick: bool) -> Table:
     table = Table(
-        "Tubes: speed with a lane of 100,000 tasks held up, beside an empty tube", ["", "held up"]
+        "Tubes: speed with a busy lane of 100,000 tasks, compared to an empty tube",
+        ["", "busy lane"],
     )
     of_each, passes = (500, 1) if quick else (OF_EACH, PASSES)
     with (
@@ -106,7 +107,7 @@ def _lanes(figures: dict[str, float], quick: bool) -> Table:
 
 
 def _pass(server: Server, one: Clients, tube: str, of_each: int) -> Rates:
-    """A take that finds nothing, then tasks of a free lane; each so many times. Their speeds."""
+    """Measure a take that finds nothing, then tasks of a free lane; return the speeds."""
     rates: Rates = {}
 
     def speed(what: str, requests: list[bytes]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""The work-queue library beside the published package, on one Redis and in one run.
+"""The work-queue library compared to the published package, on one Redis and in one run.
 
     a worker   one process leases an item and completes it, over and over; items are added
     cleaning   a deep cleaning of a million items, in three states:
@@ -6,14 +6,14 @@
                held      all of them are leased
                mixed     of a hundred, 90 wait, 9 are leased, and 1 was abandoned
 
-What is beside the deep cleaning is that of generation 0.3, which no registry of Python has, as its
-documentation describes it: KEYS, the whole queue as a list, each item looked for in that list, and
-its lease if it is not there. For a million this takes hours. So its beginning is measured whole,
-the rest on some of the items, and what all of them would take is told. "with a set" is the same,
-were that list a set.
+The deep cleaning is compared to that of generation 0.3, which is in no Python registry, as its
+documentation describes it: KEYS, the whole queue as a list, a search in that list for each item,
+and its lease if it is not found. For a million items this takes hours. So its beginning is measured
+as a whole, the rest on some of the items, and the time for all of them is calculated. "with a set"
+is the same with a set instead of that list.
 
-A cleaning is told by the CPU time of the client and of Redis together, which take turns: it is what
-other programs change least.
+The figure of a cleaning is the CPU time of the client and of Redis together, which take turns:
+other programs change it least.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ STATES = {"waiting": (100, 0), "held": (0, 100), "mixed": (90, 9)}  # of a hundr
 
 @dataclass
 class Cleaned:
-    """What a cleaning took, and how long each of its calls."""
+    """The time of a cleaning, and of each of its calls."""
 
     cpu_s: float
     calls_ms: list[float]
@@ -106,14 +106,14 @@ def _measure_worker(result: Result, server: Server, db: Any, quick: bool) -> Non
         began_cpu_s = time.process_time() + server.cpu_s()
         for _ in range(cycles):
             if not queue.complete(db, queue.lease(db, LEASE_S)):
-                raise RuntimeError("an item was not there to be completed")
+                raise RuntimeError("an item could not be completed: it does not exist")
         took_s = time.perf_counter() - began_s
         cpu[name].append((time.process_time() + server.cpu_s() - began_cpu_s) / cycles)
         return cycles / took_s
 
     table = Table(
         "One worker, and one Redis",
-        ["", "ours", "published", "ratio", "CPU ours", "CPU published"],
+        ["", "Quinque", "published", "ratio", "CPU Quinque", "CPU published"],
     )
     for what, measure in (("lease and complete", works), ("add", adds)):
         found = in_turns({name: _bound(measure, name) for name in kinds}, rounds, both_ways=True)
@@ -133,7 +133,7 @@ def _bound(measure: Callable[[str], float], name: str) -> Callable[[], float]:
 
 
 class Timed(redis.Redis):
-    """A client that remembers how long each of its calls took, ms."""
+    """A client that stores the time of each of its calls, in ms."""
 
     def __init__(self, port: int) -> None:
         super().__init__(port=port, socket_timeout=600)
@@ -150,7 +150,7 @@ class Timed(redis.Redis):
 def _measure_cleaning(result: Result, server: Server, db: Any, count: int, rounds: int) -> None:
     table = Table(
         f"Deep cleaning of {count:,} items: CPU time of client and Redis, and the longest call",
-        ["", "ours", "0.3", "ratio", "0.3 with a set", "a call, ours", "a call, 0.3"],
+        ["", "Quinque", "0.3", "ratio", "0.3 with a set", "longest call", "longest call of 0.3"],
     )
     ratios, calls_ms = [], []
     for state, shares in STATES.items():
@@ -173,14 +173,14 @@ def _measure_cleaning(result: Result, server: Server, db: Any, count: int, round
 
 
 def _longest_ms(rounds: list[Cleaned]) -> float:
-    """The longest call. All rounds make the same calls, and other programs only ever slow one down:
-    the truest of each is the shortest."""
+    """Return the longest call. All rounds make the same calls, and other programs only ever slow
+    one down, so the shortest time of each call is the truest."""
     same: Iterable[tuple[float, ...]] = zip(*(it.calls_ms for it in rounds), strict=False)
     return max(min(same_ms) for same_ms in same)
 
 
 def _fill(db: Any, count: int, waiting: int, held: int) -> None:
-    """The only keys are those of so many items."""
+    """Delete all keys and add `count` items."""
     db.flushall()
     chance = random.Random(7)
     ids = [uuid.UUID(int=chance.getrandbits(128)).hex for _ in range(count)]
@@ -211,7 +211,7 @@ def _clean(server: Server) -> Cleaned:
 def _clean_as_described(
     server: Server, count: int, as_kind: Callable[[list[bytes]], Collection[bytes]]
 ) -> Cleaned:
-    """As generation 0.3 does it, on a sample, and what it would take for all."""
+    """Clean a sample as generation 0.3 does, and calculate the time for all items."""
     with Timed(server.port) as db:
         began_s = _cpu_s(server)
         keys: list[bytes] = db.keys("p:item:*")

@@ -1,18 +1,18 @@
-"""Quinque's worker beside dramatiq, huey, saq, celery and rq: one process, jobs that do nothing.
+"""Quinque's worker compared to dramatiq, huey, saq, celery and rq: one process, empty jobs.
 
-    jobs /s    jobs that wait are worked off: from the call for the first to the call for the last,
-               and for ours to the ack of the last
-    CPU        of the worker process, and of the server, for each of them
-    to start   from the addition of a job to the call for it, while jobs are added half as fast as
-               that worker has just worked them off, or as fast as one process can; the median
+    jobs /s    waiting jobs are processed: from the call for the first to the call for the last, and
+               for Quinque to the ack of the last
+    CPU        of the worker process, and of the server, for each job
+    to start   from the addition of a job to its call, while jobs are added half as fast as that
+               worker has just processed them, or as fast as one process can; the median
 
-Each in turn, in the same run. All have THREADS threads, or as many tasks of an event loop, and are
-otherwise as they are by default, without results; celery acks late, which it does when asked. rq
-forks for every job; its SimpleWorker, which does not, takes a tenth of the time and is what is
-measured. Theirs is a Redis that keeps nothing on disk. Ours is a broker that syncs every change: it
-starts a job two or three syncs after its addition, so how long one takes is told.
+Each runs in turn, in the same run. All have THREADS threads, or as many tasks of an event loop, and
+otherwise their defaults, without results; celery acks late, which is a setting. rq forks for every
+job; its SimpleWorker, which does not, takes a tenth of the time and is measured instead. The peers
+use a Redis that keeps nothing on disk. Quinque uses a broker that syncs every change: it starts a
+job two or three syncs after its addition, so the bench also prints the time of a sync.
 
-What a job does is to append 24 bytes to a file: all that is told here is from that file.
+A job appends 24 bytes to a file, and all figures are calculated from that file.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LOOK_S = 0.002  # between two looks at how far a worker is
 
 @dataclass(frozen=True)
 class System:
-    """How its worker is started, and whether a job is kept until it is done."""
+    """How the worker is started, and whether a job is stored until it is done."""
 
     name: str
     module: str
@@ -111,7 +111,7 @@ SYSTEMS = (
 
 @dataclass(frozen=True)
 class Note:
-    """What noted.py wrote of one job, in seconds."""
+    """The times that noted.py wrote for one job, in seconds."""
 
     started_s: float
     cpu_s: float
@@ -120,7 +120,7 @@ class Note:
 
 @dataclass
 class Found:
-    """What was measured of a system, once a round."""
+    """The measurements of a system, one for each round."""
 
     rates: list[float] = field(default_factory=list)
     cpu_us: list[float] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Bench:
         self.sync_ms: list[float] = []  # of the disk, while ours was measured
 
     def measure(self, system: System, found: Found) -> float:
-        """All is measured of a system once, and noted; its jobs a second."""
+        """Measure a system once, store the results, and return its jobs per second."""
         server = self._broker if _is_ours(system) else self._store
         jobs = 200 if self._quick else system.jobs
         self._notes.write_bytes(b"")
@@ -169,7 +169,7 @@ class Bench:
         return rate
 
     def _note_sync(self) -> None:
-        """Others may be at the disk as well: what is told is how long it takes just now."""
+        """Store the time of a sync now. Other programs may use the disk as well."""
         with self._synced.open("ab", buffering=0) as file:
             for _ in range(_SYNCS):
                 file.write(bytes(512))
@@ -204,18 +204,18 @@ class Bench:
                 worker.wait()
 
     def _environment(self, system: System) -> dict[str, str]:
-        """Ours runs the package that is measured, theirs what is in their own venv."""
+        """Return the environment: the measured package for Quinque, their own venv for peers."""
         server = self._broker if _is_ours(system) else self._store
         paths = python_path(ROOT) if _is_ours(system) else {"PYTHONPATH": str(ROOT)}
         told = {URL: f"redis://127.0.0.1:{server.port}", NOTES: str(self._notes)}
         return {**os.environ, **paths, **told, TASKS: str(THREADS)}
 
     def _await_notes(self, count: int) -> list[Note]:
-        """So many jobs have been worked, and this was noted. Raises RuntimeError."""
+        """Wait until `count` jobs are processed, and return their notes. Raises RuntimeError."""
         until_s = time.monotonic() + MOST_S
         while self._notes.stat().st_size < count * NOTE.size:
             if time.monotonic() > until_s:
-                raise RuntimeError(f"of {count} jobs some were not worked in {MOST_S:.0f} s")
+                raise RuntimeError(f"not all of {count} jobs were processed within {MOST_S:.0f} s")
             time.sleep(_LOOK_S)
         return [
             Note(*(time_ns / 1e9 for time_ns in noted))
@@ -223,7 +223,7 @@ class Bench:
         ]
 
     def _await_acks(self) -> float:
-        """The broker has no jobs any more; when that was. Raises RuntimeError."""
+        """Wait until the broker has no jobs, and return that time. Raises RuntimeError."""
         until_s = time.monotonic() + MOST_S
         with redis.Redis(port=self._broker.port) as db:
             while True:
@@ -234,7 +234,7 @@ class Bench:
                 if not any(left.values()):
                     return now_s
                 if left[b"dead"] or now_s > until_s:
-                    raise RuntimeError(f"the worker left jobs behind: {left}")
+                    raise RuntimeError(f"the worker did not ack all jobs: {left}")
                 time.sleep(_LOOK_S)
 
 
@@ -257,7 +257,7 @@ def run(quick: bool) -> Result:
 
 
 def _figures(found: Mapping[str, Found]) -> dict[str, float]:
-    """Ours beside the best of those that keep a job until it is done."""
+    """Compare Quinque to the best system that stores a job until it is done."""
     ours = found[OURS]
     ackers = [found[it.name] for it in SYSTEMS if it.acks and not _is_ours(it) and it.name in found]
     figures = {"worker to start ms": median(ours.start_ms)}
@@ -271,7 +271,7 @@ def _table(title: str, found: Mapping[str, Found], versions: Mapping[str, str]) 
     table = Table(
         title,
         [
-            *("", "jobs", "acks", "jobs /s", "ours / its", "CPU µs", "ours / its"),
+            *("", "jobs", "acks", "jobs /s", "Quinque / this", "CPU µs", "Quinque / this"),
             *("server CPU µs", "to start ms", "added /s"),
         ],
     )

@@ -1,13 +1,13 @@
-"""The broker at work: two consumer groups, a consumer killed, the broker killed, nothing lost.
+"""Show the broker: two consumer groups, a killed consumer, a killed broker, and no lost event.
 
 Called by   `make demo`, tests/transcripts/test_demo.py.
-Calls       `quinque serve` as a process of its own, and redis-py, which knows nothing of Quinque.
+Calls       `quinque serve` as a separate process, and redis-py, which knows nothing of Quinque.
 
     1  a producer adds events, and two groups get and ack every one of them
     2  a consumer is killed while it holds an event; the event comes back when its lease ends
-    3  the broker is killed in the middle of its work, and started again on the same folder
+    3  the broker is killed under load, and started again on the same data directory
 
-After each act the counts are checked. The exit code is 0 if every check held.
+The counts are checked after each act. The exit code is 0 if every check passed.
 
 Not here: the same with fifty kills (tests/faults).
 """
@@ -43,21 +43,21 @@ PRODUCERS = 4
 KILL_AFTER = 1000  # events acknowledged under load
 LEASE_S = 1
 HELD_S = 2  # the lease of the consumer that is killed
-PATIENCE_S = 60  # for anything; what takes longer is a failure
+PATIENCE_S = 60  # for any step; a longer one is a failure
 
 HOLD = "hold"  # the first argument that makes this program the consumer that is killed
 
 
 @dataclass(slots=True)
 class Books:
-    """What the clients were told, and so what they may rely on; ids, by group where it matters."""
+    """The ids that the broker acknowledged, by group where it matters."""
 
     stored: set[bytes] = field(default_factory=set)
-    # Each with the moment in which the answer was there.
+    # Each with the time of the reply.
     acked: dict[str, dict[bytes, float]] = field(
         default_factory=lambda: {group: {} for group in GROUPS}
     )
-    # The broker was gone before it answered QACK: it may have been done, or not.
+    # The broker was killed before it replied to QACK: the ack may have been done or not.
     unsure: dict[str, set[bytes]] = field(
         default_factory=lambda: {group: set() for group in GROUPS}
     )
@@ -75,7 +75,7 @@ class Row:
 
 
 class Broker:
-    """`quinque serve` on a free port, on a folder that outlives it."""
+    """`quinque serve` on a free port, on a data directory that outlives it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -87,7 +87,7 @@ class Broker:
         return client_of(self.port)
 
     def kill(self) -> None:
-        """SIGKILL: no last word, no last write."""
+        """Send SIGKILL, which allows no last write."""
         self.process.kill()
         self.process.wait()
 
@@ -95,7 +95,7 @@ class Broker:
         self.process = self._start()
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM and return the exit code."""
         self.process.terminate()
         return self.process.wait(PATIENCE_S)
 
@@ -112,7 +112,7 @@ class Broker:
             self._log.append(line)
             if found := re.search(r"listens on 127\.0\.0\.1:(\d+)", line):
                 self.port = int(found[1])
-                # Someone must go on reading, or the broker will one day wait for a reader.
+                # Keep reading: the broker blocks when the pipe is full.
                 threading.Thread(target=self._read_log, args=(process.stderr,)).start()
                 return process
         raise SystemExit("the broker did not start:\n" + "".join(self._log))
@@ -130,24 +130,28 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="quinque-demo-") as folder:
         broker = Broker(Path(folder, "data"))
         try:
-            console.print(f"A broker listens on 127.0.0.1:{broker.port}; fsync = always.")
+            console.print(f"Started a broker on 127.0.0.1:{broker.port} with fsync = always.")
             rows = [
                 *first_act(broker, books),
                 *second_act(broker, books),
                 *third_act(broker, books),
             ]
-            rows.append(Row("end", "the broker stopped when asked to", "", broker.stop() == 0))
+            rows.append(Row("end", "broker stopped cleanly after SIGTERM", "", broker.stop() == 0))
         finally:
             broker.kill()
     console.print(table_of(rows))
     is_good = all(row.held for row in rows)
-    words = "Nothing stored was lost, nothing acked came back." if is_good else "It did NOT hold."
+    words = (
+        "No stored event was lost, and no acked event was delivered again."
+        if is_good
+        else "A check FAILED."
+    )
     console.print(f"{words} {monotonic() - started_s:.1f} s.")
     return 0 if is_good else 1
 
 
 def first_act(broker: Broker, books: Books) -> list[Row]:
-    """Every group gets every event, once."""
+    """Check that every group gets every event once."""
     with broker.client() as client, client.pipeline(transaction=False) as pipeline:
         for number in range(FIRST_EVENTS):
             pipeline.execute_command("QADD", QUEUE, LIFE_S, f"order {number}")
@@ -163,7 +167,7 @@ def first_act(broker: Broker, books: Books) -> list[Row]:
 
 
 def second_act(broker: Broker, books: Books) -> list[Row]:
-    """What a dead consumer held comes back, to its own group only."""
+    """The event of a killed consumer is delivered again, to its own group only."""
     group = GROUPS[0]
     with broker.client() as client:
         stored = client.execute_command("QADD", QUEUE, LIFE_S, "the one that is held")
@@ -182,7 +186,7 @@ def second_act(broker: Broker, books: Books) -> list[Row]:
         holder.stdin.close()
         killed_s = monotonic()
         early = client.execute_command("QGET", QUEUE, group)
-        # On a machine that stood still meanwhile the lease may be over.
+        # On a very busy machine the lease may have ended by now.
         is_held = early is None or monotonic() - started_s > HELD_S
         if early is None:
             client.execute_command("QNOTIFY", group, PATIENCE_S, QUEUE)
@@ -193,13 +197,13 @@ def second_act(broker: Broker, books: Books) -> list[Row]:
     books.acked[group][stored] = monotonic()
     is_back = again is not None and again[0] == stored
     return [
-        Row("2", "a consumer killed with an event", "1", held == stored and is_held),
-        Row("2", f"the event came back after {waited_s:.1f} s", "1", is_back and acked == 1),
+        Row("2", "consumers killed while holding an event", "1", held == stored and is_held),
+        Row("2", f"event delivered again after {waited_s:.1f} s", "1", is_back and acked == 1),
     ]
 
 
 def third_act(broker: Broker, books: Books) -> list[Row]:
-    """What was acknowledged before a SIGKILL is there after it, and what was acked is not."""
+    """Events acknowledged before a SIGKILL exist after it, and acked events do not come back."""
     already, enough = len(books.stored), threading.Event()
     workers = [producer(broker, books, enough) for _ in range(PRODUCERS)]
     workers += [consumer(broker, group, books) for group in GROUPS for _ in range(CONSUMERS)]
@@ -216,20 +220,22 @@ def third_act(broker: Broker, books: Books) -> list[Row]:
     run_together([consumer(broker, group, books) for group in GROUPS])
     rows = [
         Row("3", "events acknowledged under load", str(len(books.stored) - already)),
-        Row("3", f"broker killed, and back after {took_s:.1f} s", "1", enough.is_set()),
+        Row("3", f"broker killed, and restarted in {took_s:.1f} s", "1", enough.is_set()),
     ]
     for group in GROUPS:
         late = len(books.acked[group]) - early[group]
         lost = len(books.stored - books.acked[group].keys() - books.unsure[group])
-        rows.append(Row("3", f"acked by {group}, before and after", f"{early[group]} + {late}"))
-        rows.append(Row("3", f"stored, and lost to {group}", str(lost), lost == 0))
+        rows.append(
+            Row("3", f"acked by {group}, before + after the kill", f"{early[group]} + {late}")
+        )
+        rows.append(Row("3", f"stored events lost to {group}", str(lost), lost == 0))
     came_back = len(books.came_back)
-    rows.append(Row("3", "acked, and delivered again", str(came_back), came_back == 0))
+    rows.append(Row("3", "acked events delivered again", str(came_back), came_back == 0))
     return rows
 
 
 def producer(broker: Broker, books: Books, enough: threading.Event) -> Callable[[], None]:
-    """Adds events until the broker is gone."""
+    """Return a producer that adds events until the broker is killed."""
 
     def work() -> None:
         wanted = len(books.stored) + KILL_AFTER
@@ -244,7 +250,7 @@ def producer(broker: Broker, books: Books, enough: threading.Event) -> Callable[
 
 
 def consumer(broker: Broker, group: str, books: Books) -> Callable[[], None]:
-    """Gets and acks until its group has done everything, or the broker is gone."""
+    """Return a consumer that gets and acks until its group is done or the broker is killed."""
 
     def work() -> None:
         acked, unsure = books.acked[group], books.unsure[group]
@@ -253,13 +259,13 @@ def consumer(broker: Broker, group: str, books: Books) -> Callable[[], None]:
                 asked_s = monotonic()
                 event = client.execute_command("QGET", QUEUE, group, "EX", LEASE_S)
                 if event is None:
-                    # Someone else may hold one, and may never ack it.
+                    # Another consumer may hold an event and never ack it.
                     if is_done(client, group):
                         return
                     client.execute_command("QNOTIFY", group, LEASE_S, QUEUE)
                     continue
                 id = event[0]
-                # Not if it was acked meanwhile, by one whose lease was over.
+                # Unless a consumer whose lease had ended acked it meanwhile.
                 if acked.get(id, asked_s) < asked_s:
                     books.came_back.append(id)
                 unsure.add(id)
@@ -271,24 +277,24 @@ def consumer(broker: Broker, group: str, books: Books) -> Callable[[], None]:
 
 
 def is_done(client: Any, group: str) -> bool:
-    """Whether the group has acked every event there is."""
+    """Return whether the group has acked every event."""
     [[_, groups]] = client.execute_command("QSTATUS", QUEUE, "GROUPS", group)
     counts = pairs(pairs(groups)[group.encode()])
     return bool(counts[b"total"] == counts[b"done"])
 
 
 def pairs(found: Any) -> dict[bytes, Any]:
-    """A map: a dict in RESP3, keys and values in turn in RESP2."""
+    """Return a map as a dict. It is a dict in RESP3, and alternating keys and values in RESP2."""
     return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
 
 
 def client_of(port: int) -> Redis:
-    """A plain Redis client. Without retries: each request is sent once, or fails."""
+    """Return a plain Redis client without retries: each request is sent once, or fails."""
     return Redis(port=port, socket_timeout=2 * PATIENCE_S, retry=Retry(NoBackoff(), 0))
 
 
 def hold(port: int) -> int:
-    """Be the consumer that gets an event, says so, and never acks it."""
+    """Get an event, print its id, and never ack it."""
     with client_of(port) as client:
         event = client.execute_command("QGET", QUEUE, GROUPS[0], "EX", HELD_S)
         sys.stdout.write(event[0].decode() + "\n")
@@ -300,7 +306,7 @@ def hold(port: int) -> int:
 def run_together(
     workers: list[Callable[[], None]], meanwhile: Callable[[], object] = lambda: None
 ) -> None:
-    """All of them ran to their end, which a broker that is gone brings too."""
+    """Run all workers until they end. A killed broker ends them too."""
 
     def run(work: Callable[[], None]) -> None:
         try:
@@ -317,7 +323,7 @@ def run_together(
 
 
 def table_of(rows: list[Row]) -> Table:
-    table = Table("act", "what happened", "count", "held")
+    table = Table("act", "check", "count", "passed")
     table.columns[2].justify = "right"
     for row in rows:
         table.add_row(row.act, row.what, row.count, "yes" if row.held else "[bold red]NO[/]")

@@ -1,13 +1,13 @@
-"""The data pipeline at work: files to messages, messages to Parquet, and a page that shows it all.
+"""Show the data pipeline: files to messages, messages to Parquet, and a page with plots.
 
 Called by   `make demo`, tests/spark/test_demo.py.
 Calls       demo.py for the broker, the jobs of quinque.spark, redis-py as a worker.
 
-    1  Spark puts the rows of a file into a queue, each once
-    2  workers get some of them; now and then one fails, and some messages end among the dead
-    3  Spark drains the queue to Parquet: claimed, written, settled
-    4  the record of all that happened becomes tables; the audit holds it against the broker, and
-       the report draws it
+    1  Spark adds the rows of a file to a queue, each once
+    2  workers get some of them; some messages fail, and those that fail twice become dead
+    3  Spark drains the queue to Parquet: it claims, writes and commits
+    4  the lifecycle log becomes tables; the audit compares it with the broker, and the report
+       draws it
 
 Not here: the same as commands (`quinque pipeline`), with crashes (tests/faults/spark_matrix.py).
 """
@@ -42,8 +42,8 @@ QUEUE = "orders"
 MESSAGES = 30_000
 WORKERS = 4
 TOGETHER = 20  # messages that a worker gets at once
-FAILS_EVERY = 9  # one in so many fails
-MAX_DELIVERIES = 2  # a message that fails so often is dead
+FAILS_EVERY = 9  # one in this number of messages fails
+MAX_DELIVERIES = 2  # a message is dead after this number of failures
 
 
 def main() -> int:
@@ -52,7 +52,7 @@ def main() -> int:
     started_s, console = monotonic(), Console()
     rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    console.print("Spark starts.")
+    console.print("Starting Spark.")
     spark = build_session("quinque-demo", settings={"spark.ui.enabled": "false"}, log_level="ERROR")
     try:
         rows, page = run(spark, FOLDER, MESSAGES)
@@ -60,14 +60,14 @@ def main() -> int:
         spark.stop()
     console.print(table_of(rows))
     is_good = all(row.held for row in rows)
-    console.print(f"The report is a page of its own: {page.resolve().as_uri()}")
+    console.print(f"Open the report: {page.resolve().as_uri()}")
     words = "Every message is accounted for." if is_good else "The audit FAILED."
     console.print(f"{words} {monotonic() - started_s:.1f} s.")
     return 0 if is_good else 1
 
 
 def run(spark: SparkSession, folder: Path, messages: int) -> tuple[list[Row], Path]:
-    """All four acts, in the folder; what was counted, and the page."""
+    """Run all four acts in the folder; return the checks and the page."""
     broker = Broker(folder / "data")
     try:
         rows = _ingest(spark, broker, folder, messages)
@@ -95,11 +95,11 @@ def _ingest(spark: SparkSession, broker: Broker, folder: Path, messages: int) ->
     )
     done = ingest(spark, asked)
     count = done["messages"]
-    return [Row("1", "rows of a file put into a queue", f"{count:,}", count == messages)]
+    return [Row("1", "rows of a file added to a queue", f"{count:,}", count == messages)]
 
 
 class _Done:
-    """What the workers did, together."""
+    """The totals of all workers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -118,13 +118,13 @@ class _Done:
     def rows(self) -> list[Row]:
         return [
             Row("2", "acked by workers", f"{self.acked:,}"),
-            Row("2", "failed, and given back with a reason", f"{self.nacked:,}"),
-            Row("2", "failed twice, and kept among the dead", f"{self.dead:,}"),
+            Row("2", "failed and returned with a reason", f"{self.nacked:,}"),
+            Row("2", "failed twice and dead", f"{self.dead:,}"),
         ]
 
 
 def _work(broker: Broker, enough: int) -> _Done:
-    """Workers get, fail or ack, until enough deliveries were made."""
+    """Run workers that get, nack or ack until there are enough deliveries."""
     done = _Done()
     run_together([_worker(broker, done, enough) for _ in range(WORKERS)])
     return done
@@ -145,7 +145,7 @@ def _worker(broker: Broker, done: _Done, enough: int) -> Callable[[], None]:
                 if failed:
                     names = [job[1] for job in failed]
                     client.execute_command("NACK", *names, "REASON", "out of stock")
-                # Counters: how often it was nacked before.
+                # The counter is the number of earlier nacks.
                 done.add(len(ids), len(failed), sum(job[4] + 1 >= MAX_DELIVERIES for job in failed))
 
     return work
@@ -163,7 +163,12 @@ def _drain(spark: SparkSession, broker: Broker, folder: Path, left: int) -> list
     written = spark.read.parquet(asked.target)
     count, different = written.count(), written.select("id").distinct().count()
     return [
-        Row("3", "left, and drained to Parquet", f"{done['messages']:,}", done["messages"] == left),
+        Row(
+            "3",
+            "remaining messages drained to Parquet",
+            f"{done['messages']:,}",
+            done["messages"] == left,
+        ),
         Row("3", "different messages in the files", f"{different:,}", count == different == left),
     ]
 
@@ -176,9 +181,9 @@ def _account(spark: SparkSession, broker: Broker, folder: Path) -> list[Row]:
     report(spark, lake, folder / "report", title="Quinque: the demo", verdict=verdict)
     ended = f"{summary['acked']:,} + {summary['dead']:,} + {summary['open']:,}"
     return [
-        Row("4", "changes of state on record", f"{stored['exported_rows']:,}"),
+        Row("4", "state changes in the lifecycle log", f"{stored['exported_rows']:,}"),
         Row("4", "added = acked + dead + open", f"{summary['added']:,} = {ended}"),
-        Row("4", f"the broker has {verdict.broker}", "", verdict.is_good),
+        Row("4", f"broker compared to the log: {verdict.broker}", "", verdict.is_good),
     ]
 
 

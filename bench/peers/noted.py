@@ -26,7 +26,7 @@ _file = -1
 
 
 def note(added_ns: int) -> None:
-    """One more note is at the end of the file, in one piece, whoever else writes."""
+    """One more note is at the end of the file, in one piece, even when other processes write."""
     global _file
     if _file < 0:
         _file = os.open(os.environ[NOTES], os.O_WRONLY | os.O_APPEND)

@@ -1,4 +1,4 @@
-"""rq, without results; what a dead worker had in hand is found by a register of started jobs."""
+"""rq, without results; it finds the jobs of a dead worker in a registry of started jobs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# ./run.sh LAKE WORK: the tables of LAKE (which has journal_raw/ in it), kept in the folder WORK.
+# ./run.sh LAKE WORK: build the tables of LAKE, which contains journal_raw/, in the folder WORK.
 #
 # Needs: pip install 'quinque[spark]' 'pyspark[pipelines]'
-# Tables must be known from one run to the next, so the catalog is Hive's with its small database
-# (Derby, which Spark brings along): one process at a time.
+# The catalog must remember tables between runs, so it is Hive's catalog with the Derby database of
+# Spark. Only one process at a time can use it.
 set -eu
 [ $# -eq 2 ] || { echo "usage: $0 LAKE WORK" >&2; exit 2; }
 
@@ -15,7 +15,7 @@ export QUINQUE_LAKE
 
 cp -R "$project/transformations" "$work/project/"
 sed "s|STORAGE|file://$work/storage|" "$project/spark-pipeline.yml" >"$work/project/spark-pipeline.yml"
-cd "$work" # Derby's database lies where Spark is started
+cd "$work" # Derby creates its database in the current folder
 exec quinque spark spark-pipelines run --spec "$work/project/spark-pipeline.yml" \
   --conf spark.sql.catalogImplementation=hive \
   --conf spark.sql.warehouse.dir="file://$work/warehouse" \

@@ -1,10 +1,10 @@
-"""The lifecycle tables, declared: the same functions as `quinque pipeline archive` runs.
+"""The lifecycle tables, declared with the functions of `quinque pipeline archive`.
 
-Called by   spark-pipelines, which finds what is decorated here.
+Called by   spark-pipelines, which finds the decorated functions.
 Calls       quinque.spark.tables.
 
-journal_raw is a streaming table: each run reads the files that came since the last. The others are
-made anew from it.
+journal_raw is a streaming table: each run reads the files that were added since the last one. The
+other tables are built again from it.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""A kind of tube: of each key one task waits, with the newest data, and one is worked at a time.
+"""A tube type with one waiting task for each key, with the newest data, and one in progress.
 
     TUBE.CREATE reindex unique OPTION quiet 5
     TUBE.PUT reindex '{"page": 17, "rev": 1}' OPTION key page:17
     TUBE.PUT reindex '{"page": 17, "rev": 2}' OPTION key page:17      the same task, rev 2
 
-Called by   a broker, or a program with a store of its own, that has this driver registered.
+Called by   a broker, or a program with its own store, that has this driver registered.
 Calls       quinque.drivers.
 
-Options of the tube:   quiet   a task is ready when its key was not put for so many seconds; 0 is
-                               at once, and the default
-Options of put:        key     what the task is about; without one, its data
+Options of the tube:   quiet   seconds without a put of its key until a task is ready; default: 0,
+                               which means at once
+Options of put:        key     subject of the task; default: its data
 
-While a task is taken, another of its key may wait behind it. It is ready when the first is done or
-buried. If the first is released, the two are one again: the one that was taken, with the new data.
+While a task is taken, another task of its key may wait. It is ready when the first is acked or
+buried. If the first is released, the two become one: the first task, with the new data.
 
-A row is (id, state, data, key, due_ms); due_ms is when it is ready, of those that are delayed.
+A row is (id, state, data, key, due_ms); due_ms is the time at which a delayed task is ready.
 
-Not here: who has taken a task, durability, waiting: those are the broker's.
+Not here: the owner of a taken task, durability and blocked clients, which the broker handles.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DATA: Final = 2
 KEY: Final = 3
 DUE_MS: Final = 4
 
-NEVER_MS: Final = 1 << 62  # of a task that waits for another one
+NEVER_MS: Final = 1 << 62  # due time of a task that waits for another one
 
 
 class Unique(Driver):
@@ -58,7 +58,7 @@ class Unique(Driver):
         self.quiet_ms = _milliseconds(options.get("quiet", 0))
 
     def put(self, data: bytes, options: Options) -> Row:
-        """The task of that key that waits has this data; there is one, if there was none."""
+        """Give the waiting task of the key this data. Add the task if there is none."""
         key = _key(options.get("key", data))
         row = self._waiting(key)
         id = self.space.next_id() if row is None else row[ID]
@@ -73,7 +73,7 @@ class Unique(Driver):
         return task
 
     def release(self, task_id: int, options: Options) -> Row:
-        """The task is ready again; one that came behind it is it, and its data counts."""
+        """Make the task ready again. If another task of its key waits, merge the two."""
         task = self.space.update(task_id, {STATE: READY})
         newer = self.space.min("key", (task[KEY], DELAYED))
         if newer is not None:
@@ -88,7 +88,7 @@ class Unique(Driver):
         return task
 
     def kick(self, count: int) -> int:
-        """Buried tasks wait again, but for those whose keys have others that wait or are worked."""
+        """Make buried tasks wait again, except those whose key has another unfinished task."""
         kicked = 0
         for row in self.space.select("state", (BURIED,)):
             if kicked < count and self.kick_task(row[ID]) is not None:
@@ -110,7 +110,7 @@ class Unique(Driver):
         return None if row is None or row[DUE_MS] == NEVER_MS else int(row[DUE_MS])
 
     def on_time(self, now_ms: int) -> None:
-        """The first of the tasks whose key has been quiet is ready."""
+        """Make the first task ready whose key has been quiet."""
         row = self.space.min("due", (DELAYED,))
         if row is not None and row[DUE_MS] <= now_ms:
             self.on_task_change(self.space.update(row[ID], {STATE: READY}), "delay")
@@ -118,12 +118,12 @@ class Unique(Driver):
     # -- shared steps ----------------------------------------------------------------------------
 
     def _waiting(self, key: bytes) -> Row | None:
-        """The task of the key that is ready, or will be."""
+        """Return the task of the key that is ready or delayed."""
         ready = self.space.min("key", (key, READY))
         return self.space.min("key", (key, DELAYED)) if ready is None else ready
 
     def _turn(self, key: bytes) -> tuple[str, int]:
-        """The state of a task of the key that waits from now on, and when it is ready."""
+        """Return the state of a new waiting task of the key, and the time at which it is ready."""
         if self.space.min("key", (key, TAKEN)) is not None:
             return DELAYED, NEVER_MS
         if self.quiet_ms:
@@ -131,7 +131,7 @@ class Unique(Driver):
         return READY, 0
 
     def _make_ready(self, key: bytes) -> None:
-        """The task that waited behind another one of its key does not any more."""
+        """Make the task ready that waited for another task of its key."""
         row = self.space.min("key", (key, DELAYED))
         if row is not None and row[DUE_MS] == NEVER_MS:
             state, due_ms = self._turn(key)
