@@ -35,4 +35,4 @@ def test_a_bench_that_is_not_there_is_named(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "there is no bench nothing; there are server, jobs, reliable" in done.stderr
+    assert "unknown bench nothing; use one of server, jobs, reliable" in done.stderr
