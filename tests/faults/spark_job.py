@@ -72,7 +72,7 @@ MOMENTS: Final = {
     "writing": "`write`, when the rows are staged",
     "committing": "`commit` of the sink, before it does anything",
     "publishing": "`commit` of the sink, when a part of the batch is in the queue",
-    "committed": "`commit` of the sink, when the batch is in the queue and Spark's commit is not written",
+    "committed": "`commit` of the sink, when the batch is in the queue, before Spark's commit",
     "settled": "`latestOffset` of the next batch, when this one is committed",
     "failing": "`write`, by an exception. Spark aborts the batch.",
     "broker": "`write`, by SIGKILL of the broker, which restarts. The query continues.",
