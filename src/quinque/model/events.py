@@ -51,13 +51,15 @@ EXTENDED: Final = 58
 
 class Opened(NamedTuple):
     """First record of a segment. `stamp_us` is the newest place handed out before it, and
-    `previous_bytes` how long the segment before it is: so that none of it goes unnoticed."""
+    `previous_bytes` how long the segment before it is: so that none of it goes unnoticed. `seal` is
+    mixed into the checksums of all batches that follow; a segment of version 1 has none."""
 
     kind: int
     version: int
     segment: int
     stamp_us: int
     previous_bytes: int
+    seal: bytes = b""
 
 
 class Stored(NamedTuple):

@@ -250,7 +250,7 @@ class Compactor:
         """The batches of the segment, last a Damage if not all can be read; None while the process
         may not open another file."""
         # Not mapped: where the disk cannot read, or the file was cut off, that is SIGBUS.
-        at, most = 0, READ_BYTES
+        at, most, seal = 0, READ_BYTES, self._journal.seals[segment]
         while at < size_bytes:
             try:
                 data = read_at(self._journal.file_of(segment), at, min(most, size_bytes - at))
@@ -263,14 +263,14 @@ class Compactor:
                 continue
             self.is_stuck = False
             start = at
-            for found in read_whole_batches(data, at):
+            for found in read_whole_batches(data, at, seal):
                 yield found
                 if isinstance(found, Damage):
                     return
                 at = found.end
             most = READ_BYTES
             if at == start:  # not one batch as a whole
-                most = batch_bytes(data)
+                most = batch_bytes(data, at, seal)
                 if most <= len(data) or at + most > size_bytes or len(data) < READ_BYTES:
                     yield Damage(at, False, "the file ends inside a batch")
                     return

@@ -35,7 +35,13 @@ from quinque.model.packing import Packing
 from quinque.model.tube_events import TASKS_PUT
 from quinque.stats.doublings import Doublings
 from quinque.stores.embedded.manifest import find_manifest, replace_manifest, segment_path
-from quinque.stores.embedded.records import HEADER_BYTES, VERSION, batch_body, batch_header
+from quinque.stores.embedded.records import (
+    HEADER_BYTES,
+    SEAL_BYTES,
+    VERSION,
+    batch_body,
+    batch_header,
+)
 
 Fsync = Literal["always", "everysec", "no"]
 
@@ -58,6 +64,8 @@ class Journal:
         self.segment_bytes = segment_bytes
         self.segment = 0  # number of the segment being written
         self.sizes: dict[int, int] = {}  # bytes in use, by segment
+        self.seals: dict[int, int] = {}  # by segment; 0 = none, as in version 1
+        self._seal = 0  # of the segment being written
         # Open file descriptors, by segment, FILES_MOST at most; the newest segment is among them.
         self.files: dict[int, int] = {}
         self.failed: str | None = None
@@ -95,6 +103,7 @@ class Journal:
         """Go on writing after `end` in a segment that was read back."""
         self.segment = segment
         self.sizes[segment] = end
+        self._seal = self.seals[segment]
         self._start_batch(end)
         self._reserved = end
         self._synced = (segment, end)
@@ -116,9 +125,11 @@ class Journal:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         try:
             previous_bytes = self.sizes.get(segment - 1, 0)
-            body = batch_body(
-                [self._pack(Opened(OPENED, VERSION, segment, stamp_us, previous_bytes))]
+            seal = self._known_seal()
+            opened = Opened(
+                OPENED, VERSION, segment, stamp_us, previous_bytes, seal.to_bytes(SEAL_BYTES)
             )
+            body = batch_body([self._pack(opened)])
             batch = batch_header(body, now_ms, 0) + body
             reserved = max(len(batch) + SPARE_BYTES, min(RESERVE_BYTES, self.segment_bytes))
             try:
@@ -136,6 +147,7 @@ class Journal:
             os.fsync(self._folder_file)
             raise
         self.keep_open(segment, file)
+        self._seal = self.seals[segment] = seal
         self._name_segments(range(min(self.sizes, default=segment), segment + 1))
         self.segment = segment
         self.sizes[segment] = len(batch)
@@ -205,7 +217,8 @@ class Journal:
             return
         body = batch_body(self._pending)
         segment, synced = self._synced
-        batch = batch_header(body, now_ms, synced if segment == self.segment else 0) + body
+        synced = synced if segment == self.segment else 0
+        batch = batch_header(body, now_ms, synced, self._seal) + body
         file = self.files[self.segment]
         try:
             write_all(file, batch, self._end)
@@ -229,8 +242,10 @@ class Journal:
             self._wake_syncer.set()
 
     def rotate(self, stamp_us: int, now_ms: int, *, is_full: bool = False) -> None:
-        """Go on in a new segment when this one is full, or counts so. Nothing may be pending."""
-        if not (is_full or self._end >= self.segment_bytes) or self._pending or self.failed:
+        """Go on in a new segment when this one is full, or counts so, or has no seal. Nothing may
+        be pending."""
+        is_full = is_full or self._end >= self.segment_bytes or not self._seal
+        if not is_full or self._pending or self.failed:
             return
         old = self.files[self.segment]
         # Only the last segment may have a tail that is not on the disk.
@@ -328,6 +343,7 @@ class Journal:
         if segment in self.files:
             os.close(self.files.pop(segment))
         del self.sizes[segment]
+        self.seals.pop(segment, None)
 
     def close(self) -> None:
         """All that was committed is on the disk, the reserved room is given back."""
@@ -359,7 +375,7 @@ class Journal:
         """The manifest names these segments, and is on the disk. Raises StoreUnavailable."""
         try:
             try:
-                self._manifest = replace_manifest(self._manifest, self.folder, segments)
+                self._manifest = replace_manifest(self._manifest, self.folder, segments, self._seal)
             except OSError as exc:
                 if exc.errno not in _NO_ROOM | NO_FILES:
                     raise
@@ -370,6 +386,11 @@ class Journal:
             os.fsync(self._folder_file)
         except OSError as exc:
             self._fail("listed in its manifest", exc)
+
+    def _known_seal(self) -> int:
+        """The seal of the store, which is drawn if it has none."""
+        known = [seal for _, seal in sorted(self.seals.items()) if seal]
+        return known[-1] if known else int.from_bytes(os.urandom(SEAL_BYTES)) or 1
 
     def _start_batch(self, end: int) -> None:
         self._pending = []

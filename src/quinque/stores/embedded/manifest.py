@@ -1,8 +1,11 @@
 """The manifest: which segments the journal has, so that a missing one is noticed.
 
-It is an empty file whose name says it, with the first segment and the last:
+The name of the file says it, with the first segment and the last:
 
     0000000003-0000000017.manifest
+
+In it is the seal of the store (records.py), as 16 hexadecimal digits, for a segment whose own is
+damaged. The file may be empty.
 
 The name is replaced by a rename, which is atomic and needs neither room on the disk nor a file
 descriptor. The journal adds a segment to the manifest after the file is on the disk, and removes a
@@ -15,6 +18,8 @@ A folder without a manifest opens, as it did before there were manifests, and ge
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
@@ -23,6 +28,7 @@ from quinque.errors import JournalDamaged
 
 SUFFIX: Final = ".journal"
 _MANIFEST: Final = ".manifest"
+_SEAL: Final = re.compile(rb"[0-9a-f]{16}")
 _NAMED_MOST: Final = 5  # missing files that an error names
 
 
@@ -71,17 +77,30 @@ def find_manifest(folder: Path) -> Path | None:
     return max(found, key=lambda path: _numbers_in(path)[-1], default=None)
 
 
-def replace_manifest(old: Path | None, folder: Path, segments: range) -> Path:
+def replace_manifest(old: Path | None, folder: Path, segments: range, seal: int) -> Path:
     """The manifest names these segments; the caller syncs the folder. Raises OSError."""
     new = folder / f"{segments[0]:010d}-{segments[-1]:010d}{_MANIFEST}"
+    is_renamed = False
     try:
         if old is not None:
             os.rename(old, new)
-            return new
+            is_renamed = True
     except FileNotFoundError:
         pass  # a person deleted it
-    os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    if not is_renamed:
+        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    if seal:
+        with suppress(OSError):  # without it the folder opens too
+            if new.read_bytes() != b"%016x" % seal:
+                new.write_bytes(b"%016x" % seal)
     return new
+
+
+def seal_of(folder: Path) -> int:
+    """The seal that is in the manifest; 0 if there is none."""
+    manifest = find_manifest(folder)
+    text = manifest.read_bytes() if manifest is not None else b""
+    return int(text, 16) if _SEAL.fullmatch(text) else 0
 
 
 def _numbers_in(manifest: Path) -> range:

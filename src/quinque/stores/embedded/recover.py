@@ -21,7 +21,7 @@ from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.manifest import refuse_missing, segment_numbers, segment_path
 from quinque.stores.embedded.record import Recorder
-from quinque.stores.embedded.records import Damage, read_batches
+from quinque.stores.embedded.records import Damage, Reading
 from quinque.stores.embedded.replay import Recovered, finish, replay_batch
 
 
@@ -68,15 +68,16 @@ def read_segments(
         path = segment_path(journal.folder, number)
         file = os.open(path, access | os.O_CLOEXEC)
         journal.keep_open(number, file)
-        data = read_whole(file)
+        reading = Reading(read_whole(file))
         previous_end, end = (
             end,
-            replay(done, bodies, number, data, is_last=number == numbers[-1], path=path),
+            replay(done, bodies, number, reading, is_last=number == numbers[-1], path=path),
         )
         if number > numbers[0] and end and previous_end != done.previous_bytes:
             why = f"the file ends here, but was {done.previous_bytes} bytes long"
             raise _damaged(segment_path(journal.folder, number - 1), previous_end, why)
         journal.sizes[number] = end
+        journal.seals[number] = reading.seal
     finish(done, bodies)
     return done
 
@@ -91,15 +92,15 @@ def _retell(folder: Path, record: Recorder) -> None:
 
 
 def replay(
-    done: Recovered, bodies: Bodies, segment: int, data: bytes, *, is_last: bool, path: Path
+    done: Recovered, bodies: Bodies, segment: int, reading: Reading, *, is_last: bool, path: Path
 ) -> int:
     """Apply all of a segment's records; the offset where its last batch ends."""
     end = 0
-    for found in read_batches(data):
+    for found in reading.batches():
         if isinstance(found, Damage):
             if not (is_last and found.is_torn):
                 raise _damaged(path, found.at, found.why)
-            done.cut_bytes = len(data.rstrip(b"\0")) - found.at
+            done.cut_bytes = reading.written() - found.at
             done.cut_where = f"{path} at byte {found.at}: {found.why}"
             break
         replay_batch(done, bodies, segment, found, path)

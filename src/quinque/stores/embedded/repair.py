@@ -24,7 +24,7 @@ import msgpack
 from quinque.errors import JournalDamaged
 from quinque.model.events import LOST, OPENED, Opened
 from quinque.stores.embedded.journal import write_all
-from quinque.stores.embedded.records import HEADER_BYTES, NIL, VERSION, batch_header
+from quinque.stores.embedded.records import HEADER_BYTES, NIL, SEAL_BYTES, VERSION, batch_header
 from quinque.stores.embedded.survey import Problem, Segment, Survey
 
 _ARRAY_OF: Final = 0x90  # MessagePack: an array of up to 15 items, its length in the low bits
@@ -114,30 +114,45 @@ def _step(
     """How to mend one place, so that the segment is as long as the next one says."""
     is_tail = problem.batches_after == 0
     at = problem.at if segment.batches else 0
-    opened = Opened(OPENED, VERSION, segment.number, found.holds.stamp_us, previous_bytes)
+    seal = segment.seal
+    opened = Opened(
+        OPENED,
+        VERSION,
+        segment.number,
+        found.holds.stamp_us,
+        previous_bytes,
+        seal.to_bytes(SEAL_BYTES),
+    )
     first = opened if at == 0 else None
     if not is_tail:
-        filling = _filling(problem.end - at, first, found.holds.now_ms)
+        filling = _filling(problem.end - at, first, found.holds.now_ms, seal)
     elif following is None:
         filling = b""  # the next start makes a segment with nothing in it anew
     elif following.previous_bytes is not None:
-        filling = _filling(following.previous_bytes - at, first, found.holds.now_ms)
+        filling = _filling(following.previous_bytes - at, first, found.holds.now_ms, seal)
     else:
         # Nobody knows how long it was: it ends here, and the next one, made anew, will say so.
-        size_bytes = HEADER_BYTES + len(msgpack.packb(first)) if first is not None else 0
-        filling = _filling(size_bytes, first, found.holds.now_ms)
+        size_bytes = HEADER_BYTES + len(_packed(first)) if first is not None else 0
+        filling = _filling(size_bytes, first, found.holds.now_ms, seal)
     return Step(segment.path, segment.number, at, problem.end, filling, is_tail)
 
 
-def _filling(size_bytes: int, opened: Opened | None, now_ms: int) -> bytes:
+def _packed(opened: Opened) -> bytes:
+    """The record; without a seal it is that of version 1."""
+    record = opened if any(opened.seal) else opened._replace(version=1)[:5]
+    packed: bytes = msgpack.packb(record)
+    return packed
+
+
+def _filling(size_bytes: int, opened: Opened | None, now_ms: int, seal: int) -> bytes:
     """A batch of that size, which opens its segment if it is the first, and says that something
     was lost. Raises JournalDamaged when there is no batch of that size."""
     if size_bytes == 0:
         return b""
-    body: bytes = b"" if opened is None else msgpack.packb(opened)
+    body = b"" if opened is None else _packed(opened)
     if opened is not None and HEADER_BYTES + len(body) > size_bytes:
         # The first segment of all began with no stamp, which is shorter.
-        body = msgpack.packb(opened._replace(stamp_us=0))
+        body = _packed(opened._replace(stamp_us=0))
     room_bytes = size_bytes - HEADER_BYTES - len(body)
     if room_bytes < 0:
         raise JournalDamaged(f"{size_bytes} bytes are too few for the batch that replaces them")
@@ -148,7 +163,7 @@ def _filling(size_bytes: int, opened: Opened | None, now_ms: int) -> bytes:
         body += bytes((_ARRAY_OF | room_bytes - 1, LOST)) + NIL * (room_bytes - 2)
     elif room_bytes:
         body += NIL
-    return batch_header(body, now_ms, 0) + body
+    return batch_header(body, now_ms, 0, 0 if opened is not None else seal) + body
 
 
 def _write(path: Path, data: bytes) -> None:

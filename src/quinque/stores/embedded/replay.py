@@ -119,9 +119,10 @@ def _replay_records(
     for record_start, record_end, record in read_records(batch):
         kind = record[0]
         if kind == OPENED:
-            if record[1] != VERSION:
+            if not 1 <= record[1] <= VERSION:
                 raise JournalDamaged(
-                    f"{path} has version {record[1]}; this release reads version {VERSION}"
+                    f"{path} has version {record[1]}; this release reads version {VERSION} "
+                    "and older"
                 )
             done.stamp_us = max(done.stamp_us, record[3])
             done.previous_bytes = record[4]

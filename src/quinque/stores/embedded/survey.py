@@ -20,14 +20,20 @@ from typing import Final, Literal
 from quinque.errors import JournalDamaged
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.journal import Journal
-from quinque.stores.embedded.manifest import missing_segments, segment_numbers, segment_path
-from quinque.stores.embedded.records import Batch, Damage, next_batch, read_batches
+from quinque.stores.embedded.manifest import (
+    missing_segments,
+    seal_of,
+    segment_numbers,
+    segment_path,
+)
+from quinque.stores.embedded.records import Batch, Damage, Reading, read_batches, seal_in
 from quinque.stores.embedded.replay import Recovered, finish, replay_batch
 
 # "empty": only the newest may be, when a crash came before its first batch.
 State = Literal["sound", "empty", "torn end", "damaged", "missing"]
 
 _SAYS_NOTHING: Final = -1
+_OPENED_MOST_BYTES: Final = 4_096  # more than the first batch of a segment has
 _MISSING_MOST: Final = 10_000  # a file with a wrong number must not make a repair that never ends
 
 
@@ -54,6 +60,7 @@ class Segment:
     records: int = 0
     state: State = "sound"
     previous_bytes: int | None = None  # how long the one before it is, if it says so
+    seal: int = 0
 
 
 @dataclass
@@ -64,6 +71,7 @@ class Survey:
     unusable: str = ""  # why nothing can be done with it, if so
     holds: Recovered = field(default_factory=Recovered)
     leases: int = 0
+    seal: int = 0  # of the newest segment that could be read, or that of the manifest
 
     @property
     def damaged(self) -> list[Problem]:
@@ -83,6 +91,7 @@ def survey(folder: Path) -> Survey:
         return done
     journal = Journal(folder, "no", 1 << 20)
     bodies = Bodies(journal, maxmemory=1)  # no body is wanted, only where it is
+    done.seal = _any_seal(folder)
     try:
         for number in numbers:
             _look_at(done, bodies, number, is_last=number == numbers[-1])
@@ -98,7 +107,7 @@ def survey(folder: Path) -> Survey:
 
 def _look_at(done: Survey, bodies: Bodies, number: int, *, is_last: bool) -> None:
     """Read one segment, and hold the one before it against what this one says of it."""
-    segment = Segment(number, segment_path(done.folder, number))
+    segment = Segment(number, segment_path(done.folder, number), seal=done.seal)
     found: list[Problem] = []
     if not segment.path.exists():
         segment.state = "missing"
@@ -107,13 +116,19 @@ def _look_at(done: Survey, bodies: Bodies, number: int, *, is_last: bool) -> Non
         data = segment.path.read_bytes()
         segment.file_bytes = len(data)
         done.holds.previous_bytes = _SAYS_NOTHING
-        for part in _parts(number, data, is_last=is_last):
+        reading = Reading(data, done.seal)
+        is_later = any(it.seal for it in done.segments if it.batches)
+        if done.seal and not is_later and not reading.headers():
+            reading = Reading(data)  # it may be older than the seal
+        for part in _parts(number, reading, is_last=is_last):
             if isinstance(part, Problem):
                 found.append(part)
                 segment.end = part.end
                 segment.state = "torn end" if part.is_torn else "damaged"
             else:
                 _count(done, bodies, segment, part, found)
+        segment.seal = reading.seal
+        done.seal = reading.seal or done.seal
         if not segment.batches and not found:
             segment.state = "empty"
             if not is_last:
@@ -127,12 +142,25 @@ def _look_at(done: Survey, bodies: Bodies, number: int, *, is_last: bool) -> Non
     done.problems += found
 
 
-def _parts(number: int, data: bytes, *, is_last: bool) -> Iterator[Batch | Problem]:
+def _any_seal(folder: Path) -> int:
+    """The seal of the store, for segments whose own is damaged: that of the manifest, or of the
+    first segment that has one."""
+    seal = seal_of(folder)
+    for number in segment_numbers(folder):
+        if seal:
+            break
+        with open(segment_path(folder, number), "rb") as file:
+            first = next(read_batches(file.read(_OPENED_MOST_BYTES)), None)
+            seal = seal_in(first) if isinstance(first, Batch) else 0
+    return seal
+
+
+def _parts(number: int, reading: Reading, *, is_last: bool) -> Iterator[Batch | Problem]:
     """What a segment is made of, in order."""
     at: int | None = 0
     while at is not None:
         damage: Damage | None = None
-        for found in read_batches(data, at):
+        for found in reading.batches(at):
             if isinstance(found, Batch):
                 yield found
             else:
@@ -141,8 +169,8 @@ def _parts(number: int, data: bytes, *, is_last: bool) -> Iterator[Batch | Probl
             return
         is_torn = is_last and damage.is_torn
         # The next start cuts off a torn end with all that stands after it.
-        at = next_batch(data, damage) if not is_torn else None
-        end = at if at is not None else len(data.rstrip(b"\0"))
+        at = reading.next_batch(damage) if not is_torn else None
+        end = at if at is not None else reading.written()
         yield Problem(number, damage.at, end, damage.why, is_torn)
 
 
