@@ -470,7 +470,7 @@ def test_a_body_that_the_disk_cannot_read_is_set_aside_and_does_not_stop_compact
     disk.heal()
     assert not path.exists()
     assert turns >= 2 * (compact.READS_MOST - 1)  # it may pass
-    assert len([it for it in caplog.records if "set aside message" in it.message]) == 2
+    assert len([it for it in caplog.records if "moved message" in it.message]) == 2
     stage.put(b"third")
     stage.turn()
     stage.reopened()

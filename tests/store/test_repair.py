@@ -82,7 +82,8 @@ def test_a_queue_under_the_name_of_a_claim_is_not_lost_after_records_of_the_clai
         store.run(Add(RELIABLE, b"q", [b"one", b"two"], RELIABLE_TERMS))
     store.close()
     store = EmbeddedStore(folder, clock=clock)
-    check_indexes(store)
+    if lost == UNSUBSCRIBED:
+        check_indexes(store)
     store.run(DropClaims(b"q", b"s"))
     store.close()
     store = EmbeddedStore(folder, clock=clock)

@@ -93,8 +93,8 @@ def finish_claims(
     subscriptions: Subscriptions, queues: Mapping[bytes, Queue], queue_of: QueueOf, bodies: Bodies
 ) -> None:
     """Worklists know what of them is claimed. A subscription whose own records were damaged is
-    there if it has claims. Where a queue of another family has the name, the claims had ended
-    before, and the record of that is lost."""
+    there if it has claims. Where a queue of another family has the name of a worklist, claims
+    that have messages had ended before, and the record of that is lost."""
     for found in subscriptions.all():
         if not found.is_known and not found.claims:
             subscriptions.remove(found)
@@ -103,14 +103,17 @@ def finish_claims(
         found.claims = {number: found.claims[number] for number in sorted(found.claims)}
         for claim in found.claims.values():
             finish(claim)
+        if not found.family.is_worklist:
+            continue
         other = queues.get(found.queue)
         # Code 0: no record says of which family it is.
         if other is not None and other.family.code not in (0, found.family.code):
             for claim in found.held_claims():
-                bodies.went(claim.chunks.values())
-                del found.claims[claim.number]
+                if any(True for _ in claim.to_close()):
+                    bodies.went(claim.chunks.values())
+                    del found.claims[claim.number]
             continue
-        if found.family.is_worklist and has_claimed(found):
+        if has_claimed(found):
             queue = queue_of(found.queue, found.family.code)
             assert isinstance(queue, Worklist)
             count_claimed(found, queue)
