@@ -21,8 +21,9 @@ from quinque.model.claim_ops import (
     ReadClaim,
     SettleClaims,
 )
-from quinque.model.events import REMOVED
-from quinque.model.families import ITEMS, JOBS, RELIABLE
+from quinque.model.events import FLUSHED, REMOVED
+from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
+from quinque.model.ops import Flush, Put
 from quinque.model.own_ops import RELIABLE_TERMS, AddItems, Complete
 from quinque.model.queue_ops import DeleteQueues
 from quinque.model.stage_events import STAGED
@@ -184,4 +185,23 @@ def test_a_claim_that_lost_all_its_messages_is_read_played_and_settled(
     assert store.run(PlayClaim(b"q", b"s", 1, 1, 0)).messages == 0
     assert store.run(SettleClaims(b"q", b"s", 1, 1)) == 0
     assert store.run(LookAtClaims(b"q", b"s")).settled == 1
+    store.close()
+
+
+def test_a_queue_that_came_after_events_whose_end_was_lost_is_counted_alone(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    store.run(Put(EVENTS, b"q", [b"event"]))
+    store.commit()
+    store.run(Flush(EVENTS, b"q"))
+    store.commit()
+    store.run(Add(JOBS, b"q", [b"job"], TERMS))
+    store.close()
+    lose(folder, lambda record: record[0] == FLUSHED)
+
+    store = EmbeddedStore(folder, clock=clock)
+
+    assert store.queues[b"q"].family is JOBS
+    check_indexes(store)
     store.close()

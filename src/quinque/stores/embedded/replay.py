@@ -304,6 +304,8 @@ def _queue_of(done: Recovered, bodies: Bodies, name: bytes, code: int) -> Queue:
     family = BY_CODE[code] if code else _UNKNOWN
     if isinstance(queue, Worklist):
         bodies.went(queue.clear())  # unless records are lost there is nothing left
+    elif isinstance(queue, Feed):
+        bodies.went(queue.messages.values())  # the same
     if family is TUBES:
         queue = Tube(name, done.sessions, done.now_ms, in_order=False)
     elif family.is_worklist:
