@@ -93,12 +93,7 @@ def _check_group(queue: Feed, group: Group, ordered: list[FeedMessage]) -> None:
 
 
 def check_calendar(calendar: Calendar) -> None:
-    next_ms = min(calendar._days, default=NEVER_MS)
-    if calendar._untrimmed:  # days that were trimmed leave the order with the last of them
-        assert calendar._days.keys() <= set(calendar._order)
-        assert calendar.next_ms <= next_ms
-    else:
-        assert sorted(calendar._order) == sorted(calendar._days)
-        assert calendar.next_ms == next_ms
+    assert sorted(calendar._order) == sorted(calendar._days)
     assert all(calendar._days.values()), "a day without reminders"
+    assert calendar.next_ms == min(calendar._days, default=NEVER_MS)
     assert calendar.size == sum(map(len, calendar._days.values()))

@@ -17,12 +17,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded import books
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
 from tests.store.picture import check_indexes, every_message
@@ -42,18 +40,10 @@ class StoreMachine(RuleBasedStateMachine):
         maxmemory=st.sampled_from((0, 1, 600)),
         operations_a_turn=st.sampled_from((1, 1, 3, 1_000)),
         compacts_always=st.booleans(),
-        emptied_at_once=st.sampled_from((1, 500)),
     )
     def begin(
-        self,
-        segment_bytes: int,
-        maxmemory: int,
-        operations_a_turn: int,
-        compacts_always: bool,
-        emptied_at_once: int,
+        self, segment_bytes: int, maxmemory: int, operations_a_turn: int, compacts_always: bool
     ) -> None:
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(books, "EMPTIED_AT_ONCE_MOST", emptied_at_once)
         self.folder = Path(tempfile.mkdtemp(prefix="quinque-model-", dir=FAST))
         self.settings: dict[str, Any] = {
             "segment_bytes": segment_bytes,
@@ -148,7 +138,6 @@ class StoreMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "folder"):
             self.drop()
-            self.patch.undo()
 
 
 def segment_name(number: int) -> str:

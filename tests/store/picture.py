@@ -13,7 +13,7 @@ from quinque.engine.claims.subscription import Claim
 from quinque.engine.feed.feed import Feed
 from quinque.engine.tubes.task import Task
 from quinque.engine.tubes.tube import Tube
-from quinque.engine.work.remains import SweptRemains, WorkRemains
+from quinque.engine.work.remains import WorkRemains
 from quinque.engine.work.worklist import Worklist
 from quinque.model.message import Message
 from quinque.stores.embedded.books import Leaving
@@ -80,9 +80,7 @@ def check_indexes(store: EmbeddedStore) -> None:
 
 def every_message(store: EmbeddedStore) -> list[Message]:
     """All but those of temporary tubes."""
-    # What was swept may be in the chain of what was emptied after it.
-    left = {id(message): message for it in store.leaving for message in _left(it)}
-    messages: list[Message] = list(left.values())
+    messages: list[Message] = [message for it in store.leaving for message in _left(it)]
     for queue in store.queues.values():
         if isinstance(queue, Tube) and queue.settings.is_temporary:
             continue
@@ -103,12 +101,11 @@ def _left(leaving: Leaving) -> list[Message]:
     """What is left of a queue that was emptied."""
     found: list[Message] = []
     remains: Any = leaving.remains
-    if isinstance(remains, SweptRemains):
-        return [message for order in remains.orders for message in order]
     step = remains.newest if isinstance(remains, WorkRemains) else remains.head
     while step is not None:
         found.append(step)
         step = step.before if isinstance(remains, WorkRemains) else step.after
+    assert len(found) == remains.size
     return found if leaving.is_kept else []
 
 

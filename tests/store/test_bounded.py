@@ -8,23 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
+from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.ops import Flush, Op, Put, Release, Reserve
-from quinque.model.own_ops import RELIABLE_TERMS, AddItems, Complete
+from quinque.model.own_ops import RELIABLE_TERMS
 from quinque.model.queue_ops import DeleteQueues, RenameQueue, SetExpiry
-from quinque.model.states import State
 from quinque.model.tube_ops import DropTube, PutTasks, TakeTasks, TaskTerms, TruncateTube
 from quinque.model.work_ops import (
     Add,
     AwaitEnd,
-    Browse,
     FindKey,
     FindQueues,
     Finish,
     Purge,
     PurgeAll,
-    Redrive,
-    Requeue,
     ScanMessages,
     Take,
     Terms,
@@ -222,14 +218,6 @@ def fill_jobs(store: EmbeddedStore) -> None:
     store.run(Take(JOBS, [b"q"], 200))
 
 
-def fill_dead(store: EmbeddedStore) -> None:
-    terms = Terms(DAY_MS, retry_ms=60_000, max_deliveries=1)
-    many(store, lambda bodies: Add(JOBS, b"q", bodies, terms))
-    while given := store.run(Take(JOBS, [b"q"], TOGETHER)):
-        store.run(Requeue(JOBS, [it.message_id for it in given], is_nack=True))
-    store.run(Add(JOBS, b"q", [b"keyed"], Terms(DAY_MS), key=b"k"))
-
-
 def fill_tube(store: EmbeddedStore) -> None:
     begin(store, b"utubettl")
     for lane in range(4):
@@ -253,7 +241,6 @@ def take_tasks(store: EmbeddedStore) -> None:
 # How the queue is filled, what empties it, and what that gives.
 EMPTIED: dict[str, tuple[Callable[[EmbeddedStore], None], Op, object]] = {
     "purge": (fill_jobs, Purge(JOBS, b"q"), MANY + 101),
-    "purge states": (fill_dead, Purge(JOBS, b"q", [State.DEAD, State.READY]), MANY + 1),
     "purge all": (fill_jobs, PurgeAll(JOBS), MANY + 101),
     "delete": (fill_jobs, DeleteQueues(JOBS, [b"q"]), 1),
     "truncate": (take_tasks, TruncateTube(TUBE), MANY + 100),
@@ -314,66 +301,6 @@ def test_a_job_that_was_purged_is_not_found_by_its_id(store: EmbeddedStore) -> N
     assert store.run(AwaitEnd(JOBS, ids)) == 1_000
     assert [it.body for it in store.run(ScanMessages(JOBS, 0, 10, with_bodies=True))[1]] == [b"y"]
     assert store.run(FindKey(JOBS, b"q", b"k")) is None
-
-
-def test_jobs_of_other_states_live_on_when_many_dead_ones_are_purged(
-    folder: Path, clock: ManualClock
-) -> None:
-    store = EmbeddedStore(folder / "q", clock=clock, fsync="no")
-    fill_dead(store)
-    late = store.run(Add(JOBS, b"q", [b"late"], Terms(DAY_MS, delay_ms=5_000)))
-    taken = store.run(Take(JOBS, [b"q"]))
-    dead = store.run(Browse(JOBS, b"q", State.DEAD, 3))
-    store.commit()
-    given: list[object] = []
-
-    lines = lines_run(lambda: given.append(store.run(Purge(JOBS, b"q", [State.DEAD]))))
-
-    assert given == [MANY]
-    assert lines < LINES_MOST // 5
-    assert store.info()["jobs"] == 2
-    assert store.run(Browse(JOBS, b"q", State.DEAD, 3)) == []
-    assert store.run(FindQueues(JOBS, [it.message_id for it in dead])) == [None] * 3
-    assert store.run(Redrive(JOBS, queue=b"q")) == 0
-    store.commit()
-    check_indexes(store)
-    left = messages_of(store)
-    copy = shutil.copytree(folder / "q", folder / "killed", ignore=shutil.ignore_patterns("lock"))
-    # What is emptied while others are being removed goes after them.
-    assert store.run(Purge(JOBS, b"q")) == 2
-    assert tick_all(store, clock) < LINES_MOST
-    check_indexes(store)
-    assert store.bodies.count == 0
-    store.close()
-    store = EmbeddedStore(copy, clock=clock)
-    check_indexes(store)
-    assert messages_of(store) == left
-    assert store.run(Finish(JOBS, [*late, taken[0].message_id])) == [True, True]
-    store.close()
-
-
-def test_an_id_that_was_purged_can_be_added_again_at_once(folder: Path, clock: ManualClock) -> None:
-    store = EmbeddedStore(folder / "q", clock=clock, fsync="no")
-    ids = [b"%d" % number for number in range(1_000)]
-    store.run(AddItems(ITEMS, b"q", ids, [b"old"] * len(ids)))
-    (held,) = store.run(Take(ITEMS, [b"q"], 1, lease_ms=DAY_MS))
-    assert store.run(Purge(ITEMS, b"q", [State.READY])) == 999
-
-    assert store.run(AddItems(ITEMS, b"q", [b"5", b"7"], [b"new"] * 2)) == [True, True]
-    ids = [b"7", b"8", held.message_id]
-    assert store.run(Complete(ITEMS, b"q", ids, is_leased=False)) == [True, False, True]
-
-    store.commit()
-    check_indexes(store)
-    assert messages_of(store) == {b"q": [b"new"]}
-    copy = shutil.copytree(folder / "q", folder / "killed", ignore=shutil.ignore_patterns("lock"))
-    tick_all(store, clock)
-    check_indexes(store)
-    assert messages_of(store) == {b"q": [b"new"]}
-    store.close()
-    store = EmbeddedStore(copy, clock=clock)
-    assert messages_of(store) == {b"q": [b"new"]}
-    store.close()
 
 
 def test_many_small_queues_are_purged_a_little_at_a_time(

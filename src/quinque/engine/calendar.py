@@ -27,7 +27,7 @@ _TRIM_MOST: Final = 1000
 class Calendar:
     """Ids by the millisecond they are due: O(1) to add, O(log of distinct milliseconds) to take."""
 
-    __slots__ = ("_cut_ms", "_days", "_order", "_trimmed", "_untrimmed", "next_ms", "size")
+    __slots__ = ("_cut_ms", "_days", "_order", "_untrimmed", "next_ms", "size")
 
     def __init__(self) -> None:
         self._days: dict[int, list[bytes]] = {}
@@ -36,7 +36,6 @@ class Calendar:
         self.size = 0
         self._cut_ms = -1  # the day that is taken in slices; it lies there last first
         self._untrimmed: list[int] = []  # the days that trim() has yet to look at
-        self._trimmed = 0  # so many reminders of the last of them it has looked at
 
     def add(self, due_ms: int, id: bytes) -> None:
         self.size += 1
@@ -90,21 +89,17 @@ class Calendar:
             self._untrimmed = list(self._days)
         left = _TRIM_MOST
         while left > 0 and self._untrimmed:
-            due_ms = self._untrimmed[-1]
-            day = self._days.get(due_ms, _NONE)
-            # A day of a million is gone through in slices, from `_trimmed` on.
-            some = day[self._trimmed : self._trimmed + left]
-            left -= 1 + len(some)
-            kept = [id for id in dict.fromkeys(some) if due_of(id) == due_ms]
-            self.size -= len(some) - len(kept)
-            if len(kept) < len(some):
-                day[self._trimmed : self._trimmed + len(some)] = kept
-            self._trimmed += len(kept)
-            if self._trimmed >= len(day):
-                self._untrimmed.pop()
-                self._trimmed = 0
-                if not day:
-                    self._days.pop(due_ms, None)
+            due_ms = self._untrimmed.pop()
+            day = self._days.get(due_ms)
+            if day is None:
+                continue
+            left -= 1 + len(day)
+            kept = [id for id in dict.fromkeys(day) if due_of(id) == due_ms]
+            self.size -= len(day) - len(kept)
+            if kept:
+                self._days[due_ms] = kept
+            else:
+                del self._days[due_ms]
         if not self._untrimmed:
             self._order = list(self._days)
             heapify(self._order)

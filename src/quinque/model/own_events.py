@@ -20,8 +20,6 @@ EXPIRY_SET: Final = 47
 MOVED_BACK: Final = 48
 REPLACED: Final = 49  # a WorkKept: the message has another body, and the rest is as it was
 
-STATES_PURGED: Final = 61
-
 
 class Recovered(NamedTuple):
     """Leased messages were handed out once more, and are the last of those that are leased; `turn`
@@ -70,15 +68,7 @@ class MovedBack(NamedTuple):
     ids: Sequence[bytes]
 
 
-class StatesPurged(NamedTuple):
-    """Every message of the worklist that is in one of these states is gone."""
-
-    kind: int
-    queue: bytes
-    states: Sequence[int]
-
-
-OwnEvent = Recovered | Renamed | ExpirySet | MovedBack | StatesPurged
+OwnEvent = Recovered | Renamed | ExpirySet | MovedBack
 
 # A record read back, as the event it is. Those with bodies are taken apart as they are.
 AS_OWN_EVENT: Final[dict[int, Callable[[Any], OwnEvent]]] = {
@@ -86,5 +76,4 @@ AS_OWN_EVENT: Final[dict[int, Callable[[Any], OwnEvent]]] = {
     RENAMED: Renamed._make,
     EXPIRY_SET: ExpirySet._make,
     MOVED_BACK: MovedBack._make,
-    STATES_PURGED: StatesPurged._make,
 }

@@ -105,9 +105,7 @@ def apply_returned(
             queue.enter_ready(message)
         if key is not None:
             queue.claimed_keys.pop(key, None)
-            holder = queue.keys.get(key)
-            # Only when the worklist was forgotten meanwhile.
-            if holder is not None and not holder.is_gone:
+            if key in queue.keys:  # only when the worklist was forgotten meanwhile
                 message.key = None
             elif state != DEAD:
                 queue.keys[key] = message

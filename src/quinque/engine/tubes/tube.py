@@ -216,8 +216,7 @@ class Tube(Worklist):
                 self.lanes.freed(message)
         else:
             self.leave(message)
-        self.unchain(message)
-        self.size -= 1
+        self._unchain(message)
         self.directory.remove(message)
 
     def clear(self) -> list[WorkMessage]:

@@ -55,12 +55,10 @@ from quinque.model.own_events import (
     MOVED_BACK,
     RECOVERED,
     RENAMED,
-    STATES_PURGED,
     ExpirySet,
     MovedBack,
     Recovered,
     Renamed,
-    StatesPurged,
 )
 from quinque.model.work_ops import Terms
 
@@ -260,15 +258,6 @@ def apply_flushed(queue: Worklist, event: Flushed | Forgotten) -> list[WorkMessa
     return queue.clear()
 
 
-def apply_states_purged(queue: Worklist, event: StatesPurged) -> list[WorkMessage]:
-    """The messages of these states are gone; those that were there."""
-    gone = [message for message in queue.all() if message.state in event.states]
-    for message in gone:
-        queue.remove(message)
-    queue.trim()
-    return gone
-
-
 def apply_configured(queue: Worklist, event: Configured) -> None:
     """That is set for the worklist."""
     queue.since_ms = min(queue.since_ms, event.at_ms)
@@ -366,7 +355,6 @@ APPLY: Final[dict[int, Callable[[Worklist, Any], Any]]] = {
     EXPIRED: apply_removed,
     REMOVED: apply_removed,
     FLUSHED: apply_flushed,
-    STATES_PURGED: apply_states_purged,
 }
 APPLY_WITH_BODY: Final[dict[int, Callable[[Worklist, Any, int], list[WorkMessage]]]] = {
     ADDED: apply_added,

@@ -52,7 +52,7 @@ NACKED = b"nacked"
 def key_holder(queue: Worklist, key: bytes, now_ms: int) -> WorkMessage | None:
     """The message that lives under that key."""
     message = queue.keys.get(key)
-    return None if message is None or is_over(message, now_ms) or message.is_gone else message
+    return None if message is None or is_over(message, now_ms) else message
 
 
 def holder_id(queue: Worklist, key: bytes, now_ms: int) -> bytes | None:
@@ -247,16 +247,8 @@ def redrive(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Re
 
 def purge(queue: Worklist, states: Sequence[State]) -> Removed | None:
     """The messages of these states are gone."""
-    messages: list[WorkMessage] = []
-    if State.LEASED in states and queue.leased:
-        messages += [message for message in queue.all() if message.state == State.LEASED]
-    if State.READY in states:
-        messages += queue.ready
-    if State.DELAYED in states:
-        messages += queue.delayed
-    if State.DEAD in states:
-        messages += queue.dead
-    ids = [message.id for message in messages]
+    wanted = set(map(int, states))
+    ids = [message.id for message in queue.all() if message.state in wanted]
     return Removed(REMOVED, queue.name, ids, PURGED) if ids else None
 
 

@@ -34,19 +34,19 @@ def sort_items(queue: Worklist, op: AddItems, claimed: Collection[bytes]) -> Sor
     """
     if queue.is_paused_in:
         raise QueuePaused(queue.name)
-    known = queue.directory
+    known = queue.directory.by_id
     new: dict[bytes, bytes] = {}
     other: dict[bytes, bytes] = {}
     are_new: list[bool] = []
     for id, body in zip(op.message_ids, op.bodies, strict=True):
-        is_new = id not in new and known.get(id) is None and id not in claimed
+        is_new = id not in new and id not in known and id not in claimed
         are_new.append(is_new)
         if is_new:
             new[id] = body
         elif op.is_known_new:
             if id in new:
                 new[id] = body
-            elif known.get(id) is not None:
+            elif id in known:
                 other[id] = body
     return Sorted(new, other, are_new)
 

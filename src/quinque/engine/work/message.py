@@ -71,7 +71,5 @@ class WorkMessage(Message):
 
     @property
     def is_gone(self) -> bool:
-        """Whether its worklist was emptied since it came, of all or of the messages of its state,
-        and it has yet to be removed."""
-        queue = self.queue
-        return self.number < queue.first_number or (bool(queue.sweeps) and queue.is_swept(self))
+        """Whether its worklist was emptied since it came, and it has yet to be removed."""
+        return self.number < self.queue.first_number

@@ -77,12 +77,6 @@ class Order:
         if not block:
             self._drop(at)
 
-    def has(self, message: WorkMessage) -> bool:
-        """Whether the message is here."""
-        block = self._blocks[self._block_of(message.place)]
-        where = _position(block, message.place)
-        return where < len(block) and block[where] is message
-
     def first(self, most: int) -> list[WorkMessage]:
         """The first ones, at most `most`."""
         block = self._blocks[0]

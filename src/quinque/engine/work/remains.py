@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from quinque.engine.remains import Remains
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.message import WorkMessage
-from quinque.engine.work.order import Order
 from quinque.model.limits import NEVER_MS
 from quinque.model.states import State
 
@@ -42,7 +41,14 @@ class WorkRemains(Remains):
             return []
         gone = self._first(most)
         for message in gone:
-            self.unchain(message)
+            before, after = message.before, message.after
+            if before is not None:
+                before.after = after
+            if after is not None:
+                after.before = before
+            else:
+                self.newest = before
+            message.before = message.after = None
             self._directory.remove(message)
             self._let_go(message)
         self.size -= len(gone)
@@ -56,16 +62,6 @@ class WorkRemains(Remains):
             for _ in range(min(most, len(self._turns))):
                 self._turns.popitem()
         return gone
-
-    def unchain(self, message: WorkMessage) -> None:
-        before, after = message.before, message.after
-        if before is not None:
-            before.after = after
-        if after is not None:
-            after.before = before
-        else:
-            self.newest = before
-        message.before = message.after = None
 
     def _find_leased(self, most: int) -> None:
         message = self._looked
@@ -102,42 +98,6 @@ class WorkRemains(Remains):
 
     def _let_go(self, message: WorkMessage) -> None:
         """Nothing else knows the message."""
-
-
-class SweptRemains(Remains):
-    """The messages of some states that were in a worklist; the others of it live on."""
-
-    def __init__(self, queue: Worklist, orders: list[Order], directory: Directory) -> None:
-        super().__init__(sum(order.size for order in orders), is_shared=not queue.family.owns_ids)
-        self.chain: Worklist | WorkRemains = queue  # has them, until they are removed
-        self.orders = orders
-        self._queue = queue
-        self._directory = directory
-
-    def has(self, message: WorkMessage) -> bool:
-        return any(order.has(message) for order in self.orders)
-
-    def drop_some(self, most: int) -> list[WorkMessage]:
-        gone: list[WorkMessage] = []
-        for order in self.orders:
-            gone += order.first(most)
-        gone.sort(key=_message_place)
-        del gone[most:]
-        for order in self.orders:
-            order.drop_first(sum(order.has(message) for message in gone))
-        for message in gone:
-            self.chain.unchain(message)
-            self._directory.remove(message)
-            self._queue.free_key(message)
-        self._queue.trim()
-        self.size -= len(gone)
-        if not self.size and self in self._queue.sweeps:
-            self._queue.sweeps.remove(self)
-        return gone
-
-
-def _message_place(message: WorkMessage) -> int:
-    return message.place
 
 
 def _place(head: tuple[int, int, WorkMessage]) -> int:

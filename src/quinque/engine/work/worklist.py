@@ -24,7 +24,7 @@ from quinque.engine.work.directory import Directory
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.order import Order
 from quinque.engine.work.rate import Rate
-from quinque.engine.work.remains import SweptRemains, WorkRemains
+from quinque.engine.work.remains import WorkRemains
 from quinque.model.families import Family
 from quinque.model.limits import NEVER_MS, QUEUE_IDLE_MOST_MS
 from quinque.model.states import State
@@ -64,7 +64,6 @@ class Worklist(Queue):
         "since_ms",
         "size",
         "spared_ms",
-        "sweeps",
         "turns",
         "went",
         "_newest",
@@ -83,7 +82,6 @@ class Worklist(Queue):
         self.first_number = 0  # in the directory; what has a lower one was here and is gone
         self.size = 0
         self._newest: WorkMessage | None = None  # of the chain
-        self.sweeps: list[SweptRemains] = []  # messages of some states that are gone
         self.ready = Order()
         self.delayed = Order()
         self.dead = Order()
@@ -204,11 +202,7 @@ class Worklist(Queue):
         message = self.directory.by_id.get(id)
         if message is None or message.queue is not self or message.number < self.first_number:
             return None
-        return None if self.sweeps and self.is_swept(message) else message
-
-    def is_swept(self, message: WorkMessage) -> bool:
-        """Whether the message is gone with others of its state, and has yet to be removed."""
-        return any(sweep.has(message) for sweep in self.sweeps)
+        return message
 
     def put(self, message: WorkMessage) -> None:
         """The message can be found; its state is not looked at."""
@@ -228,13 +222,12 @@ class Worklist(Queue):
                 self._drop_turn(message.id)
         else:
             self.leave(message)
-        self.unchain(message)
-        self.size -= 1
+        self._unchain(message)
         self.directory.remove(message)
         if message.key is not None:
             self.free_key(message)
 
-    def unchain(self, message: WorkMessage) -> None:
+    def _unchain(self, message: WorkMessage) -> None:
         before, after = message.before, message.after
         if before is not None:
             before.after = after
@@ -243,6 +236,7 @@ class Worklist(Queue):
         else:
             self._newest = before
         message.before = message.after = None
+        self.size -= 1
 
     def take_away(self, ids: Sequence[bytes]) -> list[WorkMessage]:
         """The messages are in no index any more; those that were here."""
@@ -253,9 +247,8 @@ class Worklist(Queue):
             messages = [message for id in ids if (message := self.find(id)) is not None]
             for message in messages:
                 self.leave(message)
-        self.size -= len(messages)
         for message in messages:
-            self.unchain(message)
+            self._unchain(message)
             self.directory.remove(message)
             if message.key is not None:
                 self.free_key(message)
@@ -267,8 +260,7 @@ class Worklist(Queue):
         found: list[WorkMessage] = []
         message = self._newest
         while message is not None:
-            if not self.sweeps or not self.is_swept(message):
-                found.append(message)
+            found.append(message)
             message = message.before
         return found
 
@@ -291,34 +283,10 @@ class Worklist(Queue):
         """No message is left; those that were there."""
         gone = self.all()
         for message in gone:
-            self.unchain(message)
+            self._unchain(message)
             self.directory.remove(message)
-        self.size = 0
         self._begin_empty()
         return gone
-
-    def count(self, states: Sequence[int]) -> int:
-        """How many messages are in these states, of which LEASED is none."""
-        orders = ((READY, self.ready), (DELAYED, self.delayed), (DEAD, self.dead))
-        return sum(order.size for state, order in orders if state in states)
-
-    def sweep(self, states: Sequence[int]) -> SweptRemains:
-        """No message of these states is left, of which LEASED is none, and none of them is found.
-        They are in what is returned, however many there are."""
-        orders: list[Order] = []
-        if READY in states:
-            orders.append(self.ready)
-            self.ready = Order()
-        if DELAYED in states:
-            orders.append(self.delayed)
-            self.delayed = Order()
-        if DEAD in states:
-            orders.append(self.dead)
-            self.dead = Order()
-        swept = SweptRemains(self, orders, self.directory)
-        self.size -= swept.size
-        self.sweeps.append(swept)
-        return swept
 
     def retire(self) -> WorkRemains:
         """No message is left, and none of those that were there is found. They are in what is
@@ -327,9 +295,6 @@ class Worklist(Queue):
         self.first_number = self.directory.next
         if self.family.owns_ids:
             self.directory = Directory(self.directory.next)
-        for swept in self.sweeps:
-            swept.chain = remains
-        self.sweeps = []
         self._newest = None
         self.size = 0
         self._begin_empty()

@@ -158,7 +158,7 @@ class Books:
         living = queue.count_living(self.at_ms, SETTLE_MOST_COUNTING)
         if self.watched and not queue.family.owns_ids:
             self.ready.update(id for id in self.watched if queue.find(id) is not None)
-        if self.is_little(queue.size):
+        if self._emptied + queue.size <= EMPTIED_AT_ONCE_MOST:
             self._emptied += queue.size
             gone = queue.clear()
             if is_noted:
@@ -169,21 +169,10 @@ class Books:
             self.leave(queue, queue.retire(), is_noted=is_noted, is_kept=is_kept)
         return living
 
-    def sweep(self, queue: Worklist, states: Sequence[int]) -> None:
-        """No message of these states is in the worklist."""
-        if self.watched and not queue.family.owns_ids:
-            found = [(id, queue.find(id)) for id in self.watched]
-            self.ready.update(id for id, it in found if it is not None and it.state in states)
-        self.leave(queue, queue.sweep(states))
-
-    def is_little(self, count: int) -> bool:
-        """Whether so many more messages may be removed at once in this turn."""
-        return self._emptied + count <= EMPTIED_AT_ONCE_MOST
-
     def empty_feed(self, queue: Feed) -> None:
         """Nothing is in the feed."""
         remains = queue.clear()
-        if self.is_little(remains.size):
+        if self._emptied + remains.size <= EMPTIED_AT_ONCE_MOST:
             self._emptied += remains.size
             gone = remains.drop_some(remains.size)
             self.note_purged(queue, gone)

@@ -42,10 +42,10 @@ class OwnOperations:
         queue = self._lists.settled(op.family, op.queue, now_ms)
         if queue is None:
             return None
-        directory, is_leased = queue.directory, op.is_leased
+        by_id, is_leased = queue.directory.by_id, op.is_leased
         ids: list[bytes] = []
         for id in op.message_ids if len(op.message_ids) == 1 else dict.fromkeys(op.message_ids):
-            message = directory.get(id)
+            message = by_id.get(id)
             if message is not None and (message.state == LEASED or not is_leased):
                 ids.append(id)
         if ids:

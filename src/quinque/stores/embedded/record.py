@@ -27,7 +27,7 @@ from quinque.engine.queue import Queue
 from quinque.errors import BadArgument
 from quinque.model.events import FLUSHED, FORGOTTEN
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
-from quinque.model.own_events import RENAMED, STATES_PURGED
+from quinque.model.own_events import RENAMED
 from quinque.stats.tally import Tally
 from quinque.stores.clock import Clock
 from quinque.stores.embedded.changes import Changes, Counted, Purging, purged
@@ -49,7 +49,7 @@ _WRITE_MOST: Final = 2_000
 _JOURNAL_BYTES_MOST: Final = 256 << 10
 _RETIRE_MS: Final = 10_000
 _READ_ROWS_MOST: Final = 100_000
-_TAKES_ALL: Final = frozenset({FLUSHED, FORGOTTEN, RENAMED, STATES_PURGED})  # or all of some states
+_TAKES_ALL: Final = frozenset({FLUSHED, FORGOTTEN, RENAMED})  # that was in a queue
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 log = logging.getLogger("quinque.lifecycle")

@@ -49,7 +49,7 @@ from quinque.model.events import (
 )
 from quinque.model.families import BY_CODE, TUBES, Family
 from quinque.model.message import Message
-from quinque.model.own_events import MOVED_BACK, NUMBERED, RENAMED, REPLACED, STATES_PURGED, Renamed
+from quinque.model.own_events import MOVED_BACK, NUMBERED, RENAMED, REPLACED, Renamed
 from quinque.model.stage_events import AS_STAGE_EVENT
 from quinque.model.tube_events import TUBE_KEPT
 from quinque.stores.embedded.bodies import Bodies
@@ -73,7 +73,7 @@ _AHEAD_MS: Final = 1_000  # a stamp is later than the clock when many are made a
 
 _WITH_BODY: Final = frozenset({STORED, KEPT, ADDED, WORK_KEPT, REPLACED})
 _WITH_FAMILY: Final = frozenset({GROUP_KEPT, CONFIGURED, WORKLIST_KEPT, TUBE_KEPT})
-_WITH_THE_GONE: Final = frozenset({EXPIRED, REMOVED, FLUSHED, FORGOTTEN, STATES_PURGED})
+_WITH_THE_GONE: Final = frozenset({EXPIRED, REMOVED, FLUSHED, FORGOTTEN})
 
 
 @dataclass

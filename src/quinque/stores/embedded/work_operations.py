@@ -28,9 +28,7 @@ from quinque.model.events import (
     Forgotten,
     WorkEvent,
 )
-from quinque.model.limits import REDRIVE_MOST, SETTLE_MOST_COUNTING
-from quinque.model.own_events import STATES_PURGED, StatesPurged
-from quinque.model.states import State
+from quinque.model.limits import REDRIVE_MOST
 from quinque.model.work_ops import (
     Add,
     Announce,
@@ -200,27 +198,15 @@ class WorkOperations:
             return 0
         if not op.states:
             return self._lists.remove(queue, Flushed(FLUSHED, queue.name)) if queue.size else 0
-        if queue.expiries.next_ms <= now_ms:  # what has expired is not counted
-            self._lists.settle(queue, now_ms, SETTLE_MOST_COUNTING)
-        swept = [int(state) for state in op.states if state is not State.LEASED]
-        count = queue.count(swept)
-        if self._books.is_little(count):
-            count, swept, named = 0, [], op.states
-        else:
-            named = [state for state in op.states if state is State.LEASED]
-        removed = decide.purge(queue, named)
-        ids = removed.ids if removed is not None else ()
-        if swept:
-            # The first takes the room of both.
-            event = StatesPurged(STATES_PURGED, queue.name, swept)
-            journal = self._lists.journal
-            journal.append(event, journal.bytes_of([removed] if removed is not None else []))
-            self._books.sweep(queue, swept)
-            queue.set_soonest()
-        if removed is not None:
-            self._lists.remove(queue, removed)
-        self._books.set_alarm(queue)
-        return count + len(ids)
+        wanted = set(map(int, op.states))
+        living = sum(
+            message.state in wanted and not decide.is_over(message, now_ms)
+            for message in queue.all()
+        )
+        event = decide.purge(queue, op.states)
+        if event is not None:
+            self._lists.remove(queue, event)
+        return living
 
     def _purge_all(self, op: PurgeAll) -> int:
         self._books.at_ms = self._books.clock.now_us() // 1000
