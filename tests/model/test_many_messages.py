@@ -93,5 +93,5 @@ def test_dead_jobs_with_long_bodies(pair: Pair) -> None:
     pair.tick()
 
     assert pair.run(LookAt(JOBS, b"v")).dead == 1_200
-    assert pair.run(Redrive(JOBS, queue=b"v")) == 1_200
+    assert [pair.run(Redrive(JOBS, queue=b"v")) for _ in range(2)] == [1_000, 200]
     assert pair.run(LookAt(JOBS, b"v")).ready == 1_200

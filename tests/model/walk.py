@@ -162,7 +162,8 @@ class Walk:
 
     def _release(self) -> None:
         queue, group = self._feed(), self._one(GROUPS)
-        self._run(Release(EVENTS, queue, group, self._event_ids(queue, group), self._flip()))
+        ids, is_uncounted = self._event_ids(queue, group), self._flip()
+        self._run(Release(EVENTS, queue, group, ids, is_uncounted=is_uncounted))
 
     def _extend_leases(self) -> None:
         queue, group = self._feed(), self._one(GROUPS)
