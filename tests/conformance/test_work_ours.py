@@ -76,6 +76,22 @@ def test_a_nack_after_the_last_delivery_makes_a_message_dead(
     assert counters(store, id) == (1, 0, 1)
 
 
+def test_a_nack_that_says_so_makes_a_message_dead_whatever_its_limit_is(store: Store) -> None:
+    limited = add_one(store, b"limited", max_deliveries=10)
+    unlimited = add_one(store, b"unlimited")
+    once = add_one(store, b"at most once", retry_ms=0)
+    delayed = add_one(store, b"delayed", delay_ms=1_000)
+    take(store, 3)
+    ready = add_one(store, b"ready")
+
+    ids = [limited, unlimited, once, delayed, ready]
+    done = store.run(Requeue(JOBS, ids, is_nack=True, delay_ms=5, reason=b"no", is_dead=True))
+
+    assert done == [True, True, True, True, False]
+    assert [state(store, id) for id in ids] == [State.DEAD] * 4 + [State.READY]
+    assert [show(store, id).reason for id in ids] == [b"no"] * 4 + [b""]
+
+
 def test_a_delivery_that_is_not_counted_is_not_the_last(store: Store) -> None:
     id = add_one(store, b"x", max_deliveries=2)
     for _ in range(5):

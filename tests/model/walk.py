@@ -247,6 +247,7 @@ class Walk:
         ids, delay_ms = self._ids((State.LEASED, State.DELAYED)), self._one((0, 0, 1, 1_000))
         op = Requeue(JOBS, ids, self._flip(), delay_ms, self._one(REASONS))
         op.is_uncounted = self._flip()
+        op.is_dead = self._one((False, False, True))
         self._run(op)
 
     def _hold(self) -> None:

@@ -281,6 +281,10 @@ def test_a_nack_may_say_when_and_why() -> None:
     assert parsed(f"NACK {ID}") == Requeue(JOBS, ids, is_nack=True)
     assert parsed(f"nack {ID} reason late delay 60") == Requeue(JOBS, ids, True, 60_000, b"late")
     assert parsed(f"NACK {ID} DELAY 1 DELAY 2") == Requeue(JOBS, ids, True, 2_000)
+    assert parsed(f"NACK {ID} DEAD REASON no") == Requeue(JOBS, ids, True, 0, b"no", is_dead=True)
+    assert parsed(f"NACK {ID} reason dead dead") == Requeue(
+        JOBS, ids, True, 0, b"dead", is_dead=True
+    )
     assert parsed(f"ENQUEUE {ID}") == Requeue(JOBS, ids, is_nack=False)
 
 
@@ -474,6 +478,7 @@ def test_waitjob_waits_on_each_id_once() -> None:
         ("GETJOB MATCH FROM x", "", ""),
         (f"ACKJOB {ID} {OTHER_ID}", "", f"{ID} {OTHER_ID}"),
         (f"NACK {ID} {OTHER_ID} DELAY 1 REASON {ID}", "", f"{ID} {OTHER_ID}"),
+        (f"NACK {ID} {OTHER_ID} DEAD", "", f"{ID} {OTHER_ID}"),
         (f"WORKING {ID} ANYTIME", "", ID),
         (f"SHOW {ID} DETAILS", "", ID),
         (f"WAITJOB 0 {ID}", "", ID),

@@ -51,6 +51,8 @@ def _requeue(op: Requeue) -> list[Request]:
         words += ["DELAY", f"{op.delay_ms // 1000}.{op.delay_ms % 1000:03}"]
     if op.reason:
         words += ["REASON", op.reason]
+    if op.is_dead:
+        words += ["DEAD"]
     return [["NACK", id, *words] for id in op.message_ids]
 
 

@@ -230,24 +230,31 @@ def reply_number(were_so: list[bool]) -> Value:
 
 
 def parse_nack(argv: list[bytes]) -> Requeue:
-    """NACK [id ...] [DELAY s] [REASON text]
+    """NACK [id ...] [DELAY s] [REASON text] [DEAD]
 
     Return jobs to the queue and count a nack for each. Returns the number of jobs that were
-    active. DELAY, to queue them later, and REASON, which is stored with the job, are Quinque
-    extensions.
+    active. DELAY, to queue them later, REASON, which is stored with the job, and DEAD, which makes
+    the jobs dead at once, are Quinque extensions.
     """
     ids = _ids_of_nack(argv)
     nack = Requeue(JOBS, read_ids(ids), is_nack=True)
-    for at in range(1 + len(ids), len(argv), 2):
+    at = 1 + len(ids)
+    while at < len(argv):
+        word = argv[at].upper()
+        if word == b"DEAD":
+            nack.is_dead = True
+            at += 1
+            continue
         if at + 1 == len(argv):
             raise syntax_error("NACK", argv[at])
-        match argv[at].upper():
+        match word:
             case b"DELAY":
                 nack.delay_ms = read_delay_ms(argv[at + 1])
             case b"REASON":
                 nack.reason = read_text("REASON", argv[at + 1])
             case _:
                 raise syntax_error("NACK", argv[at])
+        at += 2
     return nack
 
 
@@ -299,7 +306,7 @@ def reply_working(retry_ms: int) -> Value:
 def _ids_of_nack(argv: list[bytes]) -> Sequence[bytes]:
     """What stands before the options."""
     for at in range(1, len(argv)):
-        if argv[at].upper() in (b"DELAY", b"REASON"):
+        if argv[at].upper() in (b"DELAY", b"REASON", b"DEAD"):
             return argv[1:at]
     return argv[1:]
 

@@ -197,7 +197,7 @@ class Requeue(Op):
     consumer. That is so with `returns`: how often the messages had come back when they were
     delivered, nacks and requeues together. Those that have come back since stay as they are. With
     `is_uncounted`, and without a nack, the last delivery does not count towards the limit of
-    deliveries."""
+    deliveries. With `is_dead`, a nack makes the messages dead, whatever their limit is."""
 
     family: Family
     message_ids: Sequence[bytes]
@@ -206,6 +206,7 @@ class Requeue(Op):
     reason: bytes = b""
     returns: int | None = None
     is_uncounted: bool = False
+    is_dead: bool = False
 
 
 @dataclass

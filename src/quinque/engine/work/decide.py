@@ -135,22 +135,25 @@ def finish(queue: Worklist, ids: Sequence[bytes], *, is_ack: bool = True) -> Rem
 def requeue(
     queue: Worklist, op: Requeue, messages: Sequence[WorkMessage], now_ms: int
 ) -> tuple[list[WorkEvent], set[bytes]]:
-    """Make leased and delayed messages ready, or delayed; a nack too many makes them dead.
+    """Make leased and delayed messages ready, or delayed; a nack too many, or one that
+    says so, makes them dead.
 
     Also the ids it is so for. A message that is worked at most once comes back only if no consumer
     can have seen it: it has never been ready, or the delivery is known to be lost.
     """
     back: list[bytes] = []
     dead: list[bytes] = []
+    is_dead = op.is_nack and op.is_dead
     for message in messages:
         if message.state != LEASED and message.state != DELAYED:
             continue
         if op.returns is not None:
             if message.state != LEASED or message.nacks + message.requeues != op.returns:
                 continue
-        elif not message.terms.retry_ms and message.was_ready:
+        elif not is_dead and not message.terms.retry_ms and message.was_ready:
             continue
-        is_last = op.is_nack and 0 < queue.limit_of(message) <= message.deliveries
+        is_spent = 0 < queue.limit_of(message) <= message.deliveries
+        is_last = op.is_nack and (is_dead or is_spent)
         (dead if is_last else back).append(message.id)
     events: list[WorkEvent] = []
     if back:

@@ -120,7 +120,7 @@ def finish(op: Finish, edge: Edge) -> Steps:
 
 def requeue(op: Requeue, edge: Edge) -> Steps:
     argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, int(op.is_nack), op.delay_ms, op.reason]
-    argv += [-1 if op.returns is None else op.returns, int(op.is_uncounted)]
+    argv += [-1 if op.returns is None else op.returns, int(op.is_uncounted), int(op.is_dead)]
     return (yield from _for_each(op.message_ids, "requeue", argv))
 
 

@@ -1,5 +1,5 @@
 -- requeue.lua: leased and delayed messages of a slot are ready, or delayed; a nack too many makes
--- them dead.
+-- them dead, and so does one that says so.
 --
 -- KEYS     1  slot       HASH  the messages' slot
 -- ARGV     1  now_ms           the broker's clock
@@ -10,7 +10,8 @@
 --          6  returns          the delivery did not reach its consumer: only leased messages that had
 --                              come back so often, nacks and requeues together; -1 = all
 --          7  is_uncounted     1 = the delivery is not counted
---          8.. id              of each message, none twice
+--          8  is_dead          1 = a nack makes them dead, whatever their limit is
+--          9.. id              of each message, none twice
 -- RETURNS  for each id 1 if it is so, else 0
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:requeue
@@ -24,6 +25,7 @@ local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
 local is_nack, delay_ms, reason = ARGV[3] == '1', tonumber(ARGV[4]), ARGV[5]
 local returns, is_uncounted = tonumber(ARGV[6]), ARGV[7] == '1'
+local is_dead = is_nack and ARGV[8] == '1'
 
 local function give_back(message)
   local list = message.list
@@ -53,15 +55,15 @@ local function may_come_back(message)
   end
   -- A message that is worked at most once comes back only if no consumer can have seen it.
   return (message.state == 'leased' or message.state == 'delayed')
-      and (message.terms.retry_ms > 0 or message.is_new)
+      and (is_dead or message.terms.retry_ms > 0 or message.is_new)
 end
 
 local done = {}
-for at, message in ipairs(work_find_messages(slot, argv_rest(8), now_ms, settle_most)) do
+for at, message in ipairs(work_find_messages(slot, argv_rest(9), now_ms, settle_most)) do
   done[at] = 0
   if message and may_come_back(message) then
     done[at] = 1
-    if is_nack and work_is_spent(message) then
+    if is_dead or (is_nack and work_is_spent(message)) then
       message.nacks = message.nacks + 1
       work_die(message, reason ~= '' and reason or 'nacked', NACKED)
     else
