@@ -8,8 +8,12 @@ Not here: spans as commands have them (dialects/).
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from quinque.errors import BadArgument
 from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
+
+Delay = float | timedelta
 
 
 def as_ms(seconds: float) -> int:
@@ -17,6 +21,26 @@ def as_ms(seconds: float) -> int:
     if not 0 <= seconds * 1000 <= SPAN_MOST_MS:
         raise BadArgument(f"{seconds} is not a duration in seconds")
     return round(seconds * 1000)
+
+
+def as_delay_ms(delay: Delay, eta: datetime | None, now: datetime | None = None) -> int:
+    """Return the delay of a message, which is given as `delay` or as the time `eta`. A time in the
+    past is no delay. Raises BadArgument for both at once, and for an `eta` without a time zone."""
+    return as_ms(as_delay_s(delay, eta, now))
+
+
+def as_delay_s(delay: Delay, eta: datetime | None, now: datetime | None = None) -> float:
+    """Return the same in seconds."""
+    if eta is None:
+        return delay.total_seconds() if isinstance(delay, timedelta) else delay
+    if delay:
+        raise BadArgument("pass delay or eta, not both")
+    if eta.utcoffset() is None:
+        raise BadArgument(
+            f"eta {eta} has no time zone: pass an aware datetime, for example "
+            "datetime.now(UTC) + timedelta(hours=1)"
+        )
+    return max(0.0, (eta - (datetime.now(UTC) if now is None else now)).total_seconds())
 
 
 def as_some_ms(what: str, seconds: float) -> int:

@@ -41,7 +41,7 @@ Layers: everything here may use client/, and nothing but cli/ uses this.
 from __future__ import annotations
 
 from quinque.worker.app import App
-from quinque.worker.backoff import Backoff, Retry
+from quinque.worker.backoff import Backoff, Fail, Retry
 from quinque.worker.message import Message
 
-__all__ = ["App", "Backoff", "Message", "Retry"]
+__all__ = ["App", "Backoff", "Fail", "Message", "Retry"]

@@ -39,6 +39,8 @@ class Asking:
         while ops:
             try:
                 await self._run_all(ops)
+                if tries:
+                    LOG.info("reconnected: acked or returned messages of queue %s", self._queue)
                 return None
             except (NotDone, StoreUnavailable) as error:
                 tries += 1

@@ -1,6 +1,6 @@
 """How long a message rests after a failure, and what a handler raises to say it itself.
 
-Called by   desk.py; handlers raise Retry.
+Called by   desk.py; handlers raise Retry and Fail.
 Calls       nothing.
 
 Not here: how often a message may fail (handlers.py), how a family lets it rest (sources.py).
@@ -10,20 +10,43 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
+
+from quinque.client.spans import Delay, as_delay_s
+from quinque.errors import BadArgument
 
 REST_MOST_S: Final = 365 * 86_400.0
 
 
 class Retry(Exception):
-    """Raise this in a handler to have the message delivered again in `delay` seconds."""
+    """Raise this in a handler to have the message delivered again: after `delay`, in seconds or as
+    a timedelta, or at the time `eta`. The delivery counts: at `max_deliveries`, the message is
+    dead."""
 
-    def __init__(self, delay: float, why: str = "the handler requested a retry") -> None:
-        """Raises ValueError if `delay` is not a number from 0 to one year."""
+    def __init__(
+        self,
+        delay: Delay = 0,
+        why: str = "the handler requested a retry",
+        *,
+        eta: datetime | None = None,
+    ) -> None:
+        """Raises ValueError if the delay is not from 0 to one year, or `eta` has no time zone."""
         super().__init__(why)
-        if not 0 <= delay <= REST_MOST_S:
-            raise ValueError(f"the delay of a retry must be 0 to {REST_MOST_S:.0f} s, not {delay}")
-        self.delay = delay
+        try:
+            delay_s = as_delay_s(delay, eta)
+        except BadArgument as error:
+            raise ValueError(str(error)) from None
+        if not 0 <= delay_s <= REST_MOST_S:
+            raise ValueError(
+                f"the delay of a retry must be 0 to {REST_MOST_S:.0f} s, not {delay_s}"
+            )
+        self.delay = delay_s
+
+
+class Fail(Exception):
+    """Raise this in a handler if the message can never succeed: it is dead at once, with this
+    reason, however often it was delivered."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from quinque.model.ops import Op
 from quinque.worker.ahead import Ahead
 from quinque.worker.app import App
 from quinque.worker.asking import AGAIN, Asking
-from quinque.worker.backoff import rest_s
+from quinque.worker.backoff import Fail, Retry, rest_s
 from quinque.worker.board import Left
 from quinque.worker.counting import count_ended
 from quinque.worker.executors import STOPPING_S, Executor, Stopped, Tasks, Threads
@@ -93,15 +93,25 @@ class Desk:
         self._ahead = Ahead(handler.batch, monotonic())
         self._most = handler.concurrency or (TASKS if handler.is_async else threads)
         kind = Tasks if handler.is_async else Threads
+        self._concurrency = f"{self._most} {'tasks' if handler.is_async else 'threads'}"
         self._executor: Executor = kind(
             app, handler, shared.board, tracing, self._ended, self._most
+        )
+
+    def __str__(self) -> str:
+        """As the log names it when the worker starts."""
+        handler = self.handler
+        group = f" of group {handler.group.decode('utf-8', 'replace')}" if handler.group else ""
+        return (
+            f"handler {handler.called} for {handler.family.name} queue {handler.name}{group}, "
+            f"up to {self._concurrency}"
         )
 
     # -- taking ----------------------------------------------------------------------------------
 
     async def take(self) -> None:
         """Messages are taken as there is room, until the desk is told to stop."""
-        tries = 0
+        tries, was_away = 0, False
         while not self._is_stopping:
             room = self._most + self._ahead.count - self._open
             if room <= 0 or self._executor.waiting > self._ahead.count // 2:
@@ -112,11 +122,18 @@ class Desk:
                 messages = await self.source.take(room, WAIT_MS)
             except QuinqueError as error:
                 tries += 1
+                was_away = isinstance(error, NotDone | StoreUnavailable)
                 LOG.warning(
                     "cannot take messages from queue %s: %s; retrying", self.handler.name, error
                 )
                 await self._pause(AGAIN.delay_s(tries))
                 continue
+            if tries:
+                LOG.info(
+                    "%s: taking messages from queue %s again",
+                    "reconnected" if was_away else "recovered",
+                    self.handler.name,
+                )
             tries = 0
             await self._begin(messages)
 
@@ -174,7 +191,7 @@ class Desk:
             try:
                 hook(message, value)
             except BaseException:  # it may end, and not its thread
-                LOG.exception("a hook of App.progress failed for %r", message)
+                LOG.exception("a hook of App.progress failed for %s", message)
 
     # -- settling --------------------------------------------------------------------------------
 
@@ -207,7 +224,7 @@ class Desk:
             for message in list(self.held):
                 if 0 < message.started_s < before_s and not self.is_done(message):
                     LOG.error(
-                        "abandoned the handler of %r: it did not stop after its timeout", message
+                        "abandoned the handler of %s: it did not stop after its timeout", message
                     )
                     abandoned += 1
                     self._executor.abandon(message)
@@ -277,22 +294,50 @@ class Desk:
             count_ended(self._tally, source, [message], Count.FAILED)
         if not source.is_counted and not isinstance(error, NeverFinished):
             count = self._failures.add(self._key(message), least=count)
-        why = text_of(error)
-        LOG.warning("handler failed for %r at delivery %d: %s", message, count, why, exc_info=error)
         # What somebody else may have by now is not put aside: they say what comes of it.
-        if not source.is_limited and 0 < self.handler.limit <= count and not message.is_lost:
+        is_over = isinstance(error, Fail) or (
+            not source.is_limited and 0 < self.handler.limit <= count
+        )
+        if is_over and not message.is_lost:
+            self._log_failure(message, count, f"dead after {_deliveries(count)}")
             over.append(message)
             return []
-        self._tally.add(Count.DEAD if source.is_last(count) else Count.RETRIED)
-        delay_s = rest_s(error, self.handler.backoff, count)
+        is_last = source.is_last(count)
+        self._tally.add(Count.DEAD if is_last else Count.RETRIED)
+        delay_s = source.delay_s(rest_s(error, self.handler.backoff, count))
+        next_ = f"dead after {_deliveries(count)}" if is_last else f"retry in {delay_s:.3g} s"
         # Longer than its lease it does not rest here: somebody else would recover it meanwhile.
         rests_until_s = message.taken_s + self.handler.lease_s
         if source.retries_here and monotonic() + delay_s < rests_until_s and not self._is_stopping:
+            self._log_failure(message, count, next_)
             asyncio.get_running_loop().call_later(delay_s, self._again, message)
             return []
+        if message.is_lost:
+            next_ = "its lease was lost, so that another consumer may have it"
+        elif source.retries_here:
+            next_ = "retry when a worker recovers it"
+        self._log_failure(message, count, next_)
         self._forget([message])
         # What somebody else may have by now is not taken from them.
         return [] if message.is_lost else source.retry(message, delay_s)
+
+    def _log_failure(self, message: Message, count: int, next_: str) -> None:
+        """Log why the handler failed and what happens to the message. What a handler raised on
+        purpose has no traceback."""
+        error = message.error
+        assert error is not None
+        if isinstance(error, Retry):
+            LOG.info(
+                "handler %s requested a retry of %s at delivery %d: %s; %s",
+                *(self.handler.called, message, count, text_of(error), next_),
+            )
+            return
+        LOG.warning(
+            "handler %s failed for %s at delivery %d: %s: %s; %s",
+            *(self.handler.called, message, count),
+            *(type(error).__name__, text_of(error), next_),
+            exc_info=None if isinstance(error, Fail | NeverFinished) else error,
+        )
 
     async def _put_aside(self, over: list[Message]) -> None:
         """What failed too often is kept elsewhere, and only then gone from its queue; if it cannot
@@ -301,7 +346,6 @@ class Desk:
             return
         kept = await self._kept_elsewhere(over)
         if kept:
-            LOG.error("moved messages to the dead queue after too many failures: %s", kept)
             self._tally.add(Count.DEAD, len(kept))
             await self._asking.for_good(self.source.forget(kept))
             if not self.source.is_counted:
@@ -329,7 +373,7 @@ class Desk:
                 kept.append(message)
             else:
                 LOG.error(
-                    "cannot move %r to the dead queue; it is delivered again: %s", message, refusal
+                    "cannot move %s to the dead queue; it is delivered again: %s", message, refusal
                 )
         return kept
 
@@ -355,6 +399,8 @@ class Desk:
         while not self._is_stopping:
             try:
                 await self.source.prepare()
+                if tries:
+                    LOG.info("reconnected: prepared queue %s", self.handler.name)
                 return
             except (NotDone, StoreUnavailable) as error:
                 tries += 1
@@ -434,3 +480,7 @@ class Desk:
                 await asyncio.wait_for(self._changed.wait(), left_s)
             except TimeoutError:
                 return
+
+
+def _deliveries(count: int) -> str:
+    return "1 delivery" if count == 1 else f"{count} deliveries"

@@ -115,7 +115,7 @@ class Executor(ABC):
             try:
                 hook(message, result)
             except BaseException:  # it may end, and not its thread
-                LOG.exception("a hook of App.after failed for %r", message)
+                LOG.exception("a hook of App.after failed for %s", message)
 
     def _failed(self, message: Message, error: BaseException) -> None:
         if message.is_abandoned:
@@ -140,7 +140,7 @@ class Executor(ABC):
             try:
                 hook(message, error)
             except BaseException:  # it may end, and not its thread
-                LOG.exception("a hook of App.failed failed for %r", message)
+                LOG.exception("a hook of App.failed failed for %s", message)
 
 
 class Tasks(Executor):

@@ -69,4 +69,4 @@ async def _extend(desk: Desk, runner: Runner, due: Sequence[Message], now_s: flo
 
 def _lost(message: Message) -> None:
     message.is_lost = True
-    LOG.warning("cannot extend the lease of %r: another consumer may get the message", message)
+    LOG.warning("cannot extend the lease of %s: another consumer may get the message", message)

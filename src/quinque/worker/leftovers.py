@@ -31,7 +31,7 @@ async def settle_left(left: Sequence[Left], source: Source, asking: Asking) -> N
         by_state.setdefault(it.state, []).append(Message(source.handler.name, it.id, b"", 0))
     crashed = by_state.get(Hand.CRASHED, [])
     for message in crashed:
-        LOG.error("worker process died while it handled %r", message)
+        LOG.error("worker process died while it handled %s", message)
     if Hand.DONE in by_state:
         await asking.for_good(source.ack(by_state[Hand.DONE]))
     ops: list[Op] = []

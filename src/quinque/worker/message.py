@@ -13,6 +13,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
+from quinque.errors import printable
+
 _NO_SLOT: Final = -1
 
 
@@ -76,6 +78,11 @@ class Message:
 
     def __repr__(self) -> str:
         return f"Message({self.queue!r}, {self.id!r})"
+
+    def __str__(self) -> str:
+        """As log lines name it."""
+        queue = self.queue.encode("utf-8", "replace")
+        return f"message {printable(self.raw_id)} of queue {printable(queue)}"
 
 
 def reason_of(error: BaseException, most_bytes: int) -> bytes:

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import uvloop
 
+from quinque.client.addresses import parse_broker_url
 from quinque.errors import BadSetting, QuinqueError
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, TUBES
 from quinque.worker.app import App
@@ -97,6 +98,9 @@ class Runtime:
             )
             for number, (handler, tally) in enumerate(zip(self._app.handlers, tallies, strict=True))
         ]
+        LOG.info("working at %s", parse_broker_url(self._app.url).shown)
+        for desk in self._desks:
+            LOG.info("%s", desk)
         taking = [
             asyncio.create_task(self._take(desk, self._left(desk.handler, left)))
             for desk in self._desks

@@ -94,13 +94,17 @@ class Source:
         """Somebody else may have them, as soon as the family can; nothing was tried."""
         return []
 
+    def delay_s(self, wanted_s: float) -> float:
+        """How long a message that failed rests, as far as the family can."""
+        return wanted_s
+
     def retry(self, message: Message, delay_s: float) -> list[Op]:
         """It failed, and comes back: later, if the family can."""
         return []
 
     def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
         """They failed too often, and are kept elsewhere, for somebody to look at: each in as many
-        jobs as `parts`. Not for families that count by themselves."""
+        jobs as `parts`."""
         return [
             Add(JOBS, self.handler.dead, [letter], _DEAD_TERMS, key)
             for message in messages
@@ -178,6 +182,23 @@ class JobSource(Source):
         reason = reason_of(message.error, NAME_MOST_BYTES)
         delay_ms = round(delay_s * 1000)
         return [Requeue(JOBS, [message.raw_id], is_nack=True, delay_ms=delay_ms, reason=reason)]
+
+    def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
+        """The jobs are dead in their queue, with the traceback as the reason."""
+        return [
+            Requeue(
+                JOBS,
+                [message.raw_id],
+                is_nack=True,
+                reason=reason_of(message.error, NAME_MOST_BYTES),
+                is_dead=True,
+            )
+            for message in messages
+            if message.error is not None
+        ]
+
+    def forget(self, messages: Sequence[Message]) -> list[Op]:
+        return []
 
     def extend(self, messages: Sequence[Message]) -> list[Op]:
         """A job that is worked stays with its worker until the end of its life."""

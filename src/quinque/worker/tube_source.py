@@ -60,8 +60,11 @@ class TubeSource(Source):
     def give_back(self, messages: Sequence[Message]) -> list[Op]:
         return [ReleaseTasks(self._queue, _OWN, [message.raw_id for message in messages])]
 
+    def delay_s(self, wanted_s: float) -> float:
+        return wanted_s if self._has_times else 0.0
+
     def retry(self, message: Message, delay_s: float) -> list[Op]:
-        delay_ms = round(delay_s * 1000) if self._has_times else 0
+        delay_ms = round(delay_s * 1000)
         return [ReleaseTasks(self._queue, _OWN, [message.raw_id], delay_ms)]
 
     def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
