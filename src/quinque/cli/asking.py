@@ -41,7 +41,7 @@ from quinque.cli.exit_codes import (
     code_of,
 )
 from quinque.cli.shown import Output, is_terminal, text_of
-from quinque.errors import BadSetting, NoAuth, NotDone, QuinqueError, StoreUnavailable
+from quinque.errors import BadSetting, NoAuth, NotABroker, NotDone, QuinqueError, StoreUnavailable
 
 if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
@@ -126,24 +126,20 @@ def _with_broker(who: dict[str, Any], work: Callable[[Broker], int]) -> int:
         except (BadSetting, NotDone, StoreUnavailable):
             raise
         except (QuinqueError, NothingFound):
-            _refuse_other_servers(broker, who["url"])
+            _refuse_other_servers(broker)
             raise
 
 
-def _refuse_other_servers(broker: Broker, url: str) -> None:
-    """Raises NotDone when it is no broker that answers: a plain Redis speaks the same protocol, and
-    knows none of the commands."""
-    from quinque.client.addresses import parse_broker_url
-
+def _refuse_other_servers(broker: Broker) -> None:
+    """Raises NotABroker when it is no broker that answers: a plain Redis speaks the same protocol,
+    and answers some commands, for example that there is no such queue. The client itself notices
+    commands that are unknown."""
     try:
         [known] = broker.call("COMMAND", "INFO", "QUEUES")
     except QuinqueError:  # the user may not ask that
         return
     if known is None:
-        shown = parse_broker_url(url).shown
-        raise NotDone(
-            f"{shown} is not a Quinque broker: it is another server, for example Redis; check --url"
-        ) from None
+        raise NotABroker(broker.shown) from None
 
 
 def open_broker(url: str, *, retries: int = _RETRIES, **who: Any) -> Broker:

@@ -17,6 +17,7 @@ from quinque.errors import (
     EmptyKey,
     NoMessage,
     NoQueue,
+    NotABroker,
     NoTask,
     NotDone,
     QuinqueError,
@@ -99,6 +100,8 @@ CODES: Final = {
 def code_of(error: QuinqueError) -> int:
     """The code of a command that ended with the error."""
     match error:
+        case NotABroker():
+            return NOT_REACHED
         case BadSetting():
             return ASKED_WRONGLY
         case NoQueue() | EmptyKey() | NoMessage() | NoTask():

@@ -52,9 +52,11 @@ Calls       nothing.
     │   └── Busy              ERR          the background pool is full
     ├── DiskFull              DISKFULL     nothing changed; free some space and repeat
     ├── NotDone               NOTDONE      the store was not reached in time; nothing changed
+    │   └── NotConnected      NOTDONE      no broker answers; a ConnectionError too
     ├── StoreUnavailable      UNAVAILABLE  the effect of the request is unknown
     │   └── OutcomeUnknown    UNAVAILABLE  a client got no answer
-    ├── StoreClosed           CLOSED       a program closed its own store
+    │       └── ConnectionLost UNAVAILABLE the connection was lost; a ConnectionError too
+    ├── StoreClosed           CLOSED       a program closed its own store or client
     ├── Unblocked             UNBLOCKED    CLIENT UNBLOCK … ERROR
     ├── FolderLocked          LOCKED       another process uses the data directory
     ├── JournalDamaged        DAMAGED      the journal is corrupted: a checksum does not match
@@ -62,6 +64,7 @@ Calls       nothing.
     ├── CopyUnfinished        ERR          a store contains an unfinished copy
     ├── CopyDiffers           ERR          the copy differs from the source
     └── BadSetting            ERR          a setting is unknown or has a wrong value
+        └── NotABroker        ERR          the URL names another server, for example Redis
 
 `code` is the first word on the wire. `retry` is True if the same request can succeed later,
 unchanged. `closes` is True if the connection closes after the reply.
@@ -107,6 +110,7 @@ from quinque.errors.requests import (
     NoAuth,
     NoPermission,
     NoSuchProtocol,
+    NotABroker,
     NotDefined,
     ProtocolBroken,
     Refused,
@@ -119,12 +123,14 @@ from quinque.errors.requests import (
     WrongUsage,
 )
 from quinque.errors.stores import (
+    ConnectionLost,
     CopyDiffers,
     CopyRefused,
     CopyUnfinished,
     DiskFull,
     FolderLocked,
     JournalDamaged,
+    NotConnected,
     NotDone,
     OutcomeUnknown,
     StoreClosed,
@@ -157,6 +163,7 @@ __all__ = [
     "BadSetting",
     "BadTuple",
     "Busy",
+    "ConnectionLost",
     "CopyDiffers",
     "CopyRefused",
     "CopyUnfinished",
@@ -183,6 +190,8 @@ __all__ = [
     "NoTask",
     "NoTerm",
     "NoTube",
+    "NotABroker",
+    "NotConnected",
     "NotDefined",
     "NotDone",
     "NotTaken",

@@ -142,3 +142,13 @@ class Unblocked(QuinqueError):
 
 class BadSetting(QuinqueError):
     """A setting is unknown or has a value it cannot have; the text names it."""
+
+
+class NotABroker(BadSetting):
+    """The server at the URL is not a Quinque broker."""
+
+    def __init__(self, shown: str) -> None:
+        super().__init__(
+            f"{shown} is not a Quinque broker: it is another server, for example Redis; "
+            "check the URL"
+        )

@@ -25,6 +25,11 @@ class NotDone(QuinqueError):
     retry = True
 
 
+class NotConnected(NotDone, ConnectionError):
+    """No broker answers, or the connection was lost before the request was sent. Nothing was
+    changed. It is a ConnectionError of Python too."""
+
+
 class StoreUnavailable(QuinqueError):
     """The store failed during the request. Its effect is unknown."""
 
@@ -36,8 +41,13 @@ class OutcomeUnknown(StoreUnavailable):
     """The broker did not answer. The request may or may not have been carried out."""
 
 
+class ConnectionLost(OutcomeUnknown, ConnectionError):
+    """The connection was lost before the broker answered. It is a ConnectionError of Python too."""
+
+
 class StoreClosed(QuinqueError):
-    """The store is closed, or belongs to another process. Nothing was changed."""
+    """The store is closed, or belongs to another process; or the client was closed while it waited
+    for a message. Nothing was changed."""
 
     code = "CLOSED"
 

@@ -139,6 +139,11 @@ class Link(asyncio.Protocol):
             with suppress(RuntimeError):  # its loop is closed
                 self._transport.abort()
 
+    def hang_up(self) -> None:
+        """Whoever waits here for a message is told that the connection is over. The broker hands
+        out nothing more on it."""
+        self._say_no_more()
+
     def _send(self) -> None:
         """What was asked in this turn is sent, if somebody still waits for it."""
         wanted = [each for each in self._unsent if not each[0].all_came.done()]

@@ -43,10 +43,14 @@ from quinque.client.sync.typed_run import TypedRun
 from quinque.client.work_calls import CALLS as WORK_CALLS
 from quinque.errors import (
     BadSetting,
+    ConnectionLost,
     NoPermission,
+    NotABroker,
+    NotConnected,
     NotDone,
     OutcomeUnknown,
     QuinqueError,
+    StoreClosed,
     error_told,
 )
 from quinque.model.giving_back import HANDING_OUT, giving_back
@@ -61,6 +65,8 @@ _CONNECT_MOST_S: Final = 5.0  # a host that is silent for longer is passed over
 
 _SETTING_MOST: Final = 1_000_000_000  # that is for ever, and a number that the system takes
 _FULL: Final = "max number of clients reached"
+_UNKNOWN_COMMAND: Final = "ERR unknown command"
+_CLOSED: Final = "the client was closed while it waited for a message"
 
 
 class Broker(TypedRun):
@@ -95,7 +101,7 @@ class Broker(TypedRun):
             "connections": connections,
         }
         self._addresses = told.addresses
-        self._shown = told.shown
+        self.shown = told.shown  # the URL, without the password
         username = told.username if username is None else username
         password = told.password if password is None else password
         self._login = login_words(username, password)
@@ -111,6 +117,8 @@ class Broker(TypedRun):
         self._retries = retries
         self._pool = Pool(connections)
         self._session = _new_session()
+        self._closings = 0  # how often it was closed
+        self._waiting = set[Link]()  # connections on which somebody waits for a message
         self._homes: dict[Address, Home] = {}
         self._at = 0  # which of the addresses answered last
         _BROKERS.add(self)
@@ -144,12 +152,17 @@ class Broker(TypedRun):
         return reply
 
     def close(self) -> None:
-        """Close the connections when they are no longer in use. The client can be used again."""
+        """Close the connections when they are no longer in use. A task that waits for a message
+        takes nothing and raises StoreClosed. The client can be used again."""
+        self._closings += 1
         self._pool.close()
+        for link in list(self._waiting):
+            link.hang_up()
 
     def begin_anew(self) -> None:
         """Forget the connections and the session, which belong to the parent process."""
         self._pool.forget()
+        self._waiting.clear()
         self._session = _new_session()
 
     def __enter__(self) -> Broker:
@@ -164,7 +177,7 @@ class Broker(TypedRun):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Broker({self._shown!r})"
+        return f"Broker({self.shown!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _broker_again, (self._made_from,)
@@ -182,7 +195,7 @@ class Broker(TypedRun):
             )
             return call.result(op, replies)
         # In slices, each answered well within the time that an answer may take.
-        until_s = monotonic() + wait_ms / 1000
+        until_s, since = monotonic() + wait_ms / 1000, self._closings
         while True:
             left_ms = max(int(1000 * min(until_s - monotonic(), self._timeout_s / 2)), 0)
             replies = self._ask(
@@ -191,6 +204,7 @@ class Broker(TypedRun):
                 is_of_session=call.is_of_session,
                 is_alone=True,
                 op=op,
+                since=since,
             )
             found = call.result(op, replies)
             if (found is not None and found != []) or monotonic() >= until_s:
@@ -205,12 +219,15 @@ class Broker(TypedRun):
         is_of_session: bool = False,
         is_alone: bool = False,
         op: Op | None = None,
+        since: int | None = None,
     ) -> list[Any]:
         """The replies to requests that are sent together, None for one that is refused with the
         error which says that. Raises what the first other refused one says. Interrupted, what the
         `op` they are of was handed by then is given back.
 
-        Raises NotDone when nothing was done, OutcomeUnknown when it is not known what came of it.
+        `since` is how often the client had been closed when the program began to wait for a
+        message. Raises NotDone when nothing was done, OutcomeUnknown when it is not known what came
+        of it, and StoreClosed when the client is closed while the program waits.
         """
         if not requests:
             return []
@@ -220,10 +237,15 @@ class Broker(TypedRun):
         for number in range((self._retries + 1) * count):
             if number:
                 sleep(self._pause_s(number))
+            if since is not None and since != self._closings:
+                raise StoreClosed(_CLOSED)
             at = (first + number) % count
             try:
                 link = self._link(at, is_of_session=is_of_session, is_alone=is_alone)
-                replies = self._ask_once(link, requests, is_alone=is_alone, op=op)
+                if since is None:
+                    replies = self._ask_once(link, requests, is_alone=is_alone, op=op)
+                else:
+                    replies = self._wait_once(link, requests, op, since)
             except (NotDone, OutcomeUnknown) as error:
                 failure, may_repeat = error, is_safe or isinstance(error, NotDone)
                 self._leave(at)
@@ -237,6 +259,8 @@ class Broker(TypedRun):
                 refusals = [str(reply) for reply in replies if type(reply) is Reply]
                 if not refusals:
                     return replies
+                if refusals[0].startswith(_UNKNOWN_COMMAND):
+                    self._refuse_other_servers(self._addresses[at])
                 is_all = len(refusals) == len(requests)
                 failure = error_of(refusals, is_all=is_all)
                 may_repeat = are_repeated(refusals, is_safe=is_safe, is_all=is_all)
@@ -250,6 +274,19 @@ class Broker(TypedRun):
             raise failure
         finally:
             del failure, unknown  # or tracebacks would hold this frame, and this frame the errors
+
+    def _refuse_other_servers(self, address: Address) -> None:
+        """Raises NotABroker if a command is unknown because the server is not a broker: Redis
+        speaks the same protocol."""
+        reply: Any = None
+        with suppress(OSError, QuinqueError):
+            link = self._connect(address)
+            try:
+                [reply] = link.ask([["COMMAND", "INFO", "QUEUES"]], self._timeout_s)
+            finally:
+                link.close()
+        if reply == [None]:
+            raise NotABroker(self.shown)
 
     def _leave(self, at: int) -> None:
         """Whoever asks next does not begin with the broker that did not answer."""
@@ -284,10 +321,12 @@ class Broker(TypedRun):
             identify = [["TUBE.IDENTIFY", self._session]]
             [reply] = link.ask(identify, self._timeout_s)
             if isinstance(reply, Reply):
+                if str(reply).startswith(_UNKNOWN_COMMAND):
+                    self._refuse_other_servers(address)
                 raise error_told(str(reply))
         except OSError as error:
             self._pool.keep(link)
-            raise NotDone(f"no broker answers at {link.address} ({error})") from error
+            raise NotConnected(f"no broker answers at {link.address} ({error})") from error
         except QuinqueError:
             self._pool.keep(link)
             raise
@@ -304,9 +343,9 @@ class Broker(TypedRun):
         try:
             return link.ask(requests, self._timeout_s)
         except NotSent as error:
-            raise NotDone(f"lost the connection to {link.address} ({error})") from error
+            raise NotConnected(f"lost the connection to {link.address} ({error})") from error
         except OSError as error:
-            raise OutcomeUnknown(
+            raise ConnectionLost(
                 f"lost the connection to {link.address} ({error}); the request may have been "
                 "carried out"
             ) from error
@@ -318,6 +357,46 @@ class Broker(TypedRun):
             raise
         finally:
             self._pool.keep(link)
+
+    def _wait_once(
+        self, link: Link, requests: Sequence[Request], op: Op | None, since: int
+    ) -> list[Any]:
+        """As `_ask_once`, on a connection that `close` hangs up. Raises StoreClosed then, when what
+        was handed out all the same is given back."""
+        # Before the first look: who closes the client after that sees the connection here.
+        self._waiting.add(link)
+        try:
+            if since != self._closings:
+                self._pool.keep(link)
+                raise StoreClosed(_CLOSED)
+            replies = self._ask_once(link, requests, is_alone=True, op=op)
+        except (NotDone, OutcomeUnknown):
+            if since != self._closings:
+                raise StoreClosed(_CLOSED) from None
+            raise
+        finally:
+            self._waiting.discard(link)
+        if since == self._closings:
+            return replies
+        with suppress(OSError, QuinqueError):
+            if isinstance(op, HANDING_OUT) and not any(type(it) is Reply for it in replies):
+                self._give_back_apart(link.address, op, replies)
+        raise StoreClosed(_CLOSED)
+
+    def _give_back_apart(self, address: Address, op: Op, replies: list[Any]) -> None:
+        """Give back what was handed out, on a connection that is closed afterwards: the pool of a
+        closed client stays empty."""
+        for back in giving_back(op, _call_of(op).result(op, replies)):
+            call = CALLS.get(type(back))
+            if call is None:
+                continue
+            link = self._connect(address)
+            try:
+                if call.is_of_session:
+                    link.ask([["TUBE.IDENTIFY", self._session]], self._timeout_s)
+                link.ask(call.requests(back), self._timeout_s)
+            finally:
+                link.close()
 
     def _give_back(self, link: Link, requests: Sequence[Request], op: Op, is_alone: bool) -> None:
         """What the operation hands out is given back, if the broker says in time what it is."""
@@ -339,7 +418,7 @@ class Broker(TypedRun):
         except ssl.SSLCertVerificationError as error:
             raise untrusted(address, error) from error
         except OSError as error:
-            raise NotDone(f"no broker answers at {address} ({self._why(error)})") from error
+            raise NotConnected(f"no broker answers at {address} ({self._why(error)})") from error
         # A broker that has no room, or does not like the client's certificate, says so only now.
         first: Request = ["AUTH", *self._login] if self._login else ["PING"]
         # Where another broker can be asked, one that accepts and then says nothing is passed over.
@@ -355,7 +434,7 @@ class Broker(TypedRun):
                 if home is not None:
                     check_home(self._homes, address, home)
         except OSError as error:
-            raise NotDone(f"no broker answers at {address} ({self._why(error)})") from error
+            raise NotConnected(f"no broker answers at {address} ({self._why(error)})") from error
         except BaseException:
             link.close()
             raise

@@ -121,6 +121,15 @@ class Link:
         for another's."""
         self.close()
 
+    def hang_up(self) -> None:
+        """A thread that waits here for a message is told that the connection is over; called by
+        another thread. The broker hands out nothing more on it."""
+        self.is_over = True
+        with suppress(OSError):  # it is closed already
+            # Not SSLSocket.shutdown, which takes the TLS away from the thread that reads.
+            how = socket.SHUT_WR if self._is_plain else socket.SHUT_RDWR
+            socket.socket.shutdown(self._sock, how)
+
     @property
     def is_fit(self) -> bool:
         """Whether nothing came that nobody asked for: not even the end of the connection."""

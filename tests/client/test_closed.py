@@ -1,0 +1,186 @@
+"""Who waits for a message when the client, or the store, is closed; and who asks another server."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quinque
+import quinque.aio
+from quinque.errors import (
+    ConnectionLost,
+    NotABroker,
+    NotConnected,
+    NotDone,
+    OutcomeUnknown,
+    QuinqueError,
+    StoreClosed,
+)
+from tests.client.conftest import Opener
+from tests.server.broker import RunningBroker
+from tests.server.resp import TIMEOUT_S
+from tests.servers.patience import wait_until
+from tests.servers.ports import ReservedPort
+from tests.servers.redis_server import RedisServer
+
+BROKERS = pytest.mark.parametrize("served_by", ["embedded_broker", "redis_broker"])
+
+WAITS: dict[str, Callable[[Any, str], Any]] = {
+    "jobs": lambda queues, name: queues.jobs(name).take(None),
+    "events": lambda queues, name: queues.events(name).group("g").take(None),
+    "tubes": lambda queues, name: queues.tube(name).take(None),
+    "reliable": lambda queues, name: queues.reliable(name).pop(None),
+    "items": lambda queues, name: queues.items(name).lease(30, None),
+    "loop": lambda queues, name: next(iter(queues.jobs(name))),
+}
+
+
+def add(queues: Any, family: str, name: str) -> None:
+    match family:
+        case "events":
+            queues.events(name).add(b"x")
+        case "tubes":
+            queues.tube(name).put(b"x")
+        case "reliable":
+            queues.reliable(name).push(b"x")
+        case "items":
+            queues.items(name).add("1", b"x")
+        case _:
+            queues.jobs(name).add(b"x")
+
+
+def blocked(queues: Any) -> int:
+    """How many clients of the broker wait for something."""
+    told = queues.runner.call("CLIENT", "LIST")
+    return sum(b" flags=b" in line for line in told.splitlines())
+
+
+@pytest.mark.parametrize("family", WAITS)
+@BROKERS
+def test_closing_the_client_wakes_a_thread_that_waits(
+    request: pytest.FixtureRequest, served_by: str, family: str, queue: str
+) -> None:
+    running: RunningBroker = request.getfixturevalue(served_by)
+    url = f"redis://127.0.0.1:{running.port}"
+    raised: list[BaseException] = []
+    with quinque.connect(url) as others:
+        if family == "tubes":
+            others.tube(queue).make("fifo", exist_ok=True)
+        before = blocked(others)
+        queues = quinque.connect(url)
+
+        def wait() -> None:
+            try:
+                WAITS[family](queues, queue)
+            except BaseException as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        wait_until(lambda: blocked(others) > before, "it waits")
+        queues.close()
+        thread.join(TIMEOUT_S)
+        add(others, family, queue)
+
+        assert [type(error) for error in raised] == [StoreClosed]
+        assert str(raised[0]) == "the client was closed while it waited for a message"
+        assert WAITS[family](others, queue).body == b"x"
+
+
+@BROKERS
+def test_closing_the_client_wakes_a_task_that_waits(
+    request: pytest.FixtureRequest, served_by: str, queue: str
+) -> None:
+    running: RunningBroker = request.getfixturevalue(served_by)
+    url = f"redis://127.0.0.1:{running.port}"
+
+    async def wait_and_close() -> None:
+        queues = quinque.aio.connect(url)
+        async with quinque.aio.connect(url) as others:
+            runner: Any = others.runner
+            waiting = asyncio.create_task(queues.jobs(queue).take(None))
+            while b"cmd=getjob" not in await runner.call("CLIENT", "LIST"):
+                assert not waiting.done()
+            await queues.close()
+            with pytest.raises(StoreClosed, match="the client was closed"):
+                await asyncio.wait_for(waiting, TIMEOUT_S)
+            await others.jobs(queue).add(b"x")
+            assert (await others.jobs(queue).take(None)).body == b"x"
+
+    asyncio.run(wait_and_close())
+
+
+def test_closing_a_folder_wakes_a_thread_that_waits(tmp_path: Path, queue: str) -> None:
+    queues = quinque.open(tmp_path / "q", fsync="no")
+    raised: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            queues.jobs(queue).take(None)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    queues.close()
+    thread.join(TIMEOUT_S)
+
+    assert [type(error) for error in raised] == [StoreClosed]
+
+
+def test_a_closed_client_can_be_used_again(opener: Opener, embedded_broker: RunningBroker) -> None:
+    queues = opener.connect(f"redis://127.0.0.1:{embedded_broker.port}")
+    queues.jobs("closed").add(b"x")
+    queues.close()
+
+    assert queues.jobs("closed").take(None).body == b"x"
+
+
+def test_a_broker_that_does_not_answer_is_a_connection_error(opener: Opener) -> None:
+    port = ReservedPort()
+    try:
+        queues = opener.connect(f"redis://127.0.0.1:{port.number}", retries=0)
+        with pytest.raises(ConnectionError, match="no broker answers") as caught:
+            queues.jobs("q").add(b"x")
+    finally:
+        port.close()
+
+    assert isinstance(caught.value, NotDone)
+    assert type(pickle.loads(pickle.dumps(caught.value))) is NotConnected
+
+
+def test_a_lost_connection_is_a_connection_error_and_unknown() -> None:
+    error = pickle.loads(pickle.dumps(ConnectionLost("lost")))
+
+    assert isinstance(error, ConnectionError)
+    assert isinstance(error, OutcomeUnknown)
+    assert str(error) == "lost"
+
+
+@pytest.mark.parametrize("family", WAITS)
+def test_a_redis_that_is_no_broker_is_named(
+    opener: Opener, redis_server: RedisServer, family: str
+) -> None:
+    queues = opener.connect(redis_server.url)
+
+    with pytest.raises(NotABroker, match=r"is not a Quinque broker: .* check the URL"):
+        add(queues, family, "q")
+    with pytest.raises(NotABroker):
+        WAITS[family](queues, "q")
+
+
+def test_a_command_that_a_broker_does_not_know_is_just_refused(
+    opener: Opener, embedded_broker: RunningBroker
+) -> None:
+    queues = opener.connect(f"redis://127.0.0.1:{embedded_broker.port}")
+
+    with pytest.raises(QuinqueError, match="unknown command 'NOSUCH'") as caught:
+        queues.runner.call("NOSUCH")
+
+    assert type(caught.value) is QuinqueError
