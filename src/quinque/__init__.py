@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from quinque.client.sync.queues import Queues
     from quinque.client.sync.reliable import Element, Reliable
     from quinque.client.sync.tubes import Task, Tube
+    from quinque.model.ops import GroupCount, QueueCount
+    from quinque.model.own_ops import Inspected
     from quinque.model.states import State
+    from quinque.model.tube_ops import TubeView
+    from quinque.model.work_ops import QueueView, WorkView
 
 __all__ = [
     "Codec",
@@ -36,16 +40,22 @@ __all__ = [
     "Event",
     "Events",
     "Group",
+    "GroupCount",
+    "Inspected",
     "Item",
     "Items",
     "Job",
     "Jobs",
+    "QueueCount",
+    "QueueView",
     "Queues",
     "QuinqueError",
     "Reliable",
     "State",
     "Task",
     "Tube",
+    "TubeView",
+    "WorkView",
     "__version__",
     "connect",
     "open",
@@ -60,7 +70,11 @@ _HOMES = {
     "Queues": "client.sync.queues",
     **dict.fromkeys(("Element", "Reliable"), "client.sync.reliable"),
     **dict.fromkeys(("Task", "Tube"), "client.sync.tubes"),
+    **dict.fromkeys(("GroupCount", "QueueCount"), "model.ops"),
+    "Inspected": "model.own_ops",
     "State": "model.states",
+    "TubeView": "model.tube_ops",
+    **dict.fromkeys(("QueueView", "WorkView"), "model.work_ops"),
 }
 
 

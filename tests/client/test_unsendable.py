@@ -34,7 +34,7 @@ class Odd:
         return body
 
 
-def opened(queues: Any, family: str, name: str, codec: Codec) -> Any:
+def opened(queues: Any, family: str, name: str, codec: Codec[Any]) -> Any:
     return getattr(queues, family)(name, codec=codec)
 
 

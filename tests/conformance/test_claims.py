@@ -433,7 +433,7 @@ def test_released_messages_are_where_they_were(store: Store, clock: ManualClock)
 
     after = show(store, first)
     assert (after.state, after.place, after.terms) == (before.state, before.place, before.terms)
-    assert (after.key, after.ttl_left_ms) == (b"k", before.ttl_left_ms - 1)
+    assert (after.key, after.ttl_left_ms) == (b"k", (before.ttl_left_ms or 0) - 1)
     assert counters(store, first) == (0, 0, 1)
     assert driver.claim(2) == [b"1", b"2"]
     assert [row.attempt for row in driver.rows(2)] == [2, 1]

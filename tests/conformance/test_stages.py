@@ -211,6 +211,9 @@ def test_messages_have_the_terms_of_their_run(store: Store) -> None:
 
     first, second, third = all_messages(store, with_bodies=True)
     assert (first.body, first.state, first.due_within_ms) == (b"1", State.DELAYED, 5_000)
+    assert first.terms is not None
+    assert second.terms is not None
+    assert third.terms is not None
     assert first.terms.as_record() == (120_000, 5_000, 7_000, 3, 1)
     assert (second.body, second.state) == (b"2", State.READY)
     assert second.terms.as_record() == (DAY_MS, 0, 0, 0, 1)

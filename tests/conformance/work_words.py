@@ -116,7 +116,7 @@ def state(store: Store, id: bytes) -> State:
 def counters(store: Store, id: bytes) -> tuple[int, int, int]:
     """Nacks, requeues, deliveries."""
     view = show(store, id)
-    return view.nacks, view.requeues, view.deliveries
+    return view.nacks or 0, view.requeues or 0, view.deliveries or 0
 
 
 def due_within(store: Store, id: bytes) -> int:
@@ -187,7 +187,7 @@ def all_messages(store: Store, count: int = 10, **options: Any) -> list[WorkView
         cursor, some = store.run(ScanMessages(JOBS, cursor, count, **options))
         views += some
         if cursor == 0:
-            return sorted(views, key=lambda view: view.place)
+            return sorted(views, key=lambda view: view.place or 0)
     raise AssertionError("there is no end to it")
 
 

@@ -516,7 +516,7 @@ def _is_of_queue(key: bytes) -> bool:
 
 
 def _place(view: WorkView) -> int:
-    return view.place
+    return view.place or 0
 
 
 def _matches(name: bytes, patterns: Sequence[bytes]) -> bool:

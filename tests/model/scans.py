@@ -55,7 +55,7 @@ def by_id(views: list[WorkView]) -> list[WorkView]:
 
 def check_places(expected: list[WorkView], found: list[WorkView]) -> None:
     """In each queue messages have their places in the same order."""
-    places = {view.message_id: view.place for view in found}
-    for one, other in pairwise(sorted(expected, key=lambda view: (view.queue, view.place))):
+    places = {view.message_id: view.place or 0 for view in found}
+    for one, other in pairwise(sorted(expected, key=lambda view: (view.queue, view.place or 0))):
         if one.queue == other.queue:
             assert places[one.message_id] < places[other.message_id]

@@ -27,7 +27,7 @@ class EventVerbs(Verbs):
 
     def __init__(self, broker: Broker, queue: bytes) -> None:
         super().__init__(broker, queue)
-        self._events = Events(broker, queue)
+        self._events: Events[bytes] = Events(broker, queue)
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
         return self._events.add_many(bodies, **how)
@@ -60,7 +60,7 @@ class EventVerbs(Verbs):
         tell(count)
         return count
 
-    def _group(self, how: dict[str, Any]) -> Group:
+    def _group(self, how: dict[str, Any]) -> Group[bytes]:
         if "group" not in how:
             self.refuse(
                 "message take and ack without --group",

@@ -27,7 +27,7 @@ class JobVerbs(Verbs):
 
     def __init__(self, broker: Broker, queue: bytes) -> None:
         super().__init__(broker, queue)
-        self._jobs = Jobs(broker, queue)
+        self._jobs: Jobs[bytes] = Jobs(broker, queue)
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
         if "key" not in how:
@@ -61,10 +61,10 @@ class JobVerbs(Verbs):
         facts: dict[str, Any] = {
             "queue": view.queue,
             "state": view.state.name.lower(),
-            "added": instant(view.place // 1000),
+            "added": None if view.place is None else instant(view.place // 1000),
             "due_within_s": None if view.due_within_ms is None else view.due_within_ms / 1000,
-            "lives_s": view.ttl_left_ms / 1000,
-            "retry_s": view.terms.retry_ms / 1000,
+            "lives_s": None if view.ttl_left_ms is None else view.ttl_left_ms / 1000,
+            "retry_s": None if view.terms is None else view.terms.retry_ms / 1000,
             "deliveries": view.deliveries,
             "max_deliveries": view.max_deliveries or None,
             "nacks": view.nacks or None,

@@ -30,7 +30,7 @@ class ReliableVerbs(Verbs):
 
     def __init__(self, broker: Broker, queue: bytes) -> None:
         super().__init__(broker, queue)
-        self._elements = Reliable(broker, queue)
+        self._elements: Reliable[bytes] = Reliable(broker, queue)
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
         return self._elements.push_many(bodies)
@@ -62,7 +62,7 @@ class ItemVerbs(Verbs):
 
     def __init__(self, broker: Broker, queue: bytes) -> None:
         super().__init__(broker, queue)
-        self._items = Items(broker, queue)
+        self._items: Items[bytes] = Items(broker, queue)
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
         """An item has the id that is told, or one of its own. An id that is there is not told."""

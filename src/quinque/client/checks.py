@@ -8,7 +8,8 @@ Not here: spans of time (spans.py), the same of commands (dialects/args.py).
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 from quinque.errors import BadArgument, BadId
 from quinque.model.limits import NAME_MOST_BYTES
@@ -39,6 +40,36 @@ def as_work_id(id: str) -> bytes:
     if not is_id(text):
         raise BadId(text)
     return text
+
+
+def as_many(messages: Any) -> list[Any]:
+    """Return the messages and ids as a list. One message or one id, which may be a str, is a list
+    of one: a str is never a sequence of ids here. Raises BadArgument."""
+    if isinstance(messages, str | bytes | int) or hasattr(messages, "id"):
+        return [messages]
+    try:
+        return list(messages)
+    except TypeError:
+        raise BadArgument(
+            f"a message, an id or several of them are expected, and not {type(messages).__name__}"
+        ) from None
+
+
+def as_bodies(bodies: Iterable[Any]) -> Iterable[Any]:
+    """Return the bodies. Raises BadArgument for one str or bytes, whose characters would be bodies
+    otherwise."""
+    if isinstance(bodies, str | bytes | bytearray | memoryview):
+        raise BadArgument(f"several bodies are expected, and not one {type(bodies).__name__}")
+    return bodies
+
+
+def as_made_id(id: str) -> bytes:
+    """The id of an event or an element, which the broker made. Raises BadArgument for several ids
+    in one str."""
+    name = as_name("id", id)
+    if len(name.split()) != 1:
+        raise BadArgument(f"{id!r} is not one id: pass several ids as a list")
+    return name
 
 
 def as_whole(what: str, number: int, least: int = 0, most: int = EXACT_MOST) -> int:

@@ -15,20 +15,25 @@ Not here: headers, of which the families have none.
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import msgpack
 
 from quinque.errors import BadArgument
 
+T = TypeVar("T")
 
-class Codec(Protocol):
+Name = Literal["bytes", "json", "msgpack"]
+Untyped = Literal["json", "msgpack"]  # bodies are of any type
+
+
+class Codec(Protocol[T]):
     """How values become bodies, and back. What it raises, the program sees."""
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: T, /) -> bytes:
         """The bytes of a message. Raises BadArgument when the value has none."""
 
-    def decode(self, body: bytes) -> Any:
+    def decode(self, body: bytes, /) -> T:
         """The value. Raises BadArgument when the bytes are of no value."""
 
 
@@ -84,7 +89,7 @@ def _encoded(text: str) -> bytes:
         raise BadArgument(f"cannot encode the body: {error.reason}") from error
 
 
-def body_of(codec: Codec, value: Any) -> bytes:
+def body_of(codec: Codec[Any], value: Any) -> bytes:
     """Return the body that the codec makes of a value. Raises BadArgument, which names the codec,
     when that is neither bytes nor text."""
     body: object = codec.encode(value)  # a codec of the program may return anything
@@ -103,10 +108,10 @@ def body_of(codec: Codec, value: Any) -> bytes:
         ) from error
 
 
-NAMED: Final[dict[str, Codec]] = {"bytes": Bytes(), "json": Json(), "msgpack": MessagePack()}
+NAMED: Final[dict[str, Codec[Any]]] = {"bytes": Bytes(), "json": Json(), "msgpack": MessagePack()}
 
 
-def codec_of(codec: str | Codec) -> Codec:
+def codec_of(codec: str | Codec[Any]) -> Codec[Any]:
     """The codec, which may be told by its name. Raises BadArgument."""
     if not isinstance(codec, str):
         return codec

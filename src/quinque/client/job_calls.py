@@ -125,7 +125,7 @@ def _browse(op: Browse) -> list[Request]:
 
 
 def _browsed(op: Browse, replies: list[Any]) -> list[WorkView]:
-    """QPEEK does not tell all: 0 stands for the rest, which SHOW tells."""
+    """QPEEK does not tell all: None stands for the rest, which SHOW tells."""
     if op.family.owns_ids:
         return [own_calls.item_view(op.queue, each) for each in replies[0]]
     views = []
@@ -137,14 +137,14 @@ def _browsed(op: Browse, replies: list[Any]) -> list[WorkView]:
                 id,
                 body,
                 op.state,
-                place=0,
-                terms=Terms(0),
-                ttl_left_ms=0,
+                place=None,
+                terms=None,
+                ttl_left_ms=None,
                 due_within_ms=told.get(b"due-within"),
                 nacks=told[b"nacks"],
                 requeues=told[b"additional-deliveries"],
-                deliveries=0,
-                max_deliveries=0,
+                deliveries=None,
+                max_deliveries=None,
                 reason=told.get(b"reason") or b"",
                 key=None,
             )

@@ -11,7 +11,7 @@ Not here: what can be done with a message (client/aio/jobs.py and its neighbours
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, Generic, TypeVar
 
 from quinque.client.codecs import Codec
 from quinque.errors import QuinqueError
@@ -22,18 +22,21 @@ from quinque.errors import QuinqueError
 UNHEARD: Final = QuinqueError
 
 
-class KeptBody:
+T = TypeVar("T")
+
+
+class KeptBody(Generic[T]):
     """`body` is the value of the bytes that are kept; `_value` is there once it is decoded."""
 
     __slots__ = ("_codec", "_kept", "_value")
 
-    def __init__(self, kept: bytes, codec: Codec) -> None:
+    def __init__(self, kept: bytes, codec: Codec[T]) -> None:
         self._kept = kept
         self._codec = codec
-        self._value: Any
+        self._value: T
 
     @property
-    def body(self) -> Any:
+    def body(self) -> T:
         """What the codec makes of it. Raises BadArgument, or whatever else the codec raises."""
         if not hasattr(self, "_value"):
             self._value = self._codec.decode(self._kept)

@@ -18,7 +18,6 @@ from quinque.errors import BadArgument, EmptyKey
 from quinque.model.families import BY_NAME, EVENTS, ITEMS, JOBS, RELIABLE, TUBES, Family
 from quinque.model.ops import Op
 from quinque.model.own_ops import (
-    ITEM_TERMS,
     RELIABLE_TERMS,
     AddItems,
     Complete,
@@ -105,10 +104,25 @@ def show(op: Show) -> Request:
 
 
 def item_view(queue: bytes, reply: Any) -> WorkView:
-    """As WQ.PEEK and WQ.SHOW have it; of all else nothing is told, and 0 stands for that."""
+    """As WQ.PEEK and WQ.SHOW have it; of all else nothing is told, and None stands for that."""
     id, word, left_ms, data = reply
     state = State.LEASED if word == b"processing" else State.READY
-    return WorkView(queue, id, data, state, 0, ITEM_TERMS, 0, left_ms, 0, 0, 0, 0, b"", None)
+    return WorkView(
+        queue,
+        id,
+        data,
+        state,
+        place=None,
+        terms=None,
+        ttl_left_ms=None,
+        due_within_ms=left_ms,
+        nacks=None,
+        requeues=None,
+        deliveries=None,
+        max_deliveries=None,
+        reason=b"",
+        key=None,
+    )
 
 
 def has_limits(op: ScanQueues) -> bool:

@@ -21,13 +21,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from quinque.client.codecs import Codec, body_of, codec_of
+from quinque.client.codecs import Codec, Name, body_of, codec_of
 
 _MARK: Final = b"\0trace "
 
 
 class Traced:
-    def __init__(self, codec: str | Codec = "bytes") -> None:
+    def __init__(self, codec: Name | Codec[Any] = "bytes") -> None:
         """Raises BadArgument."""
         self._codec = codec_of(codec)
         is_there = find_spec("opentelemetry") is not None

@@ -139,6 +139,9 @@ def reply_jscan(asked: ScanMessages, found: tuple[int, list[WorkView]], session:
 def _shown(job: WorkView, node_id: bytes) -> list[Value]:
     """What SHOW tells in Disque, in its order: names and values in turn."""
     requeue_ms = _requeue_within_ms(job)
+    assert job.terms is not None
+    assert job.ttl_left_ms is not None
+    assert job.place is not None
     return [
         b"id",
         job.message_id,
@@ -175,7 +178,7 @@ def _shown(job: WorkView, node_id: bytes) -> list[Value]:
 
 def _requeue_within_ms(job: WorkView) -> int | None:
     """When the job is queued next, if nobody does anything about it but take it."""
-    if job.state == State.READY:
+    if job.state == State.READY and job.terms is not None:
         return job.terms.retry_ms or None
     return job.due_within_ms
 
@@ -183,7 +186,7 @@ def _requeue_within_ms(job: WorkView) -> int | None:
 def _awake_within_ms(job: WorkView, requeue_ms: int | None) -> int | None:
     if job.state == State.DEAD:
         return None
-    if requeue_ms is None:
+    if requeue_ms is None or job.ttl_left_ms is None:
         return job.ttl_left_ms
     return min(max(requeue_ms - _AWAKE_BEFORE_MS, 0), job.ttl_left_ms)
 

@@ -51,6 +51,8 @@ class GroupCount:
 
 @dataclass
 class QueueCount:
+    """How many events a queue has, and the view of each of its groups."""
+
     queue: bytes
     total: int
     groups: list[GroupCount]

@@ -70,6 +70,11 @@ class Inspected:
     delivered_ms: int
     deliveries: int
 
+    @property
+    def id(self) -> str:
+        """The id of the message."""
+        return self.message_id.decode("utf-8", "surrogateescape")
+
 
 @dataclass
 class Inspect(Op):

@@ -70,22 +70,28 @@ class WorkDelivery:
 @dataclass
 class WorkView:
     """A message as it is now. `due_within_ms` is None when nothing is due, `body` when it was not
-    asked for, `reason` is why it was given back last, or why it is dead."""
+    asked for, `reason` is why it was given back last, or why it is dead. Other fields are None if
+    the broker did not send them: `peek` of a client gets fewer fields than `show`."""
 
     queue: bytes
     message_id: bytes
     body: bytes | None
     state: State
-    place: int
-    terms: Terms
-    ttl_left_ms: int
+    place: int | None
+    terms: Terms | None
+    ttl_left_ms: int | None
     due_within_ms: int | None
-    nacks: int
-    requeues: int
-    deliveries: int
-    max_deliveries: int  # its own, or its queue's
+    nacks: int | None
+    requeues: int | None
+    deliveries: int | None
+    max_deliveries: int | None  # its own, or its queue's
     reason: bytes
     key: bytes | None
+
+    @property
+    def id(self) -> str:
+        """The id of the message."""
+        return self.message_id.decode("utf-8", "surrogateescape")
 
 
 @dataclass

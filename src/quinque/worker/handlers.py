@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any, Final, TypedDict
 
-from quinque.client.codecs import Codec
+from quinque.client.codecs import Codec, Name
 from quinque.errors import BadSetting
 from quinque.model.families import Family
 from quinque.worker.backoff import Backoff
@@ -33,7 +33,7 @@ class Settings(TypedDict, total=False):
     """What may be said of a handler: see App.add."""
 
     family: str
-    codec: str | Codec
+    codec: Name | Codec[Any]
     group: str
     lease: float
     max_deliveries: int | None
@@ -57,7 +57,7 @@ class Handler:
     function: Function
     queue: bytes
     family: Family
-    codec: Codec
+    codec: Codec[Any]
     group: bytes
     lease_s: float
     max_deliveries: int | None

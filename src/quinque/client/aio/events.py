@@ -18,12 +18,12 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from time import monotonic
 from types import TracebackType
-from typing import Any, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from quinque.client.aio.one_by_one import one_by_one
 from quinque.client.aio.runner import Runner
-from quinque.client.checks import as_name, as_whole
-from quinque.client.codecs import Codec, body_of, codec_of
+from quinque.client.checks import as_bodies, as_made_id, as_many, as_name, as_whole
+from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_some_ms, as_wait_ms
 from quinque.errors import printable
@@ -45,14 +45,19 @@ from quinque.model.own_ops import ExtendLeases
 _DAY_S = 86_400.0
 _LEASE_S = 30.0  # as bananaq has it
 
+T = TypeVar("T")
 
-class Event(KeptBody):
+# An event, or the id of an event.
+OneEvent: TypeAlias = "Event[Any] | str"
+
+
+class Event(KeptBody[T]):
     """An event that this program has taken for its group. As a context manager, it is acked at the
     end and released if an exception is raised."""
 
     __slots__ = ("_group", "deliveries", "id")
 
-    def __init__(self, group: Group, delivery: Delivery, codec: Codec) -> None:
+    def __init__(self, group: Group[T], delivery: Delivery, codec: Codec[T]) -> None:
         super().__init__(delivery.body, codec)
         self._group = group
         self.id = delivery.message_id.decode("utf-8", "surrogateescape")
@@ -72,7 +77,7 @@ class Event(KeptBody):
         longer holds it."""
         return await self._group.release([self]) == 1
 
-    async def __aenter__(self) -> Event:
+    async def __aenter__(self) -> Event[T]:
         return self
 
     async def __aexit__(
@@ -91,38 +96,38 @@ class Event(KeptBody):
         return f"Event({self.id!r})"
 
 
-class Events:
+class Events(Generic[T]):
     """An events queue. Times are in seconds."""
 
     def __init__(
         self,
         runner: Runner,
         name: str | bytes,
-        codec: str | Codec = "bytes",
+        codec: Name | Codec[T] = "bytes",
         *,
         ttl: float = _DAY_S,
     ) -> None:
         """`ttl` is the default time to live of added events."""
         self.runner = runner
         self.name = as_name("queue", name)
-        self.codec = codec_of(codec)
+        self.codec: Codec[T] = codec_of(codec)
         self._ttl = ttl
 
-    async def add(self, body: Any, *, ttl: float | None = None) -> str:
+    async def add(self, body: T | str, *, ttl: float | None = None) -> str:
         """Add an event and return its id. Every group receives it until it expires."""
         [id] = await self.add_many([body], ttl=ttl)
         return id
 
-    async def add_many(self, bodies: Iterable[Any], *, ttl: float | None = None) -> list[str]:
+    async def add_many(self, bodies: Iterable[T | str], *, ttl: float | None = None) -> list[str]:
         """Add events in one round trip and return their ids in order."""
-        encoded = [body_of(self.codec, body) for body in bodies]
+        encoded = [body_of(self.codec, body) for body in as_bodies(bodies)]
         if not encoded:
             return []
         ttl_ms = as_some_ms("ttl", self._ttl if ttl is None else ttl)
         ids = await self.runner.run(Put(EVENTS, self.name, encoded, ttl_ms))
         return [str(id, "ascii") for id in ids]
 
-    def group(self, name: str | bytes, *, lease: float = _LEASE_S) -> Group:
+    def group(self, name: str | bytes, *, lease: float = _LEASE_S) -> Group[T]:
         """Return the queue as the consumer group sees it. Events are leased for `lease` seconds."""
         return Group(self, as_name("group", name), lease)
 
@@ -140,26 +145,26 @@ class Events:
         return f"Events({printable(self.name)!r})"
 
 
-class Group:
+class Group(Generic[T]):
     """An events queue as one consumer group sees it."""
 
-    def __init__(self, events: Events, name: bytes, lease: float) -> None:
+    def __init__(self, events: Events[T], name: bytes, lease: float) -> None:
         self._events = events
         self._run = events.runner.run
         self.name = name
         self._lease_ms = as_some_ms("lease", lease)
 
     @overload
-    async def take(self, timeout: None) -> Event: ...
+    async def take(self, timeout: None) -> Event[T]: ...
     @overload
-    async def take(self, timeout: float | None = 0) -> Event | None: ...
-    async def take(self, timeout: float | None = 0) -> Event | None:
+    async def take(self, timeout: float | None = 0) -> Event[T] | None: ...
+    async def take(self, timeout: float | None = 0) -> Event[T] | None:
         """Take an event. Return None if no event arrives within `timeout` seconds. A `timeout` of
         None blocks forever."""
         found = await self.take_many(1, timeout)
         return found[0] if found else None
 
-    async def take_many(self, count: int, timeout: float | None = 0) -> list[Event]:
+    async def take_many(self, count: int, timeout: float | None = 0) -> list[Event[T]]:
         """Take up to `count` events in one round trip. Return an empty list if no event arrives
         within `timeout` seconds."""
         queue, wait_ms = self._events.name, as_wait_ms(timeout)
@@ -174,16 +179,16 @@ class Group:
                 return []
             await self._run(FindReady(EVENTS, self.name, [queue]), left_ms)
 
-    def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> AsyncIterator[Event[T]]:
         """Take events one by one, forever. Ack each of them."""
         return one_by_one(self)
 
-    async def ack(self, events: Iterable[Event | str]) -> int:
+    async def ack(self, events: OneEvent | Iterable[OneEvent]) -> int:
         """Ack the events in one round trip. Return how many of them the group held."""
         ids = _ids(events)
         return sum(await self._run(Ack(EVENTS, self._events.name, self.name, ids))) if ids else 0
 
-    async def extend(self, events: Iterable[Event | str], lease: float) -> int:
+    async def extend(self, events: OneEvent | Iterable[OneEvent], lease: float) -> int:
         """Set the leases to end `lease` seconds from now, in one round trip. Return how many leases
         had not ended yet."""
         ids = _ids(events)
@@ -191,7 +196,7 @@ class Group:
         op = ExtendLeases(EVENTS, self._events.name, ids, lease_ms, self.name)
         return sum(await self._run(op)) if ids else 0
 
-    async def release(self, events: Iterable[Event | str]) -> int:
+    async def release(self, events: OneEvent | Iterable[OneEvent]) -> int:
         """Release the events in one round trip. Return how many of them the group held."""
         ids = _ids(events)
         op = Release(EVENTS, self._events.name, self.name, ids)
@@ -201,5 +206,5 @@ class Group:
         return f"Group({printable(self._events.name)!r}, {printable(self.name)!r})"
 
 
-def _ids(events: Iterable[Event | str]) -> list[bytes]:
-    return [as_name("id", it if isinstance(it, str) else it.id) for it in events]
+def _ids(events: OneEvent | Iterable[OneEvent]) -> list[bytes]:
+    return [as_made_id(it if isinstance(it, str) else it.id) for it in as_many(events)]

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from quinque.client.aio.runner import Runner
-from quinque.client.checks import as_name, as_whole
-from quinque.client.codecs import Codec, body_of, codec_of
+from quinque.client.checks import as_many, as_name, as_whole
+from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import as_some_ms, as_wait_ms
 from quinque.errors import BadArgument, printable
@@ -38,14 +38,19 @@ from quinque.model.work_ops import (
     WorkView,
 )
 
+T = TypeVar("T")
 
-class Item(KeptBody):
+# An item, a view of an item, or the id of an item.
+OneItem: TypeAlias = "Item[Any] | WorkView | str"
+
+
+class Item(KeptBody[T]):
     """An item that this program has leased. As a context manager, it is completed at the end. If
     an exception is raised, its lease ends."""
 
     __slots__ = ("_queue", "id")
 
-    def __init__(self, queue: Items, delivery: WorkDelivery, codec: Codec) -> None:
+    def __init__(self, queue: Items[T], delivery: WorkDelivery, codec: Codec[T]) -> None:
         super().__init__(delivery.body, codec)
         self._queue = queue
         self.id = delivery.message_id.decode("utf-8", "surrogateescape")
@@ -59,7 +64,7 @@ class Item(KeptBody):
         ended."""
         return await self._queue.extend([self], lease) == 1
 
-    async def __aenter__(self) -> Item:
+    async def __aenter__(self) -> Item[T]:
         return self
 
     async def __aexit__(
@@ -78,35 +83,37 @@ class Item(KeptBody):
         return f"Item({self.id!r})"
 
 
-class Items:
+class Items(Generic[T]):
     """An items queue. Times are in seconds."""
 
-    def __init__(self, runner: Runner, name: str | bytes, codec: str | Codec = "bytes") -> None:
+    def __init__(self, runner: Runner, name: str | bytes, codec: Name | Codec[T] = "bytes") -> None:
         self._run = runner.run
         self.name = as_name("queue", name)
-        self._codec = codec_of(codec)
+        self._codec: Codec[T] = codec_of(codec)
 
-    async def add(self, id: str, body: Any) -> bool:
+    async def add(self, id: str, body: T | str) -> bool:
         """Add an item. Return False if an item with this id exists; it is not changed."""
         return await self.add_many({id: body}) == 1
 
-    async def add_many(self, bodies: Mapping[str, Any]) -> int:
+    async def add_many(self, bodies: Mapping[str, T | str]) -> int:
         """Add items by id in one round trip. Return how many of them are new."""
         ids = [as_name("id", id) for id in bodies]
         encoded = [body_of(self._codec, body) for body in bodies.values()]
         return sum(await self._run(AddItems(ITEMS, self.name, ids, encoded))) if ids else 0
 
     @overload
-    async def lease(self, lease: float, timeout: None) -> Item: ...
+    async def lease(self, lease: float, timeout: None) -> Item[T]: ...
     @overload
-    async def lease(self, lease: float, timeout: float | None = 0) -> Item | None: ...
-    async def lease(self, lease: float, timeout: float | None = 0) -> Item | None:
+    async def lease(self, lease: float, timeout: float | None = 0) -> Item[T] | None: ...
+    async def lease(self, lease: float, timeout: float | None = 0) -> Item[T] | None:
         """Lease an item for `lease` seconds. Return None if no item arrives within `timeout`
         seconds. A `timeout` of None blocks forever."""
         found = await self.lease_many(1, lease, timeout)
         return found[0] if found else None
 
-    async def lease_many(self, count: int, lease: float, timeout: float | None = 0) -> list[Item]:
+    async def lease_many(
+        self, count: int, lease: float, timeout: float | None = 0
+    ) -> list[Item[T]]:
         """Lease up to `count` items in one round trip. Return an empty list if no item arrives
         within `timeout` seconds."""
         count = as_whole("count", count, least=1)
@@ -114,14 +121,14 @@ class Items:
         found = await self._run(take, as_wait_ms(timeout))
         return [Item(self, delivery, self._codec) for delivery in found]
 
-    async def complete(self, items: Iterable[Item | str]) -> int:
+    async def complete(self, items: OneItem | Iterable[OneItem]) -> int:
         """Complete the items in one round trip. Return how many were not completed before."""
         ids = _ids(items)
         if not ids:
             return 0
         return sum(await self._run(Complete(ITEMS, self.name, ids, is_leased=False)) or ())
 
-    async def extend(self, items: Iterable[Item | str], lease: float) -> int:
+    async def extend(self, items: OneItem | Iterable[OneItem], lease: float) -> int:
         """Set the leases to end `lease` seconds from now, in one round trip. Return how many leases
         had not ended yet."""
         ids = _ids(items)
@@ -136,9 +143,9 @@ class Items:
         found: list[WorkView] = await self._run(op)
         return found
 
-    async def show(self, id: str) -> WorkView | None:
+    async def show(self, id: OneItem) -> WorkView | None:
         """Return the current state of an item. Nothing changes."""
-        view: WorkView | None = await self._run(Show(ITEMS, as_name("id", id), self.name))
+        view: WorkView | None = await self._run(Show(ITEMS, _ids(id)[0], self.name))
         return view
 
     async def info(self) -> QueueView | None:
@@ -150,5 +157,5 @@ class Items:
         return f"Items({printable(self.name)!r})"
 
 
-def _ids(items: Iterable[Item | str]) -> list[bytes]:
-    return [as_name("id", it if isinstance(it, str) else it.id) for it in items]
+def _ids(items: OneItem | Iterable[OneItem]) -> list[bytes]:
+    return [as_name("id", it if isinstance(it, str) else it.id) for it in as_many(items)]

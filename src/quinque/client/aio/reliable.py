@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from quinque.client.aio.runner import Runner
-from quinque.client.checks import EXACT_MOST, as_name, as_whole
-from quinque.client.codecs import Codec, body_of, codec_of
+from quinque.client.checks import EXACT_MOST, as_bodies, as_made_id, as_many, as_name, as_whole
+from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import KeptBody
 from quinque.client.spans import as_ms, as_wait_ms
 from quinque.errors import printable
@@ -30,14 +30,19 @@ from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Inspected, 
 from quinque.model.queue_ops import DeleteQueues
 from quinque.model.work_ops import Add, LookAt, QueueView, Take, WorkDelivery
 
+T = TypeVar("T")
 
-class Element(KeptBody):
+# An element, a view of an element, or the id of an element.
+OneElement: TypeAlias = "Element[Any] | Inspected | str"
+
+
+class Element(KeptBody[T]):
     """An element that was delivered to this program. As a context manager, it is acked at the end.
     If an exception is raised, it stays delivered."""
 
     __slots__ = ("_queue", "id")
 
-    def __init__(self, queue: Reliable, delivery: WorkDelivery, codec: Codec) -> None:
+    def __init__(self, queue: Reliable[T], delivery: WorkDelivery, codec: Codec[T]) -> None:
         super().__init__(delivery.body, codec)
         self._queue = queue
         self.id = delivery.message_id.decode()
@@ -46,7 +51,7 @@ class Element(KeptBody):
         """Ack the element. Return False if it is not delivered, or no longer."""
         return await self._queue.ack([self]) == 1
 
-    async def __aenter__(self) -> Element:
+    async def __aenter__(self) -> Element[T]:
         return self
 
     async def __aexit__(
@@ -62,52 +67,52 @@ class Element(KeptBody):
         return f"Element({self.id!r})"
 
 
-class Reliable:
+class Reliable(Generic[T]):
     """A reliable queue. Times are in seconds."""
 
-    def __init__(self, runner: Runner, name: str | bytes, codec: str | Codec = "bytes") -> None:
+    def __init__(self, runner: Runner, name: str | bytes, codec: Name | Codec[T] = "bytes") -> None:
         self._run = runner.run
         self.name = as_name("queue", name, may_be_empty=True)
-        self._codec = codec_of(codec)
+        self._codec: Codec[T] = codec_of(codec)
 
-    async def push(self, body: Any) -> str:
+    async def push(self, body: T | str) -> str:
         """Add an element at the end of the queue and return its id."""
         [id] = await self.push_many([body])
         return id
 
-    async def push_many(self, bodies: Iterable[Any]) -> list[str]:
+    async def push_many(self, bodies: Iterable[T | str]) -> list[str]:
         """Add elements in one round trip and return their ids in order."""
-        encoded = [body_of(self._codec, body) for body in bodies]
+        encoded = [body_of(self._codec, body) for body in as_bodies(bodies)]
         if not encoded:
             return []
         ids = await self._run(Add(RELIABLE, self.name, encoded, RELIABLE_TERMS))
         return [str(id, "ascii") for id in ids]
 
     @overload
-    async def pop(self, timeout: None) -> Element: ...
+    async def pop(self, timeout: None) -> Element[T]: ...
     @overload
-    async def pop(self, timeout: float | None = 0) -> Element | None: ...
-    async def pop(self, timeout: float | None = 0) -> Element | None:
+    async def pop(self, timeout: float | None = 0) -> Element[T] | None: ...
+    async def pop(self, timeout: float | None = 0) -> Element[T] | None:
         """Pop an element. Return None if no element arrives within `timeout` seconds. A `timeout`
         of None blocks forever."""
         found = await self.pop_many(1, timeout)
         return found[0] if found else None
 
-    async def pop_many(self, count: int, timeout: float | None = 0) -> list[Element]:
+    async def pop_many(self, count: int, timeout: float | None = 0) -> list[Element[T]]:
         """Pop up to `count` elements in one round trip. Return an empty list if no element arrives
         within `timeout` seconds."""
         take = Take(RELIABLE, [self.name], as_whole("count", count, least=1))
         found = await self._run(take, as_wait_ms(timeout))
         return [Element(self, delivery, self._codec) for delivery in found]
 
-    async def ack(self, elements: Iterable[Element | str]) -> int:
+    async def ack(self, elements: OneElement | Iterable[OneElement]) -> int:
         """Ack the elements in one round trip. Return how many of them were delivered."""
-        ids = [as_name("id", it if isinstance(it, str) else it.id) for it in elements]
+        ids = [as_made_id(it if isinstance(it, str) else it.id) for it in as_many(elements)]
         if not ids:
             return 0
         return sum(await self._run(Complete(RELIABLE, self.name, ids, is_leased=True)) or ())
 
-    async def recover(self, count: int, *, elapsed: float) -> list[Element]:
+    async def recover(self, count: int, *, elapsed: float) -> list[Element[T]]:
         """Deliver up to `count` elements again whose last delivery was at least `elapsed` seconds
         ago, starting with the oldest delivery."""
         count = as_whole("count", count, least=1)

@@ -14,15 +14,25 @@ Not here: what the commands are called on the wire (client/work_calls.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from types import TracebackType
-from typing import Any, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
-from quinque.client.checks import EXACT_MOST, as_name, as_reason, as_whole, as_work_id, reason_of
-from quinque.client.codecs import Codec, body_of, codec_of
+from quinque.client.checks import (
+    EXACT_MOST,
+    as_bodies,
+    as_many,
+    as_name,
+    as_reason,
+    as_whole,
+    as_work_id,
+    reason_of,
+)
+from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
-from quinque.client.spans import as_ms, as_wait_ms, as_whole_ms
+from quinque.client.spans import Delay, as_delay_ms, as_wait_ms, as_whole_ms
 from quinque.client.sync.one_by_one import one_by_one
 from quinque.client.sync.runner import Runner
 from quinque.errors import BadArgument, printable
@@ -51,14 +61,19 @@ from quinque.model.work_ops import (
     default_retry_ms,
 )
 
+T = TypeVar("T")
 
-class Job(KeptBody):
+# A job, a view of a job, or the id of a job.
+OneJob: TypeAlias = "Job[Any] | WorkView | str"
+
+
+class Job(KeptBody[T]):
     """A job that this program has taken. As a context manager, it is acked at the end. If an
     exception is raised, the job returns to the queue with the exception as the reason."""
 
     __slots__ = ("_queue", "id", "nacks", "requeues")
 
-    def __init__(self, queue: Jobs, delivery: WorkDelivery, codec: Codec) -> None:
+    def __init__(self, queue: Jobs[T], delivery: WorkDelivery, codec: Codec[T]) -> None:
         super().__init__(delivery.body, codec)
         self._queue = queue
         self.id = delivery.message_id.decode()
@@ -69,9 +84,10 @@ class Job(KeptBody):
         """Ack the job. Return False if it no longer exists."""
         return self._queue.ack([self]) == 1
 
-    def nack(self, *, delay: float = 0, reason: str = "") -> bool:
-        """Return the job to the queue, ready at once or in `delay` seconds. Counts as a nack."""
-        return self._queue.nack([self], delay=delay, reason=reason) == 1
+    def nack(self, *, delay: Delay = 0, eta: datetime | None = None, reason: str = "") -> bool:
+        """Return the job to the queue, ready at once, after `delay` or at the time `eta`. Counts as
+        a nack."""
+        return self._queue.nack([self], delay=delay, eta=eta, reason=reason) == 1
 
     def extend(self) -> float:
         """Restart the lease of the job. Return its duration in seconds.
@@ -80,7 +96,7 @@ class Job(KeptBody):
         """
         return self._queue.extend(self)
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> Job[T]:
         return self
 
     def __exit__(
@@ -99,14 +115,14 @@ class Job(KeptBody):
         return f"Job({self.id!r})"
 
 
-class Jobs:
+class Jobs(Generic[T]):
     """A job queue. Times are in seconds."""
 
     def __init__(
         self,
         runner: Runner,
         name: str | bytes,
-        codec: str | Codec = "bytes",
+        codec: Name | Codec[T] = "bytes",
         *,
         ttl: float | None = None,
         retry: float | None = None,
@@ -116,7 +132,7 @@ class Jobs:
         jobs."""
         self._run = runner.run
         self.name = as_name("queue", name, may_be_empty=True)
-        self._codec = codec_of(codec)
+        self._codec: Codec[T] = codec_of(codec)
         self._ttl, self._retry, self._max_deliveries = ttl, retry, max_deliveries
         self._usual = PLAIN_TERMS
         if ttl is not None or retry is not None or max_deliveries:
@@ -126,23 +142,25 @@ class Jobs:
 
     def add(
         self,
-        body: Any,
+        body: T | str,
         *,
-        delay: float = 0,
+        delay: Delay = 0,
+        eta: datetime | None = None,
         ttl: float | None = None,
         retry: float | None = None,
         max_deliveries: int = 0,
         key: str | None = None,
         max_length: int = 0,
     ) -> str:
-        """Add a job and return its id. If an unfinished job has the same unique `key`, nothing is
-        added and the id of that job is returned.
+        """Add a job and return its id. It is ready at once, after `delay` (seconds or a timedelta),
+        or at the time `eta` (an aware datetime). If an unfinished job has the same unique `key`,
+        nothing is added and the id of that job is returned.
 
         Raises QueueFull when `max_length` jobs are ready, and QueuePaused.
         """
         terms = self._usual
-        if delay or ttl is not None or retry is not None or max_deliveries:
-            terms = self._terms(delay, ttl, retry, max_deliveries)
+        if delay or eta or ttl is not None or retry is not None or max_deliveries:
+            terms = self._terms(as_delay_ms(delay, eta), ttl, retry, max_deliveries)
         known_by = None if key is None else as_name("key", key)
         max_length = as_whole("max_length", max_length)
         op = Add(JOBS, self.name, [body_of(self._codec, body)], terms, known_by, max_length)
@@ -151,80 +169,88 @@ class Jobs:
 
     def add_many(
         self,
-        bodies: Iterable[Any],
+        bodies: Iterable[T | str],
         *,
-        delay: float = 0,
+        delay: Delay = 0,
+        eta: datetime | None = None,
         ttl: float | None = None,
         retry: float | None = None,
         max_deliveries: int = 0,
     ) -> list[str]:
         """Add jobs in one round trip and return their ids in order."""
-        encoded = [body_of(self._codec, body) for body in bodies]
+        encoded = [body_of(self._codec, body) for body in as_bodies(bodies)]
         if not encoded:
             return []
         terms = self._usual
-        if delay or ttl is not None or retry is not None or max_deliveries:
-            terms = self._terms(delay, ttl, retry, max_deliveries)
+        if delay or eta or ttl is not None or retry is not None or max_deliveries:
+            terms = self._terms(as_delay_ms(delay, eta), ttl, retry, max_deliveries)
         ids = self._run(Add(JOBS, self.name, encoded, terms))
         return [str(id, "ascii") for id in ids]
 
     # -- consuming -------------------------------------------------------------------------------
 
     @overload
-    def take(self, timeout: None) -> Job: ...
+    def take(self, timeout: None) -> Job[T]: ...
     @overload
-    def take(self, timeout: float | None = 0) -> Job | None: ...
-    def take(self, timeout: float | None = 0) -> Job | None:
+    def take(self, timeout: float | None = 0) -> Job[T] | None: ...
+    def take(self, timeout: float | None = 0) -> Job[T] | None:
         """Take a job. Return None if no job arrives within `timeout` seconds. A `timeout` of None
         blocks forever."""
         found = self.take_many(1, timeout)
         return found[0] if found else None
 
-    def take_many(self, count: int, timeout: float | None = 0) -> list[Job]:
+    def take_many(self, count: int, timeout: float | None = 0) -> list[Job[T]]:
         """Take up to `count` jobs in one round trip. Return an empty list if no job arrives within
         `timeout` seconds."""
         take = Take(JOBS, [self.name], as_whole("count", count, least=1))
         found = self._run(take, as_wait_ms(timeout))
         return [Job(self, delivery, self._codec) for delivery in found]
 
-    def __iter__(self) -> Iterator[Job]:
+    def __iter__(self) -> Iterator[Job[T]]:
         """Take jobs one by one, forever. Ack each of them."""
         return one_by_one(self)
 
-    def ack(self, jobs: Iterable[Job | str]) -> int:
+    def ack(self, jobs: OneJob | Iterable[OneJob]) -> int:
         """Ack the jobs in one round trip. Return how many of them existed."""
         ids = _ids(jobs)
         return sum(self._run(Finish(JOBS, ids))) if ids else 0
 
-    def nack(self, jobs: Iterable[Job | str], *, delay: float = 0, reason: str = "") -> int:
+    def nack(
+        self,
+        jobs: OneJob | Iterable[OneJob],
+        *,
+        delay: Delay = 0,
+        eta: datetime | None = None,
+        reason: str = "",
+    ) -> int:
         """Return the jobs to the queue in one round trip. Return how many of them were taken."""
-        ids = _ids(jobs)
-        back = Requeue(JOBS, ids, is_nack=True, delay_ms=as_ms(delay), reason=as_reason(reason))
+        ids, delay_ms = _ids(jobs), as_delay_ms(delay, eta)
+        back = Requeue(JOBS, ids, is_nack=True, delay_ms=delay_ms, reason=as_reason(reason))
         return sum(self._run(back)) if ids else 0
 
-    def wait(self, jobs: Iterable[Job | str], timeout: float | None = None) -> int | None:
+    def wait(self, jobs: OneJob | Iterable[OneJob], timeout: float | None = None) -> int | None:
         """Wait until each job is removed (acked, deleted or expired) or dead. Return how many are
         removed, or None after `timeout` seconds. A `timeout` of None blocks forever."""
         ids, wait_ms = _ids(jobs), as_wait_ms(timeout)
         gone: int | None = self._run(AwaitEnd(JOBS, ids), wait_ms) if ids else 0
         return gone
 
-    def extend(self, job: Job | str) -> float:
+    def extend(self, job: OneJob) -> float:
         """Restart the lease of the job. Return its duration in seconds."""
-        [id] = _ids([job])
+        [id] = _ids(job)
         lease_ms: int = self._run(Extend(JOBS, id))
         return lease_ms / 1000
 
     # -- looking and setting -----------------------------------------------------------------------
 
-    def delete(self, jobs: Iterable[Job | str]) -> int:
+    def delete(self, jobs: OneJob | Iterable[OneJob]) -> int:
         """Remove the jobs in any state, without processing them. Return how many existed."""
         ids = _ids(jobs)
         return sum(self._run(Finish(JOBS, ids, is_ack=False))) if ids else 0
 
-    def show(self, id: str) -> WorkView | None:
+    def show(self, id: OneJob) -> WorkView | None:
         """Return all fields of a job."""
-        view: WorkView | None = self._run(Show(JOBS, as_work_id(id)))
+        view: WorkView | None = self._run(Show(JOBS, _ids(id)[0]))
         return view
 
     def find(self, key: str) -> str | None:
@@ -253,12 +279,13 @@ class Jobs:
         """Accept and deliver jobs again."""
         self._run(Configure(JOBS, self.name, is_paused_in=False, is_paused_out=False))
 
-    def redrive(self, count: int = 0, *, ids: Sequence[str] | None = None) -> int:
+    def redrive(self, count: int = 0, *, ids: OneJob | Iterable[OneJob] | None = None) -> int:
         """Make dead jobs ready again, as if they were new: `ids`, or the first `count` (0 means
         all). Return how many."""
         redriven: int
         if ids is not None:
-            redriven = self._run(Redrive(JOBS, _ids(ids))) if ids else 0
+            named = _ids(ids)
+            redriven = self._run(Redrive(JOBS, named)) if named else 0
             return redriven
         left = as_whole("count", count) or EXACT_MOST
         redriven = 0
@@ -280,17 +307,17 @@ class Jobs:
         return f"Jobs({printable(self.name)!r})"
 
     def _terms(
-        self, delay: float, ttl: float | None, retry: float | None, max_deliveries: int
+        self, delay_ms: int, ttl: float | None, retry: float | None, max_deliveries: int
     ) -> Terms:
         ttl = self._ttl if ttl is None else ttl
         retry = self._retry if retry is None else retry
         ttl_ms = WORK_TTL_MS if ttl is None else as_whole_ms("ttl", ttl)
-        if as_ms(delay) >= ttl_ms:
-            raise BadArgument(f"delay {delay} must be less than ttl {ttl_ms / 1000}")
+        if delay_ms >= ttl_ms:
+            raise BadArgument(f"delay {delay_ms / 1000} must be less than ttl {ttl_ms / 1000}")
         retry_ms = default_retry_ms(ttl_ms) if retry is None else as_whole_ms("retry", retry)
         most = as_whole("max_deliveries", max_deliveries or self._max_deliveries)
-        return Terms(ttl_ms, as_ms(delay), retry_ms, most)
+        return Terms(ttl_ms, delay_ms, retry_ms, most)
 
 
-def _ids(jobs: Iterable[Job | str]) -> list[bytes]:
-    return [as_work_id(job if isinstance(job, str) else job.id) for job in jobs]
+def _ids(jobs: OneJob | Iterable[OneJob]) -> list[bytes]:
+    return [as_work_id(job if isinstance(job, str) else job.id) for job in as_many(jobs)]

@@ -19,15 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Final, overload
+from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
 
 import msgpack
 
-from quinque.client.checks import as_name, as_whole
-from quinque.client.codecs import Codec, body_of, codec_of
+from quinque.client.checks import as_bodies, as_many, as_name, as_whole
+from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
-from quinque.client.spans import as_ms, as_wait_ms
+from quinque.client.spans import Delay, as_delay_s, as_ms, as_wait_ms
 from quinque.client.sync.one_by_one import one_by_one
 from quinque.client.sync.runner import Runner
 from quinque.errors import NoTerm, TubeFull, printable
@@ -63,14 +64,19 @@ from quinque.model.tube_terms import settings_unused
 _OWN: Final = b""  # the session of whatever runs the operation
 _AS_TUBE: Final = TaskTerms()
 
+T = TypeVar("T")
 
-class Task(KeptBody):
+# A task, or the id of a task.
+OneTask: TypeAlias = "Task[Any] | int"
+
+
+class Task(KeptBody[T]):
     """A task. State LEASED: this program has taken it. No state: it was removed. As a context
     manager, it is acked at the end and released if an exception is raised."""
 
     __slots__ = ("_tube", "id", "state")
 
-    def __init__(self, tube: Tube, view: TaskView, codec: Codec) -> None:
+    def __init__(self, tube: Tube[T], view: TaskView, codec: Codec[T]) -> None:
         super().__init__(plain(view.body), codec)
         self._tube = tube
         self.id = int(view.message_id)
@@ -83,14 +89,16 @@ class Task(KeptBody):
     def release(
         self,
         *,
-        delay: float = 0,
+        delay: Delay = 0,
+        eta: datetime | None = None,
         pri: int | None = None,
         ttl: float | None = None,
-        body: Any = None,
+        body: T | str | None = None,
     ) -> bool:
-        """Make the task ready again at its old position, or in `delay` seconds. The other arguments
-        change its priority, its time to live from now, and its body."""
-        return self._tube.release([self], delay=delay, pri=pri, ttl=ttl, body=body) == 1
+        """Make the task ready again at its old position, at once, after `delay` or at the time
+        `eta`. The other arguments change its priority, its time to live from now, and its body."""
+        tube = self._tube
+        return tube.release(self, delay=delay, eta=eta, pri=pri, ttl=ttl, body=body) == 1
 
     def touch(self, by: float) -> bool:
         """Extend the ttr and the ttl of the task by `by` seconds."""
@@ -100,7 +108,7 @@ class Task(KeptBody):
         """Bury the task until it is kicked."""
         return self._tube.bury([self]) == 1
 
-    def __enter__(self) -> Task:
+    def __enter__(self) -> Task[T]:
         return self
 
     def __exit__(
@@ -119,13 +127,13 @@ class Task(KeptBody):
         return f"Task({self.id})"
 
 
-class Tube:
+class Tube(Generic[T]):
     """A tube. Times are in seconds, ids are numbers."""
 
-    def __init__(self, runner: Runner, name: str | bytes, codec: str | Codec = "bytes") -> None:
+    def __init__(self, runner: Runner, name: str | bytes, codec: Name | Codec[T] = "bytes") -> None:
         self._run = runner.run
         self.name = as_name("tube", name)
-        self._codec = codec_of(codec)
+        self._codec: Codec[T] = codec_of(codec)
 
     # -- the tube itself --------------------------------------------------------------------------
 
@@ -184,12 +192,13 @@ class Tube:
 
     def put(
         self,
-        body: Any,
+        body: T | str,
         *,
         ttl: float | None = None,
         ttr: float | None = None,
         pri: int | None = None,
-        delay: float = 0,
+        delay: Delay = 0,
+        eta: datetime | None = None,
         lane: str | bytes | None = None,
         timeout: float | None = 0,
         options: Mapping[str, float | str | bytes] | None = None,
@@ -199,7 +208,7 @@ class Tube:
 
         Raises TubeFull if there is no room within `timeout` seconds. None blocks forever.
         """
-        terms = _terms(ttl, ttr, pri, delay, lane, options)
+        terms = _terms(ttl, ttr, pri, as_delay_s(delay, eta), lane, options)
         op = PutTasks(self.name, [self._kept(body)], terms, is_strict=terms is not _AS_TUBE)
         put: list[TaskView] = self._run(op, as_wait_ms(timeout))
         if not put:
@@ -208,32 +217,33 @@ class Tube:
 
     def put_many(
         self,
-        bodies: Iterable[Any],
+        bodies: Iterable[T | str],
         *,
         ttl: float | None = None,
         ttr: float | None = None,
         pri: int | None = None,
-        delay: float = 0,
+        delay: Delay = 0,
+        eta: datetime | None = None,
         lane: str | bytes | None = None,
     ) -> list[int]:
         """Put tasks in one round trip and return their ids in order. If the tube becomes full, only
         the first tasks are put."""
-        kept = [self._kept(body) for body in bodies]
+        kept = [self._kept(body) for body in as_bodies(bodies)]
         if not kept:
             return []
-        terms = _terms(ttl, ttr, pri, delay, lane, None)
+        terms = _terms(ttl, ttr, pri, as_delay_s(delay, eta), lane, None)
         op = PutTasks(self.name, kept, terms, is_strict=terms is not _AS_TUBE)
         return [int(task.message_id) for task in self._run(op)]
 
     # -- consuming --------------------------------------------------------------------------------
 
     @overload
-    def take(self, timeout: None, *, lane: str | bytes | None = None) -> Task: ...
+    def take(self, timeout: None, *, lane: str | bytes | None = None) -> Task[T]: ...
     @overload
     def take(
         self, timeout: float | None = 0, *, lane: str | bytes | None = None
-    ) -> Task | None: ...
-    def take(self, timeout: float | None = 0, *, lane: str | bytes | None = None) -> Task | None:
+    ) -> Task[T] | None: ...
+    def take(self, timeout: float | None = 0, *, lane: str | bytes | None = None) -> Task[T] | None:
         """Take a task. Return None if no task arrives within `timeout` seconds. A `timeout` of None
         blocks forever."""
         found = self.take_many(1, timeout, lane=lane)
@@ -241,7 +251,7 @@ class Tube:
 
     def take_many(
         self, count: int, timeout: float | None = 0, *, lane: str | bytes | None = None
-    ) -> list[Task]:
+    ) -> list[Task[T]]:
         """Take up to `count` tasks in one round trip. Return an empty list if no task arrives
         within `timeout` seconds."""
         only = None if lane is None else as_name("lane", lane, may_be_empty=True)
@@ -249,36 +259,37 @@ class Tube:
         op = TakeTasks(self.name, _OWN, count, only, is_strict=only is not None)
         return [Task(self, view, self._codec) for view in self._run(op, as_wait_ms(timeout))]
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[Task[T]]:
         """Take tasks one by one, forever. Ack each of them."""
         return one_by_one(self)
 
-    def ack(self, tasks: Iterable[Task | int]) -> int:
+    def ack(self, tasks: OneTask | Iterable[OneTask]) -> int:
         """Ack the tasks in one round trip. Return how many of them this program had taken."""
         ids = _ids(tasks)
         return _count(self._run(AckTasks(self.name, _OWN, ids))) if ids else 0
 
     def release(
         self,
-        tasks: Iterable[Task | int],
+        tasks: OneTask | Iterable[OneTask],
         *,
-        delay: float = 0,
+        delay: Delay = 0,
+        eta: datetime | None = None,
         pri: int | None = None,
         ttl: float | None = None,
-        body: Any = None,
+        body: T | str | None = None,
     ) -> int:
         """Release the tasks like Task.release. Return how many of them this program had taken."""
-        ids = _ids(tasks)
+        ids, delay_s = _ids(tasks), as_ms(as_delay_s(delay, eta)) / 1000
         if not ids:
             return 0
-        op = ReleaseTasks(self.name, _OWN, ids, as_ms(delay), _priority(pri))
+        op = ReleaseTasks(self.name, _OWN, ids, round(delay_s * 1000), _priority(pri))
         op.ttl_ms = None if ttl is None else as_ms(ttl)
         op.body = None if body is None else self._kept(body)
-        op.options = _packed({"delay": delay or None, "pri": pri, "ttl": ttl}, None)
+        op.options = _packed({"delay": delay_s or None, "pri": pri, "ttl": ttl}, None)
         op.is_strict = bool(op.options)
         return _count(self._run(op))
 
-    def touch(self, tasks: Iterable[Task | int], by: float) -> int:
+    def touch(self, tasks: OneTask | Iterable[OneTask], by: float) -> int:
         """Extend the tasks by `by` seconds. Return how many of them this program had taken.
 
         Raises TouchRefused if tasks of this tube have no ttl and ttr.
@@ -288,30 +299,30 @@ class Tube:
 
     # -- whoever has taken them -------------------------------------------------------------------
 
-    def peek(self, id: int) -> Task | None:
+    def peek(self, id: OneTask) -> Task[T] | None:
         """Return the current state of a task. Nothing changes."""
-        [view] = self._run(PeekTasks(self.name, _ids([id])))
+        [view] = self._run(PeekTasks(self.name, _ids(id)))
         return None if view is None else Task(self, view, self._codec)
 
-    def browse(self, count: int = 10, state: State = State.READY) -> list[Task]:
+    def browse(self, count: int = 10, state: State = State.READY) -> list[Task[T]]:
         """Return the first tasks in that state, in the order in which they would be taken. Nothing
         changes."""
         op = BrowseTasks(self.name, state, as_whole("count", count, least=1))
         return [Task(self, view, self._codec) for view in self._run(op)]
 
-    def bury(self, tasks: Iterable[Task | int]) -> int:
+    def bury(self, tasks: OneTask | Iterable[OneTask]) -> int:
         """Bury the tasks of any session until they are kicked. Return how many existed."""
         ids = _ids(tasks)
         return _count(self._run(BuryTasks(self.name, ids))) if ids else 0
 
-    def kick(self, count: int = 1, *, tasks: Iterable[Task | int] | None = None) -> int:
+    def kick(self, count: int = 1, *, tasks: OneTask | Iterable[OneTask] | None = None) -> int:
         """Make the first buried tasks ready again, or the buried tasks of `tasks`. Return how
         many."""
         ids = None if tasks is None else _ids(tasks)
         kicked: int = self._run(KickTasks(self.name, as_whole("count", count), ids))
         return kicked
 
-    def delete(self, tasks: Iterable[Task | int]) -> int:
+    def delete(self, tasks: OneTask | Iterable[OneTask]) -> int:
         """Remove the tasks of any session. Return how many existed."""
         ids = _ids(tasks)
         return _count(self._run(DeleteTasks(self.name, ids))) if ids else 0
@@ -361,8 +372,8 @@ def _priority(pri: int | None) -> int | None:
     return None if pri is None else as_whole("pri", pri, most=PRIORITY_MOST)
 
 
-def _ids(tasks: Iterable[Task | int]) -> list[bytes]:
-    ids = (task.id if isinstance(task, Task) else as_whole("id", task) for task in tasks)
+def _ids(tasks: OneTask | Iterable[OneTask]) -> list[bytes]:
+    ids = (task.id if isinstance(task, Task) else as_whole("id", task) for task in as_many(tasks))
     return [b"%d" % id for id in ids]
 
 

@@ -108,7 +108,7 @@ def browse(op: Browse, edge: Edge) -> Steps:
     replies = yield [_look("browse", slot, op, edge, *rest) for slot in slots]
     views = [message_view(row) for rows in replies for row in rows]
     if len(slots) > 1:
-        views.sort(key=lambda view: view.place, reverse=count < 0)
+        views.sort(key=lambda view: view.place or 0, reverse=count < 0)
     return views[: abs(count)]
 
 
