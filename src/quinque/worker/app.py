@@ -19,11 +19,12 @@ Not here: how it is run (runtime.py), what the settings mean in each family (sou
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, Unpack
 
 from quinque.client.aio.broker import Broker
-from quinque.client.codecs import Codec, codec_of
+from quinque.client.codecs import Codec, Name, codec_of
 from quinque.errors import BadSetting
 from quinque.model.families import BY_NAME
 from quinque.worker.backoff import Backoff
@@ -36,6 +37,9 @@ Before = Callable[[Message], object]
 After = Callable[[Message, Any], object]
 Failed = Callable[[Message, BaseException], object]
 
+A = TypeVar("A", bound=After)
+B = TypeVar("B", bound=Before)
+E = TypeVar("E", bound=Failed)
 H = TypeVar("H", bound=Callable[..., object])
 
 _LEASE_S = 30.0
@@ -44,12 +48,35 @@ _LEASE_S = 30.0
 class App:
     """Handlers of the queues of a broker, or of several that share a store.
 
-    `broker` has the other arguments of the asyncio client: username, password, ca, certificate,
-    key, timeout_s, retries. Without `tracing`, no OpenTelemetry spans are created.
+    Without `tracing`, no OpenTelemetry spans are created. The other arguments are those of
+    quinque.aio.connect.
     """
 
-    def __init__(self, url: str, *, tracing: bool = True, **broker: Any) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        tracing: bool = True,
+        username: str | None = None,
+        password: str | None = None,
+        ca: str | None = None,
+        certificate: str | None = None,
+        key: str | None = None,
+        timeout_s: float = 30.0,
+        retries: int = 5,
+        connections: int = 4,
+    ) -> None:
         """Raises BadSetting."""
+        broker: dict[str, Any] = {
+            "username": username,
+            "password": password,
+            "ca": ca,
+            "certificate": certificate,
+            "key": key,
+            "timeout_s": timeout_s,
+            "retries": retries,
+            "connections": connections,
+        }
         Broker(url, **broker)  # what is wrong is said here, where it was written
         self.url = url
         self.tracing = tracing
@@ -59,6 +86,7 @@ class App:
         self.failed_hooks: list[Failed] = []
         self.progress_hooks: list[After] = []
         self._broker = broker
+        self._stops: set[Callable[[], object]] = set()  # of the runs that go on
 
     def handler(self, queue: str, **settings: Unpack[Settings]) -> Callable[[F], F]:
         """Register the decorated function as the handler of the queue, like `add`."""
@@ -75,7 +103,7 @@ class App:
         function: Function,
         *,
         family: str = "jobs",
-        codec: str | Codec = "bytes",
+        codec: Name | Codec[Any] = "bytes",
         group: str = "",
         lease: float = _LEASE_S,
         max_deliveries: int | None = None,
@@ -131,24 +159,24 @@ class App:
 
     # -- hooks: plain functions, called where the handler runs -----------------------------------
 
-    def before(self, hook: Before) -> Before:
+    def before(self, hook: B) -> B:
         """Register a hook that is called with each message before its handler. An error of the hook
         counts as an error of the handler."""
         self.before_hooks.append(_plain(hook))
         return hook
 
-    def after(self, hook: After) -> After:
+    def after(self, hook: A) -> A:
         """Register a hook that is called with each message whose handler succeeded, and its
         result."""
         self.after_hooks.append(_plain(hook))
         return hook
 
-    def failed(self, hook: Failed) -> Failed:
+    def failed(self, hook: E) -> E:
         """Register a hook that is called with each message whose handler raised, and the error."""
         self.failed_hooks.append(_plain(hook))
         return hook
 
-    def progress(self, hook: After) -> After:
+    def progress(self, hook: A) -> A:
         """Register a hook that is called with a message and the progress that its handler
         reported."""
         self.progress_hooks.append(_plain(hook))
@@ -159,17 +187,45 @@ class App:
         return Broker(self.url, **self._broker)
 
     def run(self, *, threads: int = 8, deadline: float = 30.0) -> bool:
-        """Run the handlers in this process until SIGTERM, SIGINT or SIGHUP, or until too many hang.
+        """Run the handlers in this process until SIGTERM, SIGINT or SIGHUP, until `stop` is called,
+        or until too many hang.
 
         Then the messages in progress are finished. After `deadline` seconds, the rest returns to
         the queue. Return whether this succeeded for all messages. Afterwards the previous signal
-        handlers are restored. This process has no supervisor: use `quinque work` for that.
+        handlers are restored. In a thread that is not the main thread, no signal handlers are
+        installed. This process has no supervisor: use `quinque work` for that.
 
         Raises BadSetting.
         """
         from quinque.worker.runtime import run_app
 
         return run_app(self, threads, deadline)
+
+    async def run_async(self, *, threads: int = 8, deadline: float = 30.0) -> bool:
+        """Run the handlers in the running event loop, like `run`, without signal handlers. If the
+        task is cancelled, the messages in progress are finished as `run` does, and then
+        CancelledError is raised. If it is cancelled again meanwhile, it ends at once.
+
+        Raises BadSetting.
+        """
+        from quinque.worker.runtime import run_app_async
+
+        return await run_app_async(self, threads, deadline)
+
+    def stop(self) -> None:
+        """Let `run` and `run_async` of this app finish the messages in progress and return. Any
+        thread may call this."""
+        for stop in list(self._stops):
+            stop()
+
+    @contextmanager
+    def stopped_by(self, stop: Callable[[], object]) -> Iterator[None]:
+        """Within, `App.stop` calls this function."""
+        self._stops.add(stop)
+        try:
+            yield
+        finally:
+            self._stops.discard(stop)
 
 
 def _plain(hook: H) -> H:

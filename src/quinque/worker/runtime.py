@@ -16,7 +16,9 @@ import asyncio
 import logging
 import os
 import signal
+import threading
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
 
@@ -73,10 +75,16 @@ class Runtime:
         self._runner = app.connect()
         self._desks: list[Desk] = []
         self._stop = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
 
     def stop(self) -> None:
         """It ends in order."""
         self._stop.set()
+
+    def stop_soon(self) -> None:
+        """The same, from any thread."""
+        with suppress(RuntimeError):  # the loop is closed: it has ended
+            self._loop.call_soon_threadsafe(self.stop)
 
     async def run(self) -> bool:
         """Handlers are called until it is told to stop, or too many of them hang. Returns whether
@@ -107,8 +115,8 @@ class Runtime:
         ]
         others = [asyncio.create_task(it) for it in self._others()]
         stop = asyncio.create_task(self._stop.wait())
-        await asyncio.wait([stop, *taking, *others], return_when=asyncio.FIRST_COMPLETED)
         try:
+            await asyncio.wait([stop, *taking, *others], return_when=asyncio.FIRST_COMPLETED)
             _raise_first([*taking, *others])
             is_settled = await self._drain(taking)
             _raise_first([*taking, *others])
@@ -212,11 +220,34 @@ class Runtime:
 
 
 def run_app(app: App, threads: int, deadline_s: float) -> bool:
-    """The app works in this process until a signal comes. Returns whether all messages in hand were
-    then finished or given back. Raises BadSetting."""
+    """The app works in this process until a signal comes, or App.stop is called. Returns whether
+    all messages in hand were then finished or given back. Raises BadSetting."""
     shared = alone()
     try:
         return run_until_signal(app, shared, threads=threads, deadline_s=deadline_s)
+    finally:
+        shared.close()
+
+
+async def run_app_async(app: App, threads: int, deadline_s: float) -> bool:
+    """The same in the running event loop, without signals. Cancelled, it ends in order first;
+    cancelled once more, at once. Raises BadSetting."""
+    shared = alone()
+    try:
+        runtime = Runtime(app, shared, threads=threads, deadline_s=deadline_s)
+        working = asyncio.create_task(runtime.run())
+        with app.stopped_by(runtime.stop_soon):
+            try:
+                return await asyncio.shield(working)
+            except asyncio.CancelledError:
+                runtime.stop()
+                try:
+                    await asyncio.shield(working)
+                finally:
+                    if not working.done():
+                        working.cancel()
+                        await asyncio.wait([working])
+                raise
     finally:
         shared.close()
 
@@ -233,7 +264,8 @@ def run_until_signal(
 ) -> bool:
     """The app works until a signal comes, too many handlers hang, or nobody has the other end of
     `parent_fd`. Returns whether all messages it held were then finished or given back."""
-    signals = {number: signal.getsignal(number) for number in signals_to_end()}
+    is_main = threading.current_thread() is threading.main_thread()  # only there signals are heard
+    signals = {number: signal.getsignal(number) for number in signals_to_end() if is_main}
     told = 0
 
     async def work() -> bool:
@@ -264,7 +296,8 @@ def run_until_signal(
                 runtime.stop()
 
             loop.add_reader(parent_fd, orphaned)
-        return await runtime.run()
+        with app.stopped_by(runtime.stop_soon):
+            return await runtime.run()
 
     # Not asyncio.run, which would wait for coroutines that do not end when they are cancelled.
     loop = uvloop.new_event_loop()
