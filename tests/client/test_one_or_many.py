@@ -33,8 +33,6 @@ def test_several_ids_in_one_str_are_refused(queues: Any, queue: str) -> None:
     with pytest.raises(BadId):
         jobs.ack(ids)
     with pytest.raises(BadArgument, match="is not one id: pass several ids as a list"):
-        queues.events(f"{queue}.events").group("g").ack("1 2")
-    with pytest.raises(BadArgument, match="is not one id"):
         queues.reliable(f"{queue}.reliable").ack("1-1 1-2")
     with pytest.raises(BadArgument, match="and not NoneType"):
         jobs.ack(None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quinque.errors import OutcomeUnknown
+from quinque.errors import ConnectionLost, OutcomeUnknown
 from tests.client.conftest import Opener
 from tests.server.broker import RunningBroker
 from tests.server.resp import TIMEOUT_S
@@ -92,7 +92,7 @@ def test_a_lease_that_is_ended_is_not_ended_again_when_somebody_else_may_have_th
     ending.join(TIMEOUT_S)
 
     assert other is not None
-    assert [type(it) for it in ended] == [OutcomeUnknown]
+    assert [type(it) for it in ended] == [ConnectionLost]
     if family == "items":
         assert well_connected.items(queue).info().ready == 0
     else:

@@ -63,9 +63,8 @@ def as_bodies(bodies: Iterable[Any]) -> Iterable[Any]:
     return bodies
 
 
-def as_made_id(id: str) -> bytes:
-    """The id of an event or an element, which the broker made. Raises BadArgument for several ids
-    in one str."""
+def as_element_id(id: str) -> bytes:
+    """The id of an element, which has no spaces. Raises BadArgument for several ids in one str."""
     name = as_name("id", id)
     if len(name.split()) != 1:
         raise BadArgument(f"{id!r} is not one id: pass several ids as a list")

@@ -264,8 +264,7 @@ def run_until_signal(
 ) -> bool:
     """The app works until a signal comes, too many handlers hang, or nobody has the other end of
     `parent_fd`. Returns whether all messages it held were then finished or given back."""
-    is_main = threading.current_thread() is threading.main_thread()  # only there signals are heard
-    signals = {number: signal.getsignal(number) for number in signals_to_end() if is_main}
+    signals = {number: signal.getsignal(number) for number in signals_to_end()}
     told = 0
 
     async def work() -> bool:
@@ -317,7 +316,9 @@ def run_until_signal(
 
 def signals_to_end() -> list[signal.Signals]:
     """Those that tell a worker to end in order. A terminal that is closed is one, unless whoever
-    started it wants it to go on (nohup)."""
+    started it wants it to go on (nohup). Only the main thread can handle signals."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
     found = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         found.append(signal.SIGHUP)

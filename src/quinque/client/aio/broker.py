@@ -237,15 +237,14 @@ class Broker(TypedRun):
         for number in range((self._retries + 1) * count):
             if number:
                 await sleep(self._pause_s(number))
-            if since is not None and since != self._closings:
-                raise StoreClosed(_CLOSED)
             at = (first + number) % count
             try:
+                if since is not None and since != self._closings:
+                    raise StoreClosed(_CLOSED)
                 link = await self._link(at, is_of_session=is_of_session, is_alone=is_alone)
-                if since is None:
-                    replies = await self._ask_once(link, requests, is_alone=is_alone, op=op)
-                else:
-                    replies = await self._wait_once(link, requests, op, since)
+                replies = await self._ask_once(
+                    link, requests, is_alone=is_alone, op=op, since=since
+                )
             except (NotDone, OutcomeUnknown) as error:
                 failure, may_repeat = error, is_safe or isinstance(error, NotDone)
                 self._leave(at)
@@ -338,8 +337,16 @@ class Broker(TypedRun):
         return link
 
     async def _ask_once(
-        self, link: Link, requests: Sequence[Request], *, is_alone: bool, op: Op | None = None
+        self,
+        link: Link,
+        requests: Sequence[Request],
+        *,
+        is_alone: bool,
+        op: Op | None = None,
+        since: int | None = None,
     ) -> list[Any]:
+        if since is not None:
+            return await self._wait_once(link, requests, op, since)
         try:
             return await link.ask(requests, self._timeout_s)
         except NotSent as error:
