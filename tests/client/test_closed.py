@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,8 @@ from tests.servers.patience import wait_until
 from tests.servers.ports import ReservedPort
 from tests.servers.redis_server import RedisServer
 
+ID = b"D-dcb833cf-rEh6ASt9I3oyJ301XFS1XOa+-05a1"
+JOB = b"*1\r\n*7\r\n$1\r\nq\r\n$40\r\n%b\r\n$1\r\nx\r\n+n\r\n:0\r\n+a\r\n:0\r\n" % ID
 BROKERS = pytest.mark.parametrize("served_by", ["embedded_broker", "redis_broker"])
 
 WAITS: dict[str, Callable[[Any, str], Any]] = {
@@ -114,6 +117,44 @@ def test_closing_the_client_wakes_a_task_that_waits(
             assert (await others.jobs(queue).take(None)).body == b"x"
 
     asyncio.run(wait_and_close())
+
+
+def test_what_was_handed_out_when_the_client_was_closed_is_given_back(opener: Opener) -> None:
+    raised: list[BaseException] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(TIMEOUT_S)
+        queues = opener.connect(f"redis://127.0.0.1:{server.getsockname()[1]}", retries=0)
+
+        def wait() -> None:
+            try:
+                queues.jobs("q").take(timeout=5)
+            except StoreClosed as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(TIMEOUT_S)
+            assert b"PING" in connection.recv(1 << 16)
+            connection.sendall(b"+PONG\r\n")
+            assert b"GETJOB" in connection.recv(1 << 16)
+            queues.close()
+            assert connection.recv(1) == b""
+            connection.sendall(JOB)  # which was on its way
+            back, _ = server.accept()
+            with back:
+                back.settimeout(TIMEOUT_S)
+                assert b"PING" in back.recv(1 << 16)
+                back.sendall(b"+PONG\r\n")
+                request = back.recv(1 << 16)
+                back.sendall(b":1\r\n")
+                assert back.recv(1) == b""
+        thread.join(TIMEOUT_S)
+
+    assert b"UNGETJOB" in request
+    assert ID in request
+    assert len(raised) == 1
 
 
 def test_closing_a_folder_wakes_a_thread_that_waits(tmp_path: Path, queue: str) -> None:

@@ -15,6 +15,7 @@ from quinque.worker import App, Fail, Retry
 from tests.server.broker import start_broker
 from tests.servers import stores
 from tests.servers.patience import wait_until
+from tests.servers.redis_server import RedisServer
 from tests.worker.inside import CountingApp, working
 
 
@@ -184,6 +185,18 @@ def test_a_worker_says_when_its_broker_is_back(tmp_path: Path, queue: str, log: 
             log.heard(f"cannot take messages from queue {queue}")
             running.restart()
             log.heard(f"reconnected: taking messages from queue {queue} again")
+
+
+def test_a_worker_says_that_its_broker_is_a_plain_redis(
+    redis_server: RedisServer, queue: str, log: Log
+) -> None:
+    app = App(redis_server.url)
+    app.add(queue, len)
+
+    with working(app):
+        record = log.heard(f"cannot take messages from queue {queue}")
+
+    assert "is not a Quinque broker" in record.getMessage()
 
 
 def test_a_retry_takes_a_span_or_a_time() -> None:

@@ -225,9 +225,8 @@ class Broker(TypedRun):
         error which says that. Raises what the first other refused one says. Interrupted, what the
         `op` they are of was handed by then is given back.
 
-        `since` is how often the client had been closed when the program began to wait for a
-        message. Raises NotDone when nothing was done, OutcomeUnknown when it is not known what came
-        of it, and StoreClosed when the client is closed while the program waits.
+        Raises NotDone when nothing was done, OutcomeUnknown when it is not known what came of it,
+        and StoreClosed when the client was closed since the program began to wait (`since`).
         """
         if not requests:
             return []
@@ -242,9 +241,7 @@ class Broker(TypedRun):
                 if since is not None and since != self._closings:
                     raise StoreClosed(_CLOSED)
                 link = await self._link(at, is_of_session=is_of_session, is_alone=is_alone)
-                replies = await self._ask_once(
-                    link, requests, is_alone=is_alone, op=op, since=since
-                )
+                replies = await self._ask_once(link, requests, op, is_alone=is_alone, since=since)
             except (NotDone, OutcomeUnknown) as error:
                 failure, may_repeat = error, is_safe or isinstance(error, NotDone)
                 self._leave(at)
@@ -340,9 +337,9 @@ class Broker(TypedRun):
         self,
         link: Link,
         requests: Sequence[Request],
+        op: Op | None = None,
         *,
         is_alone: bool,
-        op: Op | None = None,
         since: int | None = None,
     ) -> list[Any]:
         if since is not None:
@@ -376,7 +373,7 @@ class Broker(TypedRun):
             if since != self._closings:
                 self._pool.keep(link)
                 raise StoreClosed(_CLOSED)
-            replies = await self._ask_once(link, requests, is_alone=True, op=op)
+            replies = await self._ask_once(link, requests, op, is_alone=True)
         except (NotDone, OutcomeUnknown):
             if since != self._closings:
                 raise StoreClosed(_CLOSED) from None
