@@ -77,6 +77,8 @@ def test_fields_that_a_broker_does_not_send_are_none(queues: Any, queue: str) ->
     else:
         assert {job.place, job.terms, job.ttl_left_ms, job.deliveries, job.max_deliveries} == {None}
         assert {item.place, item.terms, item.nacks, item.requeues, item.deliveries} == {None}
+        told = items.info()
+        assert {told.age_ms, told.idle_ms, told.came, told.went} == {None}
     assert (job.nacks, job.requeues) == (0, 0)
     assert jobs.show(job).deliveries == 0
 

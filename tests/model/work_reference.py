@@ -277,6 +277,9 @@ class WorkReference:
         if view is None and queue is not None and self.is_unsure_of(name):
             del self.queues[name]
         elif view is not None and queue is not None:
+            assert view.age_ms is not None
+            assert view.idle_ms is not None
+            assert view.came is not None
             made_ms, active_ms = self.now_ms - view.age_ms, self.now_ms - view.idle_ms
             assert made_ms in (queue.made_ms, queue.made_most_ms)
             assert queue.active_ms <= active_ms <= queue.active_most_ms

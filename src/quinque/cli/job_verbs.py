@@ -97,8 +97,8 @@ class JobVerbs(Verbs):
             "partitions": view.partitions if view.partitions > 1 else None,
             "came": view.came,
             "went": view.went,
-            "age_s": view.age_ms / 1000,
-            "idle_s": view.idle_ms / 1000,
+            "age_s": None if view.age_ms is None else view.age_ms / 1000,
+            "idle_s": None if view.idle_ms is None else view.idle_ms / 1000,
         }
 
     def redrive(self, ids: Sequence[str], count: int) -> int:

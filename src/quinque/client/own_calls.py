@@ -84,11 +84,27 @@ def look_at(op: LookAt) -> Request:
 
 
 def looked_at(op: LookAt, reply: Any) -> QueueView | None:
-    """How many are ready and leased; of all else nothing is told, and 0 stands for that."""
+    """How many are ready and leased. These families have no other state and no settings; None
+    stands for what is not told."""
     if reply is None:
         return None
     ready, leased = as_map(reply).values()
-    return QueueView(op.queue, ready, 0, leased, 0, 0, 0, 0, 0, False, False, 0, 0, 0)
+    return QueueView(
+        op.queue,
+        ready,
+        delayed=0,
+        leased=leased,
+        dead=0,
+        age_ms=None,
+        idle_ms=None,
+        came=None,
+        went=None,
+        is_paused_in=False,
+        is_paused_out=False,
+        max_deliveries=0,
+        rate_count=0,
+        rate_ms=0,
+    )
 
 
 def peek(op: Browse) -> Request:

@@ -53,6 +53,8 @@ def reply_qstat(asked: Wait, queue: QueueView | None, session: Session) -> Value
     """Names and values in turn; or null."""
     if queue is None:
         return NULL_ARRAY
+    assert queue.age_ms is not None
+    assert queue.idle_ms is not None
     shown: list[Value] = [
         b"name",
         queue.queue,

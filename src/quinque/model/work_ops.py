@@ -96,17 +96,18 @@ class WorkView:
 
 @dataclass
 class QueueView:
-    """A worklist as it is now. `came` and `went` count messages queued and handed out, ever."""
+    """A worklist as it is now. `came` and `went` count messages queued and handed out, ever. They
+    and the times are None if the broker did not send them, as for reliable queues and items."""
 
     queue: bytes
     ready: int
     delayed: int
     leased: int
     dead: int
-    age_ms: int
-    idle_ms: int
-    came: int
-    went: int
+    age_ms: int | None
+    idle_ms: int | None
+    came: int | None
+    went: int | None
     is_paused_in: bool
     is_paused_out: bool
     max_deliveries: int  # 0 = no limit

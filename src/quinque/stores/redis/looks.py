@@ -88,8 +88,8 @@ def whole_view(views: Sequence[QueueView]) -> QueueView:
     }
     return replace(
         views[0],
-        age_ms=max(view.age_ms for view in views),
-        idle_ms=min(view.idle_ms for view in views),
+        age_ms=max(view.age_ms or 0 for view in views),
+        idle_ms=min(view.idle_ms or 0 for view in views),
         **sums,
     )
 
