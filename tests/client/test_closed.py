@@ -1,4 +1,4 @@
-"""Who waits for a message when the client, or the store, is closed; and who asks another server."""
+"""A client that is closed while a program waits, loses its connection, or asks another server."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def as_ms(seconds: float) -> int:
 
 def as_delay_ms(delay: Delay, eta: datetime | None, now: datetime | None = None) -> int:
     """Return the delay of a message, which is given as `delay` or as the time `eta`. A time in the
-    past is no delay. Raises BadArgument for both at once, and for an `eta` without a time zone."""
+    past means at once. Raises BadArgument for both, and for an `eta` without a time zone."""
     return as_ms(as_delay_s(delay, eta, now))
 
 

@@ -322,8 +322,8 @@ class Desk:
         return [] if message.is_lost else source.retry(message, delay_s)
 
     def _log_failure(self, message: Message, count: int, next_: str) -> None:
-        """Log why the handler failed and what happens to the message. What a handler raised on
-        purpose has no traceback."""
+        """Log why the handler failed and what happens to the message. The log has no
+        traceback of Retry and Fail."""
         error = message.error
         assert error is not None
         if isinstance(error, Retry):

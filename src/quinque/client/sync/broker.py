@@ -365,9 +365,9 @@ class Broker(TypedRun):
     def _wait_once(
         self, link: Link, requests: Sequence[Request], op: Op | None, since: int
     ) -> list[Any]:
-        """As `_ask_once`, on a connection that `close` hangs up. Raises StoreClosed then, when what
-        was handed out all the same is given back."""
-        # Before the first look: who closes the client after that sees the connection here.
+        """As `_ask_once`, on a connection that `close` hangs up. Raises StoreClosed then, after it
+        has given back the messages that the broker handed out all the same."""
+        # Before the check: a thread that closes the client after the check finds the connection.
         self._waiting.add(link)
         try:
             if since != self._closings:
