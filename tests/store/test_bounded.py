@@ -328,3 +328,55 @@ def test_a_purge_of_many_expired_jobs_is_cheap(store: EmbeddedStore, clock: Manu
     assert lines < LINES_MOST
     assert tick_all(store, clock) < LINES_MOST
     assert store.info()["messages"] == 0
+
+
+CYCLES: dict[str, tuple[Callable[[list[bytes]], Op], Op, Op | None]] = {
+    "jobs": (lambda some: Add(JOBS, b"q", some, Terms(DAY_MS)), Purge(JOBS, b"q"), None),
+    "leased jobs": (
+        lambda some: Add(JOBS, b"q", some, Terms(DAY_MS)),
+        Purge(JOBS, b"q"),
+        Take(JOBS, [b"q"], 1_000),
+    ),
+    "events": (lambda some: Put(EVENTS, b"q", some), Flush(EVENTS, b"q"), None),
+}
+
+
+@pytest.mark.parametrize("how", CYCLES)
+def test_a_queue_that_is_filled_and_emptied_again_and_again_leaves_no_backlog(
+    folder: Path, how: str
+) -> None:
+    fill, empty, take = CYCLES[how]
+    store = EmbeddedStore(folder / "data", clock=ManualClock(), fsync="no", segment_bytes=1 << 16)
+    most = 0
+
+    for _ in range(30):  # with no tick between them: a busy broker has few
+        for _ in range(4):
+            store.run(fill([b"x" * 20] * 1_000))
+            if take is not None:
+                store.run(take)
+            store.commit()
+        store.run(empty)
+        store.commit()
+        most = max(most, store.count_leaving())
+
+    assert most <= 4_000
+    assert store.info()["compacted_segments"]
+    assert store.info()["messages"] == 0
+    store.close()
+
+
+def test_temporary_tubes_that_are_filled_and_emptied_leave_no_backlog(
+    store: EmbeddedStore,
+) -> None:
+    begin(store, is_temporary=True)
+    most = 0
+
+    for _ in range(10):
+        for _ in range(2):
+            store.run(PutTasks(TUBE, [b"x"] * 1_000, TaskTerms()))
+            store.commit()
+        store.run(TruncateTube(TUBE))
+        store.commit()
+        most = max(most, sum(it.remains.size for it in store.leaving))
+
+    assert most <= 2_000

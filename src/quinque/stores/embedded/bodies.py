@@ -23,6 +23,7 @@ class Bodies:
         self.in_memory = 0  # bytes
         self.on_disk = 0  # messages whose body is only there
         self.count = 0  # messages
+        self.came_now = 0  # messages that came in this turn
         self.total_bytes = 0  # of all bodies, wherever they are
         self._journal = journal
         self._leaving: list[Message] = []
@@ -34,6 +35,7 @@ class Bodies:
         self.in_memory += size_bytes
         self.total_bytes += size_bytes
         self.count += len(messages)
+        self.came_now += len(messages)
         if self.maxmemory and self.in_memory > self.maxmemory:
             self._leaving += messages
 

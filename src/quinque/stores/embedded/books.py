@@ -37,7 +37,8 @@ from quinque.stores.embedded.numbers import Numbers
 from quinque.stores.embedded.staged import Stages
 
 # So many messages are removed at once when queues are emptied, in one turn; others a little with
-# each tick. Not Final: compiled, a test could not make it small.
+# each tick, and with each turn as many as came in it. Not Final: compiled, a test could not make it
+# small.
 EMPTIED_AT_ONCE_MOST = SETTLE_MOST
 ASIDE_MOST: Final = 100  # damaged messages that one operation sets aside
 SetAside = Callable[[Queue, Message, JournalDamaged], None]
@@ -89,6 +90,7 @@ class Books:
         self.former_names = former_names
         self.journal = journal
         self.bodies = bodies
+        bodies.came_now = 0  # not those that were read back
         self.clock = clock
         self.ready: set[bytes] = set()
         self.watched: Collection[bytes] = ()
@@ -191,11 +193,13 @@ class Books:
             self.journal.note(purging)
         self.leaving.append(Leaving(remains, purging, is_kept=is_kept))
 
-    def empty_some(self) -> None:
-        """Messages of queues that were emptied are removed, some of them, the first emptied first:
-        what the record is told of the next one waits for it."""
+    def empty_some(self, most: int = 0) -> int:
+        """Messages of the queue that was emptied first are removed, up to `most`. The record is
+        told of the next queue after this one. The result is how many messages took so long."""
+        most = most or EMPTIED_AT_ONCE_MOST
         leaving = self.leaving[0]
-        gone = leaving.remains.drop_some(EMPTIED_AT_ONCE_MOST)
+        size = leaving.remains.size
+        gone = leaving.remains.drop_some(most)
         if leaving.is_kept:
             self.bodies.went(gone)
         is_over = not leaving.remains.size
@@ -203,6 +207,15 @@ class Books:
             leaving.purging.add(gone, is_over=is_over)
         if is_over:
             self.leaving.pop(0)
+        return len(gone) or max(1, min(most, size))
+
+    def empty_as_many(self) -> None:
+        """Remove about as many messages of emptied queues as came in this turn. A client that adds
+        and empties without a pause leaves few ticks, and would leave more each time."""
+        # Twice as many: to find the leased ones among few messages takes as long as to remove them.
+        room, self.bodies.came_now = 2 * self.bodies.came_now, 0
+        while self.leaving and room > 0:
+            room -= self.empty_some(room)
 
     def count_leaving(self, *, is_shared: bool = False) -> int:
         """How many messages are counted that are to be removed; those of the directory that queues

@@ -186,6 +186,7 @@ class EmbeddedStore(Books):
         if self.torn is not None:
             raise self.torn
         self._emptied = 0
+        self.empty_as_many()
         self.journal.commit(self.at_ms)
         if self.journal.notes or self._record.is_behind:
             self._record.committed(self.journal, self.at_ms)

@@ -265,7 +265,9 @@ class Tubes:
         for event in events:
             if is_temporary:
                 self._count_unkept(event)
-                self.unkept += len(apply_put(tube, event, 0))
+                count = len(apply_put(tube, event, 0))
+                self.unkept += count
+                self.bodies.came_now += count
                 continue
             self.journal.append(event, spare_bytes)
             tasks = apply_put(tube, event, self.journal.body_home())
