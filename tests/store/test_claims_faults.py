@@ -326,6 +326,48 @@ def test_a_claim_with_a_damaged_chunk_can_be_closed(
     assert len(told) == (0 if how == "settle" or (family is EVENTS and how != "shrink") else 1)
 
 
+@FAMILIES
+@pytest.mark.parametrize("is_marked", [False, True], ids=["acked", "one nacked"])
+@pytest.mark.parametrize("how", ["read", "compact"])
+@pytest.mark.usefixtures("one_chunk_in_a_step")
+def test_finished_messages_of_a_damaged_chunk_do_not_come_back_while_their_claim_is_closed(
+    damaged: EmbeddedStore, folder: Path, clock: ManualClock, how: str, is_marked: bool
+) -> None:
+    store = damaged
+    found = store.subscriptions.all()[0]
+    if is_marked:
+        store.run(
+            MarkClaim(b"w", b"s", 1, Outcome.NACK, msgpack.unpackb(found.claims[1].chunks[1].ids))
+        )
+    answer = store.run(SettleClaims(b"w", b"s", 1, 1))
+    store.commit()
+    assert found.claims[1].is_closing
+    assert found.claims[1].closed == 1
+
+    if how == "compact":
+        store.compact()
+    else:
+        assert bodies_of(store, 1)[1] == []
+    store.commit()
+    finish(store, clock)
+
+    check_indexes(store)
+    assert answer.value() == 3 - is_marked
+    assert store.info()["compacting"] == 0
+    assert store.run(LookAtClaims(b"w", b"s")).claims[0].state == ClaimState.SETTLED
+    view = store.run(OpenClaims(found.family, b"w", b"s", found.group, 60_000))
+    filled = store.run(FillClaim(b"w", b"s", view.epoch, 2, 9, seals=True))
+    assert (filled is not None) == (is_marked and found.family is EVENTS)
+    if found.family is JOBS:
+        assert len(dead_of(store)) == is_marked
+    store.commit()
+    shutil.copytree(folder / "d", folder / "copy", ignore=shutil.ignore_patterns("lock"))
+    again = EmbeddedStore(folder / "copy", clock=clock)
+    assert look_of(again) == look_of(store)
+    check_indexes(again)
+    again.close()
+
+
 def test_a_claim_that_is_damaged_holds_up_no_other_subscription_and_no_other_queue(
     folder: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -294,14 +294,19 @@ class Claims:
 
     def lose_chunk(
         self, found: Subscription, claim: Claim, chunk: Chunk, why: JournalDamaged
-    ) -> None:
+    ) -> bool:
         """The chunk, which is damaged, is not in its claim any more: its jobs are dead, and the
-        group of a feed may have its events again. Raises DiskFull."""
+        group of a feed may have its events again. False while a settled claim is being closed and
+        has yet to finish the chunk's messages. Raises DiskFull."""
+        if claim.is_closing and claim.state == SETTLED and chunk.place >= claim.closed:
+            self.books.heal(segment_of(chunk.home))
+            return False
         queue = self._queue_of(found)
         read = partial(self._lost_rows, found, why)
         self._carry(found, returning.lose(found, claim, chunk, queue, read, self.books.at_ms))
         self._damaged = [(chunk, why)]
         self._tell_damage(found)
+        return True
 
     def _settle_one(self, found: Subscription, now_ms: int) -> bool:
         """Claims that nobody renewed are forfeited, and what was kept for long enough is gone.

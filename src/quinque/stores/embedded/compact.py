@@ -376,7 +376,7 @@ class Compactor:
         self,
         chunk: Message,
         event_of: Callable[[bytes], Event],
-        lose: Callable[[JournalDamaged], None],
+        lose: Callable[[JournalDamaged], bool],
     ) -> bool:
         """Whether the chunk was written again, or set aside because it cannot be."""
         try:
@@ -391,11 +391,10 @@ class Compactor:
         self._bodies.moved(chunk, self._journal.body_home(), body)
         return True
 
-    def _has_lost(self, lose: Callable[[JournalDamaged], None], why: JournalDamaged) -> bool:
-        """Whether there was room to set the chunk aside."""
-        self.is_stuck = False
+    def _has_lost(self, lose: Callable[[JournalDamaged], bool], why: JournalDamaged) -> bool:
+        """Whether the chunk was set aside: there was room, and its claim is done with it."""
         try:
-            lose(why)
+            self.is_stuck = not lose(why)
         except DiskFull:
             self.is_stuck = True
         return not self.is_stuck

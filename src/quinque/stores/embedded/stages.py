@@ -207,10 +207,10 @@ class StageOperations:
                 found.append(chunk)
         return found
 
-    def lose_chunk(self, batch: Batch, place: Place, why: JournalDamaged) -> None:
+    def lose_chunk(self, batch: Batch, place: Place, why: JournalDamaged) -> bool:
         """The chunk is damaged. A batch that nobody decided is gone: its writer learns that when it
         publishes, and stages it again. Of one that is half published the chunk is empty, and the
-        rest is published. Raises DiskFull."""
+        rest is published. Always True. Raises DiskFull."""
         chunk = batch.chunks[place]
         queue, sink, run, number = batch.name
         if batch.is_decided:
@@ -233,6 +233,7 @@ class StageOperations:
             self._books.journal.copy_aside(chunk.home),
         )
         self._books.heal(segment_of(chunk.home))
+        return True
 
     def _runs(self, batch: Batch, chunk: StagedChunk) -> list[Run]:
         """The runs of a chunk. A damaged chunk of a decided batch has none. Raises NoStage when the
