@@ -147,6 +147,24 @@ def rows_of(store: EmbeddedStore, number: int) -> list[bytes]:
 # -- each step is bounded ---------------------------------------------------------------------
 
 
+def test_a_step_looks_only_at_the_marks_of_the_messages_it_closes(
+    folder: Path, clock: ManualClock, family: Family
+) -> None:
+    lines: list[int] = []
+    for count in (1_000, 8_000):
+        store = EmbeddedStore(folder / f"{count}", clock=clock, fsync="no")
+        epoch = claim(store, family, count)
+        chunks = store.subscriptions.all()[0].claims[1].in_order()
+        for chunk in chunks:
+            store.run(MarkClaim(b"q", b"s", 1, Outcome.NACK, msgpack.unpackb(chunk.ids)))
+        store.run(SettleClaims(b"q", b"s", epoch, 1))
+        store.commit()
+        lines.append(lines_run(store.tick))
+        store.close()
+
+    assert lines[1] < lines[0] + 1_000
+
+
 @pytest.mark.parametrize("how", ["release", "settle", "drop", "shrink", "forfeit", "settle marked"])
 def test_no_step_closes_more_than_a_few_chunks(
     store: EmbeddedStore, clock: ManualClock, family: Family, how: str

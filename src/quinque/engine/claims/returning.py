@@ -230,7 +230,11 @@ class _Step:
         back, why = held, Why(self._why)
         if self._state == SETTLED:
             why = Why.NACKED
-            nacked = {id for id, mark in claim.marks.items() if mark.outcome == Outcome.NACK}
+            nacked = {
+                id
+                for id in held
+                if (mark := claim.marks.get(id)) is not None and mark.outcome == Outcome.NACK
+            }
             back = [id for id in held if id in nacked]
             done = [id for id in held if id not in nacked]
             # Every group has to forget a message that is removed, so these may be fewer.
