@@ -11,6 +11,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
+from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull, NoStage, NotDone
 from quinque.model.claim_ops import (
     ClaimState,
@@ -25,7 +26,7 @@ from quinque.model.claim_ops import (
     ReleaseClaims,
     SettleClaims,
 )
-from quinque.model.families import EVENTS, JOBS, RELIABLE
+from quinque.model.families import EVENTS, JOBS, RELIABLE, Family
 from quinque.model.ops import Op, Put
 from quinque.model.stage_ops import FindStages, Part, Publish, Stage
 from quinque.model.states import State
@@ -366,6 +367,32 @@ def test_finished_messages_of_a_damaged_chunk_do_not_come_back_while_their_claim
     assert look_of(again) == look_of(store)
     check_indexes(again)
     again.close()
+
+
+@pytest.mark.parametrize("family", [JOBS, RELIABLE], ids=["jobs", "reliable"])
+def test_a_claim_that_shrinks_over_a_damaged_chunk_leaves_nothing_claimed(
+    folder: Path, clock: ManualClock, family: Family
+) -> None:
+    store = EmbeddedStore(folder / "d", clock=clock, maxmemory=1)
+    store.run(OpenClaims(family, b"w", b"s", b"", 1_000))
+    for bodies in ([b"first", b"second"], [b"damaged", b"third"], [b"fourth", b"fifth"]):
+        store.run(Add(family, b"w", bodies, TERMS))
+        store.run(FillClaim(b"w", b"s", 1, 1, 2))
+        store.commit()
+    store.run(FillClaim(b"w", b"s", 1, 1, 0, seals=True))
+    store.commit()
+    rot(folder / "d", b"damaged")
+    queue = store.queues[b"w"]
+    assert isinstance(queue, Worklist)
+
+    assert store.run(PlayClaim(b"w", b"s", 1, 1, 1)).messages == 1
+    assert queue.claimed == 1
+    assert store.run(SettleClaims(b"w", b"s", 1, 1)) == 1
+
+    assert queue.claimed == 0
+    finish(store, clock)
+    check_indexes(store)
+    store.close()
 
 
 def test_a_claim_that_is_damaged_holds_up_no_other_subscription_and_no_other_queue(

@@ -212,14 +212,19 @@ def apply_forfeited(
     return Changed((), _empty(claim, 0))
 
 
-def apply_shrunk(subscriptions: Subscriptions, event: ClaimShrunk, home: int) -> Changed:
+def apply_shrunk(
+    subscriptions: Subscriptions, queue: Worklist | None, event: ClaimShrunk, home: int
+) -> Changed:
     """The claim ends with this chunk."""
     found = _known(subscriptions, event.queue, event.subscription, event.family, b"")
     claim = _claim(found, event.number, 0)
+    _let_go(claim, queue, event.chunk, claim.end - 1)
     went = _empty(claim, event.chunk)
     chunk = make_chunk(event.chunk, unpack(event.rows), event.rows, home)
     claim.add(chunk)
-    claim.returned = 0
+    if queue is not None and queue.in_order:
+        queue.claimed += chunk.messages
+        queue.claimed_keys.update(chunk.keys)
     _drop_marks(claim, went, [chunk])
     return Changed([chunk], went)
 
@@ -299,7 +304,7 @@ def apply(
     elif isinstance(event, SubscriptionKept):
         changed = apply_subscription_kept(subscriptions, event)
     elif isinstance(event, ClaimShrunk):
-        changed = apply_shrunk(subscriptions, event, home)
+        changed = apply_shrunk(subscriptions, worklist, event, home)
     elif isinstance(event, ChunkKept):
         changed = apply_chunk_kept(subscriptions, event, home)
     elif isinstance(event, ClaimReturned):
