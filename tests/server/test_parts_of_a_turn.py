@@ -55,6 +55,47 @@ def test_requests_that_take_long_run_one_in_a_turn_in_their_order(
         assert stage.replies()["a"] == b"".join(ECHO % number for number in range(3, 6))
 
 
+@pytest.mark.parametrize(
+    ("before", "request_", "reply"),
+    [
+        ([], "NOSUCH", b"-ERR unknown command"),
+        ([], "CLIENT NOSUCH", b"-ERR unknown subcommand"),
+        ([], "GETJOB", b"-ERR wrong number"),
+        (["MULTI"], "NOSUCH", b"-ERR unknown command"),
+        (["MULTI"], "PING", b"+QUEUED"),
+    ],
+)
+def test_requests_that_are_refused_or_queued_use_up_the_part_too(
+    tmp_path: Path, before: list[str], request_: str, reply: bytes
+) -> None:
+    with Stage(tmp_path, 2) as stage:
+        stage.send("a", map(words, before))
+        stage.settle()
+        stage.replies()
+        hurry(stage)
+        stage.send("a", [words(request_)] * 3)
+
+        answered = []
+        for _ in range(3):
+            stage.go_on(1)
+            answered.append(stage.replies()["a"].count(reply))
+
+        assert answered == [1, 1, 1]
+
+
+def test_a_client_that_has_not_authenticated_has_its_part_too(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"requirepass": "secret"}) as stage:
+        hurry(stage)
+        stage.send("a", [words("NOSUCH"), words("QLEN q"), words("NOSUCH")])
+
+        answered = []
+        for _ in range(3):
+            stage.go_on(1)
+            answered.append(stage.replies()["a"].count(b"\r\n"))
+
+        assert answered == [1, 1, 1]
+
+
 def test_a_transaction_is_one_part_of_a_turn(tmp_path: Path) -> None:
     with Stage(tmp_path, 2) as stage:
         hurry(stage)

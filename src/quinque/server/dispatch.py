@@ -68,7 +68,7 @@ class Dispatch:
         self._run = broker.store.run
         # How long requests take. Not the loop's time, which uvloop reads once in a turn.
         self.clock_ns: Callable[[], int] = perf_counter_ns
-        self.busy_ns = 0  # how long all requests took
+        self.busy_ns = 0  # how long all requests took, also those that were refused or queued
         self.commands = {command.name: command for command in commands}
         # By the name as clients write it, in upper or in lower case. Those with subcommands are
         # looked up with their second word.
@@ -113,10 +113,10 @@ class Dispatch:
             and connection.executing is None
         ):
             connection.skip_replies -= 1
-        # What is queued counts when it is run.
+        spent_ns = self.clock_ns() - started_ns
+        self.busy_ns += spent_ns
+        # A request that is queued is a call of its command when it is run.
         if row is not None and (connection.transaction is None or row.in_multi == "run"):
-            spent_ns = self.clock_ns() - started_ns
-            self.busy_ns += spent_ns
             row.calls += 1
             row.spent_ns += spent_ns
             connection.last_command = row
