@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,7 +171,20 @@ def test_a_client_that_ends_gets_all_replies_before_it_is_closed(tmp_path: Path)
         assert wire.is_closed
 
 
-def test_calls_that_take_long_run_one_in_a_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (iproto.CALL, {0x22: "queue.state", 0x21: []}),
+        (iproto.CALL, {0x22: "no.such.function", 0x21: []}),
+        (iproto.EVAL, {0x27: "return queue.state()", 0x21: []}),
+        (iproto.EVAL, {0x27: "this is no call", 0x21: []}),
+        (iproto.PING, {}),
+        (iproto.SELECT, {0x10: 281}),
+    ],
+)
+def test_requests_of_tarantool_that_take_long_run_one_in_a_turn(
+    tmp_path: Path, kind: int, body: dict[int, Any]
+) -> None:
     with Stage(tmp_path, 2) as stage:
         wire = Wire()
         client = TarantoolConnection(stage.broker, TarantoolRequests(stage.broker))
@@ -178,12 +192,12 @@ def test_calls_that_take_long_run_one_in_a_turn(tmp_path: Path) -> None:
         stage.settle()
         wire.take()
         hurry(stage)
-        client.data_received(b"".join(iproto.call(sync, "queue.state") for sync in range(3)))
+        client.data_received(b"".join(iproto.packet(kind, sync, body) for sync in range(3)))
 
         answered = []
         for _ in range(8):
             stage.go_on(1)
-            answered.append(wire.take().count(b"RUNNING"))
+            answered.append(wire.take().count(b"\x83\x00\xce"))  # in each header
 
         client.connection_lost(None)
         assert max(answered) == 1

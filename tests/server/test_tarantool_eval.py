@@ -40,25 +40,25 @@ def cpu_s(broker: RunningBroker) -> float:
     "expression",
     [
         "-- \n" * 40 + "!",
-        "-- \n" * 16_000 + "!",
-        " " * 65_000 + "!",
-        "[" * 65_000,
-        "[=" * 32_000,
-        "--[=" * 16_000,
-        "--[[" * 16_000,
-        "[[]]" * 16_000,
-        "'" + "\\'" * 32_000,
-        '"' + "a" * 65_000,
-        "'\\" + "z " * 32_000,
-        "a." * 32_000,
-        "a[1]" * 16_000,
-        "f(" + "{" * 60_000,
-        "f(" + "- " * 32_000,
-        "f(" + "9" * 60_000 + "x",
-        "f(0x" + "9" * 60_000 + "x",
-        ";" * 65_000,
-        "local a = ...;" * 4_000,
-        "return " * 9_000,
+        "-- \n" * 2_000 + "!",
+        " " * 8_000 + "!",
+        "[" * 8_000,
+        "[=" * 4_000,
+        "--[=" * 2_000,
+        "--[[" * 2_000,
+        "[[]]" * 2_000,
+        "'" + "\\'" * 4_000,
+        '"' + "a" * 8_000,
+        "'\\" + "z " * 4_000,
+        "a." * 4_000,
+        "a[1]" * 2_000,
+        "f(" + "{" * 8_000,
+        "f(" + "- " * 4_000,
+        "f(" + "9" * 8_000 + "x",
+        "f(0x" + "9" * 8_000 + "x",
+        ";" * 8_000,
+        "local a = ...;" * 560,
+        "return " * 1_100,
     ],
     ids=lambda expression: f"{expression[:6]!r} of {len(expression)}",
 )
@@ -72,6 +72,18 @@ def test_no_expression_takes_long_to_be_refused(
     assert refused.error == 32
     assert "does not run Lua" in refused.text
     assert cpu_s(broker) - before_s < CPU_MOST_S
+
+
+def test_an_expression_has_at_most_8_kb(peer: IprotoClient) -> None:
+    evaluate(peer, "queue.create_tube('long', 'fifo')")
+    start, end = "queue.tube.long:put('", "')"
+    room = 8192 - len(start) - len(end)
+
+    assert evaluate(peer, start + "x" * room + end).error == 0
+    refused = evaluate(peer, start + "x" * (room + 1) + end)
+
+    assert refused.error == 32
+    assert "at most 8192 bytes" in refused.text
 
 
 def test_only_the_last_dots_stand_for_all_arguments(peer: IprotoClient) -> None:
@@ -100,7 +112,7 @@ def test_arguments_that_an_expression_repeats_are_bounded(
     listed = evaluate(peer, f"queue.tube.repeats:put({{{dots}}})", *["y" * 500] * 400)
     table = "{" + ", ".join(["a"] * 400) + "}"
     tables = evaluate(peer, f"local a = ...; queue.tube.repeats:put({table})", large)
-    several = ", ".join(["a"] * 4_000)
+    several = ",".join(["a"] * 4_000)
     names = evaluate(peer, f"local a = ...; queue.tube.repeats:put({several})", large)
 
     assert listed.error == 0

@@ -108,7 +108,6 @@ class TarantoolCalls:
         except Exception:
             self._apologize(client, asked)
         spent_ns = dispatch.clock_ns() - started_ns
-        dispatch.busy_ns += spent_ns
         row.calls += len(asked.packets)
         row.spent_ns += spent_ns
         client.last_command = row

@@ -58,7 +58,15 @@ class TarantoolRequests:
 
     def execute(self, client: TarantoolConnection, packets: list[Packet], at: int) -> int:
         """Run the request at `at`, and those after it that are one operation with it; the number of
-        the next one. Their replies, or their places among the waiting, are settled."""
+        the next one. Their replies, or their places among the waiting, are settled, and the time is
+        charged to the client's part of the turn."""
+        dispatch = self._broker.dispatch
+        started_ns = dispatch.clock_ns()
+        end = self._execute(client, packets, at)
+        dispatch.busy_ns += dispatch.clock_ns() - started_ns
+        return end
+
+    def _execute(self, client: TarantoolConnection, packets: list[Packet], at: int) -> int:
         packet = packets[at]
         kind = packet.kind
         if kind == iproto.CALL or kind == iproto.CALL_16:
