@@ -12,7 +12,7 @@ from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.iproto import LISTEN, IprotoClient
 from tests.server.resp import Client, Refusal, request
 from tests.servers import stores
-from tests.transcripts.stage import Stage
+from tests.transcripts.stage import Stage, Wire
 
 
 def test_one_client_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
@@ -332,6 +332,51 @@ def test_a_client_that_the_store_has_not_answered_is_not_silent(tmp_path: Path) 
         assert not producer.is_closing
         stage.settle()
         assert stage.replies()["a"].startswith((b"$", b"+D-"))
+
+
+def test_a_client_whose_request_is_paused_is_not_silent(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"idle-timeout": "1"}) as stage:
+        stage.send("a", [[b"CLIENT", b"PAUSE", b"6000", b"WRITE"]])
+        stage.settle()
+        stage.send("b", [[b"ADDJOB", b"q", b"body", b"0"]])
+        stage.settle()
+        admin, producer = stage.broker.clients.values()
+        producer.active_s -= 5
+
+        stage.broker.close_idle()
+        assert not producer.is_closing
+        stage.broker.unpause()
+        stage.broker.close_idle()  # before the turn in which the request runs
+
+        stage.settle()
+        assert stage.replies()["b"].startswith((b"$", b"+D-"))
+        assert not admin.is_closing
+
+
+class SlowWire(Wire):
+    """A transport whose client has yet to read so much."""
+
+    unsent_bytes = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+
+def test_a_client_that_reads_a_large_reply_is_not_silent(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"idle-timeout": "1"}) as stage:
+        wire = SlowWire()
+        reader = stage.connect("a", wire)
+        wire.unsent_bytes = 10_000
+        stage.broker.close_idle()
+        for _ in range(5):
+            reader.active_s -= 5
+            wire.unsent_bytes -= 1_000
+            stage.broker.close_idle()
+            assert not reader.is_closing
+
+        reader.active_s -= 5
+        stage.broker.close_idle()
+        assert reader.is_closing
 
 
 @pytest.mark.parametrize("kind", stores.ALL)

@@ -242,13 +242,15 @@ class Broker:
         return counts
 
     def close_idle(self) -> None:
-        """Close clients that sent nothing and got no reply for `idle-timeout`, but not those that
-        wait for a reply or are of a session, whose tasks would go to another while they work."""
+        """Close clients that sent nothing, got no reply and read nothing of one for `idle-timeout`,
+        but not those that wait for a reply or are of a session, whose tasks would go to another
+        while they work."""
         limit_s = self.config.idle_timeout
         if limit_s > 0:
             oldest_s = monotonic() - limit_s
             for client in list(self.clients.values()):
-                is_waiting = bool(client.waits()) or client.is_owed
+                client.note_reading()
+                is_waiting = bool(client.waits()) or client.is_owed or client in self._paused
                 is_busy = is_waiting or client.is_monitor or bool(client.session)
                 if client.active_s < oldest_s and not is_busy:
                     client.abort()
@@ -269,6 +271,7 @@ class Broker:
         self.pause_mode, self._unpause_timer = "", None
         paused, self._paused = self._paused, {}
         for client in paused:
+            client.active_s = monotonic()  # the pause was not its silence
             client.go_on()
 
     def must_pause(self, client: Client, row: Command | None) -> bool:

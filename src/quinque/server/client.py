@@ -111,6 +111,7 @@ class Client:
         self.transaction: Transaction | None = None  # between MULTI and EXEC
         self.executing: Transaction | None = None  # while EXEC runs
         self.created_s = self.active_s = monotonic()
+        self._seen_unsent_bytes = 0
         self.last_command: Command | None = None
         self.out: list[bytes] = []
         self.out_bytes = 0
@@ -290,6 +291,13 @@ class Client:
     @property
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    def note_reading(self) -> None:
+        """A client that has read some of its replies since the last time is active."""
+        unsent_bytes = self.unsent_bytes
+        if unsent_bytes < self._seen_unsent_bytes:
+            self.active_s = monotonic()
+        self._seen_unsent_bytes = unsent_bytes
 
     @property
     def file_number(self) -> int:

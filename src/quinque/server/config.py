@@ -290,8 +290,9 @@ class Config:
     idle_timeout: float = setting(
         0.0,
         Seconds(),
-        "Idle time, after the last request or reply, after which a client is disconnected. Clients "
-        "that block and clients that belong to a tube session are not disconnected. 0 means never.",
+        "Idle time, after the last request or reply, after which a client is disconnected. A "
+        "client that reads a long reply is not idle. Clients that block, that CLIENT PAUSE holds "
+        "or that belong to a tube session are not disconnected. 0 means never.",
         is_live=True,
     )
     tcp_keepalive: int = setting(
