@@ -69,7 +69,7 @@ def test_a_right_that_depends_on_the_arguments_is_checked_when_the_command_is_qu
         alone = packer.call(*words)
         queue_all(packer, ("ADDJOB", "orders.1", "x", 0))
 
-        assert alone.text.endswith(" is for users who may see every queue")
+        assert alone.text.endswith(" requires a user who can access every queue")
         assert packer.call(*words) == alone
         assert packer.call("EXEC") == ABORTED
         assert packer.call("QLEN", "orders.1") == 0
@@ -182,7 +182,7 @@ def test_large_replies_of_a_transaction_do_not_cut_off_a_client_that_had_no_time
 
         large, *rest = client.call("EXEC")
 
-        over = "ERR the replies of this EXEC are over 1048576 bytes (output-buffer-limit)"
+        over = "ERR the replies of this EXEC are larger than 1048576 bytes (output-buffer-limit)"
         assert rest == [Refusal(f"{over}: this command was not run")] * 2
         assert large[0][-1] == body
         assert client.call("RQ.INFO", "q") == [b"undelivered", 2, b"delivered", 1]
