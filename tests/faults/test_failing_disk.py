@@ -36,7 +36,7 @@ def test_after_a_failed_write_or_sync_nothing_more_is_acknowledged(
             assert client.call("QNOTIFY", "g", 0, "q") == b"q"
             assert client.call("QRPEEK", "q")[1] == acknowledged[0]
             assert b"total:" in client.call("QINFO", "q")[0]
-        broker.hear("nothing more is accepted until the broker is started again")
+        broker.hear("the broker accepts no more changes until it is restarted")
         broker.kill()
         broker.before = ()
         broker.restart()

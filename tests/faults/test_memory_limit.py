@@ -34,7 +34,7 @@ def test_a_batch_that_has_no_memory_ends_the_broker_and_loses_nothing_acknowledg
                 writer.send_bytes(request("ADDJOB", "q", BODY, 0))
 
         assert broker.wait() == 4
-        assert "the broker ends because of an unexpected error" in broker.log[-1]
+        assert "stopping the broker because of an unexpected error" in broker.log[-1]
         assert "MemoryError" in broker.log[-1]
         broker.restart()
         with broker.connect() as client:

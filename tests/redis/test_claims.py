@@ -240,7 +240,7 @@ def test_each_partition_is_a_shard(redis_cluster_url: str, clock: ManualClock) -
         for shard in range(4):
             epoch = look_at(store, shard=shard).epoch
             assert store.run(SettleClaims(b"w", S, epoch, 1, shard)) == 3
-        with pytest.raises(BadArgument, match="no shard 4: the queue has 4"):
+        with pytest.raises(BadArgument, match="no shard 4: the number of shards is 4"):
             subscribe(store, shard=4)
         with pytest.raises(NoSubscription):
             store.run(RenewClaims(b"v", S, 1))

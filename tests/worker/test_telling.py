@@ -127,6 +127,7 @@ def test_a_message_that_a_handler_fails_is_dead_at_once(
     app: CountingApp, queues: Queues, queue: str, log: Log, family: str
 ) -> None:
     calls: list[bytes] = []
+    queue = f"{{{queue}}}"  # on a Cluster, items want their keys in one slot
 
     def refuse(body: bytes) -> None:
         calls.append(body)

@@ -176,7 +176,12 @@ class Dispatch:
         there is no answer of the store. Such commands should be refused when they are queued; this
         holds for one that its author forgot to mark.
         """
-        if connection.executing is not None and self._broker.store.answers_at_once:
+        # A large claim is closed in several steps, and other clients are served between them.
+        if (
+            connection.executing is not None
+            and self._broker.store.answers_at_once
+            and not row.name.startswith("CLAIM.")
+        ):
             raise BadRequest(_NOT_IN_MULTI)
         connection.is_asking = True
 

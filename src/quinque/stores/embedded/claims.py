@@ -564,7 +564,7 @@ class Claims:
 
     def _check_shard(self, shard: int) -> None:
         if shard:
-            raise BadArgument(f"no shard {shard}: the queue has 1 shard")
+            raise BadArgument(f"no shard {shard}: the number of shards is 1")
 
 
 def _last_answer(asked: _Asked) -> Any:

@@ -175,8 +175,8 @@ class EmbeddedStore(Books):
             if self.journal.steps != steps:
                 self.torn = exc
                 self.journal.failed = (
-                    f"an operation failed half-way ({type(exc).__name__}): nothing more is accepted"
-                    " until the broker is started again"
+                    f"an operation failed half-way ({type(exc).__name__}): the broker accepts no"
+                    " more changes until it is restarted"
                 )
             elif isinstance(exc, MemoryError):
                 raise NotDone("out of memory: nothing was changed") from exc
