@@ -363,7 +363,8 @@ class Compactor:
 
     def _is_lost(self, failure: NotDone) -> bool:
         """Whether a body is damaged because the disk failed to read it too often."""
-        cause = failure.__cause__
+        # Compiled, an exception has no cause: mypyc drops the `from` of a raise.
+        cause = failure.__cause__ or failure.__context__
         if not isinstance(cause, OSError) or cause.errno != errno.EIO:
             return False
         self._failed_reads += 1
