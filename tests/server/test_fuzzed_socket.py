@@ -13,6 +13,7 @@ import socket
 from collections.abc import Iterator
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ ROUNDS = st.lists(st.tuples(*[TURNS] * CLIENTS), min_size=1, max_size=4)
 _examples = count()
 
 
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")  # of a long example
 @effort(examples=25)
 @given(ROUNDS)
 def test_every_reply_is_the_one_that_a_model_predicts(
