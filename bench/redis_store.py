@@ -142,6 +142,8 @@ class OneByOne(Way):
         super().__init__([server.port], {"Redis": [server.pid]})
         self._edge = Edge(SteadyClock(), os.urandom, "bench")
         self._edge.node = NodeView(b"0" * 40, is_leaving=False)
+        self._edge.event_lanes.divide(0)
+        self._edge.event_lanes.kept_ms = self._edge.now_ms()
         with redis.Redis(port=server.port) as client:
             for path in FOLDER.glob("*.lua"):
                 client.script_load(SCRIPTS[path.stem].text)

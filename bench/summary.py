@@ -98,7 +98,8 @@ _RELIABLE = (
         )
     ),
     Target(
-        "Slowest `RQ` command with 1,000,000 delivered elements, compared to none",
+        "Requests per second of the slowest `RQ` command "
+        "with 1,000,000 delivered elements, compared to none",
         "rq delivered",
         "≥",
         0.8,
@@ -268,7 +269,8 @@ TARGETS = (
         )
     ),
     Target(
-        "Slowest command with 1,000,000 waiting events, compared to none",
+        "Requests per second of the slowest command "
+        "with 1,000,000 waiting events, compared to none",
         "backlog waiting, 1 deep",
         "≥",
         0.8,
@@ -276,7 +278,7 @@ TARGETS = (
     ),
     Target("… pipelined 16 deep", "backlog waiting, 16 deep", "≥", 0.8, "×"),
     Target(
-        "Slowest command with 1,000,000 leased events, compared to none",
+        "Requests per second of the slowest command with 1,000,000 leased events, compared to none",
         "backlog leased, 1 deep",
         "≥",
         0.8,
@@ -284,14 +286,16 @@ TARGETS = (
     ),
     Target("… pipelined 16 deep", "backlog leased, 16 deep", "≥", 0.8, "×"),
     Target(
-        "Slowest command while 1,000,000 leases end, compared to an empty queue",
+        "Requests per second of the slowest command "
+        "while 1,000,000 leases end, compared to an empty queue",
         "backlog lapsed",
         "≥",
         0.8,
         "×",
     ),
     Target(
-        "Slowest command while 1,000,000 events expire, compared to an empty queue",
+        "Requests per second of the slowest command "
+        "while 1,000,000 events expire, compared to an empty queue",
         "backlog expired",
         "≥",
         0.8,

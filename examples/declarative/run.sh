@@ -1,7 +1,7 @@
 #!/bin/sh
 # ./run.sh LAKE WORK: build the tables of LAKE, which contains journal_raw/, in the folder WORK.
 #
-# Needs: pip install 'quinque[spark]' 'pyspark[pipelines]'
+# Needs, with the path of the clone: pip install ~/quinque'[spark]' 'pyspark[pipelines]'
 # The catalog must remember tables between runs, so it is Hive's catalog with the Derby database of
 # Spark. Only one process at a time can use it.
 set -eu

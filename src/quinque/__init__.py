@@ -22,6 +22,7 @@ from quinque.version import __version__
 
 if TYPE_CHECKING:
     from quinque.client.codecs import Codec
+    from quinque.client.spans import Seconds
     from quinque.client.sync.events import Event, Events, Group
     from quinque.client.sync.items import Item, Items
     from quinque.client.sync.jobs import Job, Jobs
@@ -86,7 +87,7 @@ def connect(
     ca: str | None = None,
     certificate: str | None = None,
     key: str | None = None,
-    timeout_s: float = 30.0,
+    timeout_s: Seconds = 30.0,
     retries: int = 5,
 ) -> Queues:
     """Return the queues of a running broker, or of several brokers that share a store.
@@ -95,8 +96,8 @@ def connect(
     addresses: redis://one:4777,two:4777. The client connects on the first request.
 
     `username` and `password` override those of the URL. `ca`, `certificate` and `key` are PEM files
-    for TLS. A request fails if the broker does not answer within `timeout_s` seconds. If no broker
-    answers, the client tries all of them again up to `retries` times.
+    for TLS. A request fails if the broker does not answer within `timeout_s`, in seconds or as a
+    timedelta. If no broker answers, the client tries all of them again up to `retries` times.
 
     Raises BadSetting.
     """

@@ -22,6 +22,7 @@ from quinque.client.aio.local import Local
 from quinque.client.aio.queues import Queues
 from quinque.client.aio.reliable import Element, Reliable
 from quinque.client.aio.tubes import Task, Tube
+from quinque.client.spans import Seconds
 from quinque.stores.opened import OpenedStore
 
 __all__ = [
@@ -50,7 +51,7 @@ def connect(
     ca: str | None = None,
     certificate: str | None = None,
     key: str | None = None,
-    timeout_s: float = 30.0,
+    timeout_s: Seconds = 30.0,
     retries: int = 5,
     connections: int = 4,
 ) -> Queues:

@@ -31,6 +31,13 @@ def test_dead_messages_are_listed_with_the_reason(shell: Shell, queue: str, ids:
     assert (shown["state"], shown["body"]) == ("dead", "job 2")
 
 
+def test_a_dead_job_shows_no_time_to_live(shell: Shell, queue: str, ids: list[str]) -> None:
+    lines = shell.lines("dead", "show", queue, ids[0])
+
+    assert [line for line in lines if line.startswith("lives")] == []
+    assert shell.json("dead", "show", queue, ids[0])["lives_s"] is None
+
+
 def test_a_dead_message_is_one_line_and_full_shows_its_whole_error(
     shell: Shell, client: Client, queue: str
 ) -> None:

@@ -121,6 +121,46 @@ def test_serve_ends_with_the_codes_of_the_table(
     assert _code("serve", "--dir", str(embedded_broker.folder)) == 4
 
 
+def test_serve_ends_with_1_on_a_redis_that_a_person_has_to_set_up(tmp_path: Path) -> None:
+    with RedisServer(None, "--maxmemory-policy", "allkeys-lru") as redis:
+        words = ("serve", "--dir", str(tmp_path), "--listen", "127.0.0.1:0", "--store")
+        assert _code(*words, redis.url) == 1, "it may delete messages"
+
+        redis.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        redis.ask("ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all", "-eval")
+        assert _code(*words, f"redis://u:p@{redis.address}") == 1, "a right is missing"
+        assert _code(*words, f"redis://u:x@{redis.address}") == 1, "the password is wrong"
+        redis.ask("CONFIG", "SET", "requirepass", "secret")
+        assert _code(*words, redis.url) == 1, "there is no password"
+        assert _code(*words, f"redis+cluster://{redis.address}") == 1, "nor for a cluster"
+
+
+def test_serve_ends_with_4_while_redis_does_not_answer(tmp_path: Path) -> None:
+    port = ReservedPort()
+    try:
+        store = f"redis://127.0.0.1:{port.number}"
+        words = ("serve", "--dir", str(tmp_path), "--store", store, "--store-timeout", "0.1")
+        assert _code(*words) == 4
+    finally:
+        port.close()
+
+
+def test_the_unit_of_systemd_restarts_only_after_codes_that_may_pass() -> None:
+    unit = (ROOT / "examples" / "systemd" / "quinque.service").read_text()
+    lines = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
+
+    assert lines["Restart"] == "on-failure"
+    assert set(map(int, lines["RestartPreventExitStatus"].split())) == {*CODES["serve"]} - {0, 4}
+
+
+def test_the_page_of_the_service_has_every_code() -> None:
+    rows = table_rows(text_of(ROOT / "docs" / "install.md"), "| Code | Meaning |")
+
+    told = {int(code): meaning for code, meaning in rows}
+    assert told.keys() == CODES["serve"].keys()
+    assert told[1] == CODES["serve"][1]
+
+
 def test_programs_end_with_the_codes_of_the_table(tmp_path: Path) -> None:
     nowhere = f"unix://{tmp_path}/nowhere"
 
@@ -160,6 +200,7 @@ def test_a_broker_that_is_not_there_is_said_to_be_so(words: tuple[str, ...]) -> 
 
     assert result.exit_code == 4
     assert "no broker answers at 127.0.0.1" in result.stderr
+    assert "; start one with: quinque serve" in result.stderr
 
 
 @pytest.mark.parametrize("words", [("queue", "ls"), ("message", "take", "x"), ("bench",)])

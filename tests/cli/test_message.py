@@ -194,7 +194,7 @@ def test_of_a_tube_that_gets_full_it_is_told_what_went_in(
     shell: Shell, client: Client, queue: str
 ) -> None:
     client.call("TUBE.CREATE", queue, "limfifottl", "CAPACITY", 5)
-    full = f"quinque: tube '{queue}' is full"
+    full = f"quinque: tube '{queue}' is full; retry when tasks are done"
 
     assert shell.json("message", "add", queue, "one") == [{"id": "0"}]
     some = shell.run("message", "add", queue, "two", "three", "--pri", "1", "--json")
@@ -204,7 +204,10 @@ def test_of_a_tube_that_gets_full_it_is_told_what_went_in(
     assert result.stderr.splitlines() == ["quinque: 2 messages added before the error:", full]
     client.call("TUBE.DELETE", queue, 3)
     told = shell.json("message", "add", queue, "four", "five", "--pri", "1", code=3)
-    assert (told["error"], told["added"]) == (f"tube '{queue}' is full", ["5"])
+    assert (told["error"], told["added"]) == (
+        f"tube '{queue}' is full; retry when tasks are done",
+        ["5"],
+    )
     assert shell.run("message", "add", queue, "x").stderr.splitlines() == [full]
 
 

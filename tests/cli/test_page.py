@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -82,6 +83,22 @@ def test_the_section_of_a_command_has_its_verbs_and_options(section: str, comman
     ]
 
     assert missing == []
+
+
+def test_every_option_has_a_help_text() -> None:
+    assert list(_options_without_help(main, "quinque")) == []
+
+
+def _options_without_help(command: click.Command, name: str) -> Iterator[str]:
+    context = click.Context(command)
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden and not option.help:
+            yield f"{name} {option.opts[0]}"
+    if isinstance(command, click.Group):
+        for verb in command.list_commands(context):
+            found = command.get_command(context, verb)
+            assert found is not None
+            yield from _options_without_help(found, f"{name} {verb}")
 
 
 def _section(title: str) -> str:

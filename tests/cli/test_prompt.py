@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
 from tests.cli.shell import Shell
 from tests.cli.terminal import Terminal
 from tests.server.broker import wait_until
@@ -226,7 +228,7 @@ def test_at_the_prompt_the_terminal_drops_no_key_because_of_a_press(
 
 
 def cut_off_monitor(other: Client) -> None:
-    """Whoever monitors is cut off as soon as there is somebody."""
+    """Disconnect the client that monitors, as soon as there is one."""
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
         for line in other.call("CLIENT", "LIST").splitlines():
@@ -248,3 +250,41 @@ def at_prompt(terminal: Terminal, keys: str) -> None:
     """Keys that come before the prompt are the terminal's, and not readline's."""
     terminal.wait_for("> ")
     terminal.press(keys)
+
+
+@pytest.mark.parametrize("hello", ["2", "3"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("info", "server"),
+        ("CLIENT", "LIST"),
+        ("CLIENT", "INFO"),
+        ("CLUSTER", "NODES"),
+        ("CLUSTER", "INFO"),
+        ("LATENCY", "DOCTOR"),
+        ("MEMORY", "DOCTOR"),
+    ],
+    ids=" ".join,
+)
+def test_a_text_for_people_is_shown_in_its_own_lines(
+    shell: Shell, client: Client, words: tuple[str, ...], hello: str
+) -> None:
+    typed = f"HELLO {hello}\n{' '.join(words)}\nECHO end\n".encode()
+    result = shell.run("cli", input=typed)
+    text = client.call(*words)
+
+    lines = result.stdout.splitlines()
+    assert isinstance(text, bytes)
+    begins = text.decode()[:2]  # more of it may differ: numbers, and the clients that there are
+    assert lines[-1] == '"end"'
+    assert any(line.startswith(begins) for line in lines)
+    assert not any("\\r" in line or "\\n" in line for line in lines)
+
+
+def test_a_text_for_people_cannot_change_the_terminal(shell: Shell, client: Client) -> None:
+    client.call("ADDJOB", "\x1b[2J", "x", 0)
+    shown = shell.run("cli", "INFO").stdout
+
+    assert "# Server" in shown.splitlines()
+    assert "\x1b" not in shown
+    assert isinstance(shell.json("cli", "INFO"), str)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from tests.cli.shell import Shell
+from tests.facts.repository import ROOT
+from tests.server.broker import start_broker
 from tests.server.resp import Client, request
 
 
@@ -72,7 +77,7 @@ def test_small_queues_are_found_among_very_many(embedded_shell: Shell, queue: st
             client.call("DEL", *full)
 
     assert len(everything.stdout.splitlines()) == 1_001
-    assert "queues with fewer messages are not shown" in everything.stderr
+    assert " with fewer messages" in everything.stderr
     assert (small["name"], small["dead"]) == (f"{queue}.small", 1)
     assert small["name"] in tubes & dead
     assert {row.get("name") for row in named} == {*full, small["name"]}
@@ -102,13 +107,47 @@ def test_a_queue_is_paused_one_way_or_both_and_resumed(
     client.call("ADDJOB", queue, "one", 0)
 
     assert shell.json("queue", "pause", queue, "--out") == {
-        "name": queue, "paused_in": False, "paused_out": True,
+        "name": queue, "paused_in": False, "paused_out": True, "created": False,
     }  # fmt: skip
     assert shell.code("message", "take", queue) == 1
     shell.lines("queue", "pause", queue)
     assert shell.code("message", "add", queue, "two") == 3
     shell.lines("queue", "resume", queue)
     assert shell.code("message", "take", queue) == 0
+
+
+def test_expired_jobs_are_kept_or_deleted_as_is_set(
+    shell: Shell, client: Client, queue: str
+) -> None:
+    client.call("ADDJOB", queue, "one", 0)
+    client.call("QADD", f"{queue}.events", 60, "one")
+
+    assert shell.json("queue", "info", queue)["keeps_expired"] is False
+    assert shell.json("queue", "set", queue, "--expired", "dead") == {
+        "name": queue, "keeps_expired": True, "created": False,
+    }  # fmt: skip
+    assert shell.json("queue", "info", queue)["keeps_expired"] is True
+    assert shell.lines("queue", "set", queue, "--expired", "delete") == [
+        f"{queue}: jobs that expire are deleted"
+    ]
+    assert shell.code("queue", "set", queue, "--expired", "kept") == 2
+    refused = shell.run("queue", "set", f"{queue}.events", "--expired", "dead")
+    assert refused.exit_code == 2
+    assert "only expired jobs can be kept" in refused.stderr
+
+
+def test_pause_and_set_create_a_queue_as_they_do_on_the_wire(shell: Shell, queue: str) -> None:
+    paused, kept = f"{queue}.paused", f"{queue}.kept"
+
+    assert shell.lines("queue", "pause", paused, "--in") == [f"{paused} (created) is paused (in)"]
+    assert shell.lines("queue", "pause", paused, "--in") == [f"{paused} is paused (in)"]
+    assert shell.json("queue", "set", kept, "--expired", "dead") == {
+        "name": kept, "keeps_expired": True, "created": True,
+    }  # fmt: skip
+
+    assert shell.json("queue", "info", paused)["paused_in"] is True
+    assert shell.json("queue", "info", kept)["keeps_expired"] is True
+    assert shell.code("message", "add", paused, "x") == 3
 
 
 @pytest.mark.parametrize("family", ["jobs", "events", "reliable", "items", "tubes"])
@@ -128,7 +167,7 @@ def test_flush_leaves_nothing_in_a_queue_of_any_family(
 
 
 def test_what_is_not_there_is_nothing_found(shell: Shell) -> None:
-    for words in (("info", "nowhere"), ("pause", "nowhere"), ("flush", "nowhere")):
+    for words in (("info", "nowhere"), ("resume", "nowhere"), ("flush", "nowhere")):
         assert shell.code("queue", *words) == 1, words
 
 
@@ -140,3 +179,18 @@ def test_an_empty_list_is_no_failure(shell: Shell, client: Client, queue: str) -
         assert (result.exit_code, result.output) == (0, "")
         assert shell.json(*words) == []
     assert shell.json("message", "peek", queue, "--state", "dead") == []
+
+
+def test_the_limited_user_of_the_example_can_use_the_command_line(tmp_path: Path) -> None:
+    users = ROOT / "docs" / "examples" / "users.toml"
+    password = tomllib.loads(users.read_text(encoding="utf-8"))["users"]["shop"]["password"]
+    own = ("--username", "shop", "--password", password)
+
+    with start_broker(tmp_path, "--users", str(users)) as running:
+        shell = Shell(running.port)
+        [id] = shell.lines("message", "add", "orders.new", "book", "--family", "events", *own)
+        [listed] = shell.json("queue", "ls", *own)
+
+        assert id.isdecimal()
+        assert (listed["name"], listed["ready"]) == ("orders.new", 1)
+        assert "orders.new" in shell.run("queue", "info", "orders.new", *own).stdout

@@ -121,6 +121,15 @@ def test_the_credentials_of_a_url_win_over_those_of_the_environment(
         assert code(f"redis://{host}") != 0
 
 
+def test_a_password_that_is_missing_is_asked_for_as_the_command_has_it(tmp_path: Path) -> None:
+    with start_broker(tmp_path, "--requirepass", "secret") as broker:
+        url = f"redis://127.0.0.1:{broker.port}"
+        result = CliRunner().invoke(main, ["queue", "ls", "--url", url])
+
+    told = "Authentication required. Pass --password or set QUINQUE_PASSWORD."
+    assert result.stderr == f"quinque: {told}\n"
+
+
 def test_replies_look_as_in_redis_cli() -> None:
     assert shown_reply([[b"a", [1, None]], [], Status(b"OK"), Refusal("ERR no"), {b"k": True}]) == (
         '1) 1) "a"\n   2) 1) (integer) 1\n      2) (nil)\n2) (empty array)\n3) OK\n'

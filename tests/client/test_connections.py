@@ -7,14 +7,18 @@ import socket
 import subprocess
 import sys
 import threading
+from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import quinque.aio
-from quinque.errors import StoreClosed
+from quinque.client.addresses import Address
+from quinque.client.aio.broker import Broker
+from quinque.errors import NotDone, StoreClosed
 from tests.client.conftest import Opener
-from tests.server.broker import RunningBroker
+from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import TIMEOUT_S
 
 
@@ -45,6 +49,36 @@ def test_a_take_that_waits_or_is_cancelled_disturbs_no_other_request(
     ids = asyncio.run(work())
 
     assert len(set(ids)) == 20
+
+
+def test_requests_share_a_connection_that_is_slow_if_the_broker_has_no_room_for_another(
+    tmp_path: Path, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it is not asked for room with each of them."""
+    monkeypatch.setattr("quinque.client.aio.edge._SLOW_S", 0.0)
+    monkeypatch.setattr("quinque.client.aio.edge._REFUSED_S", inf)
+    connect, refused = Broker._connect, list[str]()
+
+    async def note(client: Broker, address: Address) -> Any:
+        try:
+            return await connect(client, address)
+        except NotDone as error:
+            refused.append(str(error))
+            raise
+
+    async def work() -> list[str]:
+        async with quinque.aio.connect(url_of(broker)) as queues:
+            ids = [await queues.jobs(queue).add(b"first")]
+            monkeypatch.setattr(Broker, "_connect", note)
+            adding = (queues.jobs(queue).add(b"x") for _ in range(20))
+            ids += await asyncio.gather(*adding)
+            return [*ids, await queues.jobs(queue).add(b"last")]
+
+    with start_broker(tmp_path, "--max-clients", "1") as broker:
+        ids = asyncio.run(work())
+
+    assert len(set(ids)) == 22
+    assert refused == ["max number of clients reached"]
 
 
 @pytest.mark.parametrize("name", ["info", "take"])

@@ -30,6 +30,20 @@ def test_every_group_sees_every_event(clicks: Any) -> None:
     assert clicks.group("late").take() is None
 
 
+@pytest.mark.parametrize("name", ["groups", "Group", "QUEUE"])
+def test_a_name_may_be_a_word_of_the_commands(queues: Any, clicks: Any, name: str) -> None:
+    clicks.add_many([1, 2, 3])
+    named = queues.events(name, codec="json")
+    named.flush()
+    named.add("one")
+    with named.group(name).take():
+        pass
+
+    told = named.info()
+    assert (told.queue, told.total) == (name.encode(), 1)
+    assert [(it.group, it.done) for it in told.groups] == [(name.encode(), 1)]
+
+
 def test_an_event_is_acked_at_the_end_of_its_context(clicks: Any) -> None:
     clicks.add("one")
     group = clicks.group("g")

@@ -1,14 +1,16 @@
-"""What was handed out to somebody who was interrupted meanwhile is ready again, if it may be."""
+"""A message that an interrupted caller was about to get is ready again, if its family allows."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import socket
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,8 +20,10 @@ from quinque.client.sync.broker import Broker
 from quinque.model.states import State
 from quinque.model.work_ops import WorkView
 from tests.client.conftest import RUNNERS
-from tests.server.broker import RunningBroker, wait_until
+from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import TIMEOUT_S
+
+TLS = Path(__file__).parents[1] / "server" / "tls"
 
 
 def url_of(running: RunningBroker) -> str:
@@ -30,6 +34,18 @@ async def put_job(queues: Any, name: str) -> Callable[..., Awaitable[Any]]:
     await queues.jobs(name).add(b"x")
     take: Callable[..., Awaitable[Any]] = queues.jobs(name).take
     return take
+
+
+async def put_job_for_once(queues: Any, name: str) -> Callable[..., Awaitable[Any]]:
+    await queues.jobs(name).add(b"x", retry=0)
+    take: Callable[..., Awaitable[Any]] = queues.jobs(name).take
+    return take
+
+
+async def put_element(queues: Any, name: str) -> Callable[..., Awaitable[Any]]:
+    await queues.reliable(name).push(b"x")
+    pop: Callable[..., Awaitable[Any]] = queues.reliable(name).pop
+    return pop
 
 
 async def put_event(queues: Any, name: str) -> Callable[..., Awaitable[Any]]:
@@ -50,6 +66,34 @@ async def put_item(queues: Any, name: str) -> Callable[..., Awaitable[Any]]:
     return lambda timeout=0: queues.items(name).lease(3600, timeout)
 
 
+class Ways(NamedTuple):
+    """The URL of a broker, and that of the client to be interrupted, with its settings."""
+
+    url: str
+    to: str
+    settings: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def tls_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    files = ("--tls-cert", str(TLS / "certificate.pem"), "--tls-key", str(TLS / "key.pem"))
+    folder = tmp_path_factory.mktemp("tls")
+    with start_broker(folder, "--tls-listen", "127.0.0.1:0", *files) as running:
+        yield running
+
+
+@pytest.fixture(params=["plain", "tls"])
+def ways(request: pytest.FixtureRequest) -> Ways:
+    if request.param == "plain":
+        url = url_of(request.getfixturevalue("embedded_broker"))
+        return Ways(url, url, {})
+    broker: RunningBroker = request.getfixturevalue("tls_broker")
+    ports = {int(address.rsplit(":", 1)[1]) for address in broker.addresses}
+    [port] = ports - {broker.port}
+    ca = {"ca": str(TLS / "certificate.pem")}
+    return Ways(url_of(broker), f"rediss://localhost:{port}", ca)
+
+
 @pytest.fixture(params=RUNNERS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
     """quinque.aio.connect or quinque.aio.open, to be called on the loop."""
@@ -60,7 +104,9 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
     return lambda: quinque.aio.connect(url)
 
 
-@pytest.mark.parametrize("put", [put_job, put_event, put_task, put_item])
+@pytest.mark.parametrize(
+    "put", [put_job, put_job_for_once, put_event, put_task, put_item, put_element]
+)
 def test_what_an_interrupted_task_was_about_to_get_is_ready_again(
     opened: Callable[[], Any], queue: str, put: Callable[..., Any]
 ) -> None:
@@ -80,13 +126,11 @@ def test_what_an_interrupted_task_was_about_to_get_is_ready_again(
     assert getattr(again, "nacks", 0) == 0
 
 
-def test_an_interrupted_task_that_waited_leaves_nothing_behind(
-    embedded_broker: RunningBroker, queue: str
-) -> None:
-    url = url_of(embedded_broker)
+def test_an_interrupted_task_that_waited_leaves_nothing_behind(ways: Ways, queue: str) -> None:
+    url, to, settings = ways
 
     async def work() -> list[Any]:
-        async with quinque.aio.connect(url) as queues:
+        async with quinque.aio.connect(to, **settings) as queues:  # type: ignore[arg-type]
             taken = []
             for is_answered in (False, True):
                 waiting = asyncio.create_task(queues.jobs(queue).take(timeout=None))
@@ -109,16 +153,67 @@ def test_an_interrupted_task_that_waited_leaves_nothing_behind(
     assert (second.body, second.nacks) == (b"x", 0)
 
 
-def test_what_a_thread_was_about_to_get_is_ready_again(
-    embedded_broker: RunningBroker, queue: str
-) -> None:
-    url, main = url_of(embedded_broker), threading.get_ident()
+def test_a_reply_that_is_on_its_way_over_tls_is_given_back(queue: str) -> None:
+    """The server answers when it has heard that the client says no more."""
+    is_asked, given_back = threading.Event(), threading.Event()
+    id, name = b"D-00000000-aaaaaaaaaaaaaaaaaaaaaaaa-05a1", queue.encode()
+    job = b"*1\r\n*7\r\n" + b"".join(b"$%d\r\n%b\r\n" % (len(it), it) for it in (name, id, b"x"))
+    job += b"+nacks\r\n:0\r\n+additional-deliveries\r\n:0\r\n"
+
+    def serve(sock: socket.socket) -> None:
+        with sock:
+            while heard := sock.recv(4096):
+                if b"UNGETJOB" in heard:
+                    assert id in heard
+                    given_back.set()
+                    sock.sendall(b":1\r\n")
+                elif b"GETJOB" in heard:
+                    is_asked.set()
+                    # Below TLS: above it, the end of what is read is the end of all.
+                    assert not socket.socket.recv(sock, 1, socket.MSG_PEEK)
+                    sock.sendall(job)
+                    return
+                else:
+                    sock.sendall(b"+PONG\r\n")
+
+    def accept() -> None:
+        for _ in range(2):
+            with suppress(OSError):  # the client has closed it
+                sock, _ = server.accept()
+                sock.settimeout(TIMEOUT_S)
+                serve(context.wrap_socket(sock, server_side=True))
+
+    async def work(url: str) -> None:
+        async with quinque.aio.connect(url, ca=str(TLS / "certificate.pem")) as queues:
+            waiting = asyncio.create_task(queues.jobs(queue).take(timeout=None))
+            await asyncio.to_thread(is_asked.wait, TIMEOUT_S)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            assert waiting.cancelled()
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / "certificate.pem", TLS / "key.pem")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(TIMEOUT_S)
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        asyncio.run(work(f"rediss://localhost:{server.getsockname()[1]}"))
+        accepting.join(TIMEOUT_S)
+
+    assert given_back.is_set()
+
+
+def test_what_a_thread_was_about_to_get_is_ready_again(ways: Ways, queue: str) -> None:
+    (url, to, settings), main = ways, threading.get_ident()
 
     def interrupt() -> None:
         wait_until(lambda: waits_on(url, queue))
         signal.pthread_kill(main, signal.SIGUSR1)
 
-    with quinque.connect(url) as queues, interrupted_by(lambda: add_and_see_it_leased(url, queue)):
+    with (
+        quinque.connect(to, **settings) as queues,  # type: ignore[arg-type]
+        interrupted_by(lambda: add_and_see_it_leased(url, queue)),
+    ):
         interrupting = threading.Thread(target=interrupt)
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):
@@ -131,23 +226,8 @@ def test_what_a_thread_was_about_to_get_is_ready_again(
     assert (again.body, again.nacks) == (b"x", 0)
 
 
-def test_an_element_stays_delivered(embedded_broker: RunningBroker, queue: str) -> None:
-    async def work() -> Any:
-        async with quinque.aio.connect(url_of(embedded_broker)) as queues:
-            await queues.reliable(queue).push(b"x")
-            popping = asyncio.create_task(queues.reliable(queue).pop())
-            await asyncio.sleep(0)
-            popping.cancel()
-            await asyncio.wait([popping])
-            return await queues.reliable(queue).recover(10, elapsed=0)
-
-    [element] = asyncio.run(work())
-
-    assert element.body == b"x"
-
-
 def waits_on(url: str, queue: str) -> bool:
-    """Whether somebody waits for a job of that queue."""
+    """Whether a client waits for a job of that queue."""
     with Broker(url) as broker:
         told = dict(zip(*[iter(broker.call("QSTAT", queue) or [])] * 2, strict=True))
         return int(told.get(b"blocked", 0)) > 0

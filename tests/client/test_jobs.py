@@ -115,6 +115,24 @@ def test_the_end_of_jobs_is_waited_for(jobs: Any) -> None:
     assert jobs.wait(ids) == 2
 
 
+def test_any_number_of_jobs_is_waited_for_and_redriven(jobs: Any) -> None:
+    """More than a broker takes ids in a request."""
+    ids = jobs.add_many(range(10_001))
+    assert jobs.wait([*ids, *ids], timeout=0.001) is None
+    assert jobs.redrive(ids=ids) == 0
+    assert jobs.delete(ids) == len(ids)
+
+    assert jobs.wait([*ids, *ids], timeout=30) == len(ids)
+    assert jobs.wait(ids) == len(ids)
+
+
+def test_jobs_of_all_parts_are_redriven(jobs: Any) -> None:
+    ids = jobs.add_many(range(1_001), max_deliveries=1)
+    assert jobs.nack(jobs.take_many(1_001)) == 1_001
+
+    assert jobs.redrive(ids=ids) == 1_001
+
+
 def test_a_key_is_one_job(jobs: Any) -> None:
     id = jobs.add(1, key="k")
 
@@ -159,6 +177,20 @@ def test_a_queue_can_be_full_or_paused(jobs: Any) -> None:
     assert jobs.take().body == 1
 
 
+def test_expired_jobs_are_kept_if_that_is_set(jobs: Any) -> None:
+    jobs.keep_expired()
+    id = jobs.add("late", ttl=1)
+
+    assert jobs.wait(id, timeout=30) == 0, "it is not removed"
+
+    view = jobs.show(id)
+    assert (view.state, view.reason, view.body) == (State.DEAD, b"expired", b'"late"')
+    assert jobs.info().keeps_expired
+    jobs.keep_expired(False)
+    assert not jobs.info().keeps_expired
+    assert (jobs.redrive(), jobs.take().body) == (1, "late")
+
+
 def test_spans_have_fractions_where_they_can(jobs: Any) -> None:
     jobs.add("soon", delay=0.05)
     assert jobs.take(timeout=30).nack(delay=0.05)
@@ -166,6 +198,14 @@ def test_spans_have_fractions_where_they_can(jobs: Any) -> None:
     for bad in ({"retry": 0.5}, {"ttl": 1.5}):
         with pytest.raises(BadArgument, match="is not a whole number of seconds"):
             jobs.add("x", **bad)
+
+
+def test_a_job_lives_for_a_second_at_least(jobs: Any) -> None:
+    for seconds in (0, 0.0):
+        with pytest.raises(BadArgument, match=r"^ttl 0 must be 1 or more$"):
+            jobs.add(1, ttl=seconds)
+    with pytest.raises(BadArgument, match=r"^delay 1\.0 must be less than ttl 1\.0$"):
+        jobs.add(1, ttl=1, delay=1)
 
 
 def test_what_cannot_be_said_is_refused_and_nothing_is_added(queues: Any, queue: str) -> None:

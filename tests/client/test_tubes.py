@@ -138,7 +138,7 @@ def test_a_full_tube_is_waited_for(queues: Any, queue: str) -> None:
 def test_a_tube_is_made_described_and_dropped(queues: Any, queue: str) -> None:
     tube = queues.tube(queue)
     assert tube.info() is None
-    with pytest.raises(NoTube):
+    with pytest.raises(NoTube, match=r"; create it with TUBE.CREATE, or make\(\) in Python$"):
         tube.put(b"x")
     tube.make("utubettl", ttl=600, ttr=1.5, pri=3, width=2, temporary=True)
     assert tube.make() is False

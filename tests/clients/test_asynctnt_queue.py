@@ -337,7 +337,7 @@ ERRORS: list[tuple[str, list[Any], int, str]] = [
     ("truncate", [], 33, "Procedure 'truncate' is not defined"),
     ("queue.create_tube", ["x", "heap"], 32, "Unknown tube type heap"),
     ("queue.create_tube", ["", "fifo"], 70, "Invalid identifier ''"),
-    ("queue.statistics", ["no such"], 32, "there is no tube 'no such'"),
+    ("queue.statistics", ["no such"], 32, "there is no tube 'no such'; use queue.create_tube"),
     ("queue.tube", [7], 32, "argument #1 should be string or nil"),
 ]
 

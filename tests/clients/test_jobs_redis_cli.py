@@ -62,7 +62,12 @@ def test_what_is_set_for_a_queue_is_an_object_in_json(broker: RunningBroker, que
 
     shown = redis_cli(broker, "--json", "QSET", queue)
 
-    assert json.loads(shown) == {"max-deliveries": 3, "rate-count": 10, "rate-seconds": 60}
+    assert json.loads(shown) == {
+        "max-deliveries": 3,
+        "rate-count": 10,
+        "rate-seconds": 60,
+        "expired": "delete",
+    }
 
 
 def test_a_worker_in_the_shell_waits_for_its_job(broker: RunningBroker, queue: str) -> None:

@@ -40,6 +40,8 @@ def test_elements_go_round(client: redis.Redis, queue: str) -> None:
         [queue, ids[1], "grüße"],
     ]
     assert call("RQ.POP", queue) == []
+    assert call("RQ.UNPOP", queue, ids[1]) == 1
+    assert call("RQ.POP", queue) == [[queue, ids[1], "grüße"]]
     assert call("RQ.RECOVER", queue, 1, 0) == [[ids[0], "one"]]
     [first, second] = call("RQ.INSPECT", queue, "PENDING", 0, 10)
     assert (first[0], first[4], second[0], second[4]) == (ids[1], 1, ids[0], 2)

@@ -65,6 +65,7 @@ class Driver:
         return whole(self.store, self.store.run(op))
 
     def mark(self, number: int, outcome: Outcome, *ids: bytes, **options: Any) -> int:
+        """As MarkClaim says; with `epoch`, for that one alone."""
         return self.store.run(MarkClaim(self.queue, self.name, number, outcome, ids, **options))
 
     def settle(self, number: int) -> int:

@@ -51,6 +51,7 @@ def publish(
     number: int = 0,
     count: int = 5_000,
     keep_ms: int = 0,
+    content: bytes = b"",
     family: Family = JOBS,
     queue: bytes = b"w",
     run: bytes = b"r",
@@ -58,7 +59,7 @@ def publish(
 ) -> Published:
     """One call."""
     listed = [Part(*part) for part in parts]
-    return store.run(Publish(family, queue, sink, run, number, listed, count, keep_ms))
+    return store.run(Publish(family, queue, sink, run, number, listed, count, keep_ms, content))
 
 
 def publish_all(store: Store, *parts: tuple[int, int, int], **options: Any) -> int:

@@ -598,6 +598,10 @@ def test_a_worklist_can_have_many_subscriptions(store: Store) -> None:
         (b"w", b"t"),
     ]
     assert [view.subscription for view in store.run(FindClaims(b"w"))] == [b"s", b"t"]
+    assert store.run(FindClaims(None, 5)) == found
+    assert sum(1 + len(view.claims) for view in store.run(FindClaims(None, 4))) > 4
+    seen = store.run(FindClaims(None, 4, lambda queue: queue == b"w"))
+    assert [view.queue for view in seen] == [b"w", b"w"]
     assert bodies(second.rows(1)) == [b"2"]
 
 
@@ -616,6 +620,53 @@ def test_a_dropped_subscription_gives_back_what_it_held(store: Store) -> None:
     again = subscribe(store)
     assert again.epoch > driver.epoch
     assert again.view.settled == 0
+
+
+def test_a_read_attempt_forgets_the_marks_of_the_one_before(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    add(store, b"1", b"2")
+    driver = subscribe(store)
+    driver.claim(1)
+    first, second = ids(driver.rows(1))
+    driver.play(1)
+    driver.mark(1, Outcome.DEAD, first)
+    driver.mark(1, Outcome.NACK, second)
+
+    driver.play(1)
+    driver.mark(1, Outcome.NACK, second)
+    store = reopen(clock)
+    again = subscribe(store)
+
+    assert again.settle(1) == 1
+    assert taken_bodies(store, 2) == [b"2"]
+
+
+def test_a_mark_of_an_earlier_epoch_is_refused(store: Store) -> None:
+    add(store, b"1")
+    earlier = subscribe(store)
+    earlier.claim(1)
+    [id] = ids(earlier.rows(1))
+    driver = subscribe(store)
+
+    with pytest.raises(Superseded):
+        earlier.mark(1, Outcome.DEAD, id, epoch=earlier.epoch)
+    assert driver.mark(1, Outcome.ACK, id, epoch=driver.epoch) == 1
+    assert driver.settle(1) == 1
+
+
+def test_a_subscription_is_told_from_one_that_was_dropped_before(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    created_us = subscribe(store).view.created_us
+    clock.advance(1_000)
+    store = reopen(clock)
+    again = subscribe(store)
+    assert again.view.created_us == created_us > 0
+
+    again.drop()
+
+    assert subscribe(store).view.created_us != created_us
 
 
 def test_a_queue_of_another_family_cannot_be_opened(store: Store) -> None:

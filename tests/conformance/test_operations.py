@@ -8,6 +8,7 @@ from quinque.errors import Duplicate
 from quinque.model.families import EVENTS
 from quinque.model.limits import RESERVE_MOST_BYTES
 from quinque.model.ops import Count, FindReady, Flush, Peek, QueueCount, Release, Reserve
+from quinque.model.work_ops import ScanQueues
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance.conftest import Reopen
@@ -93,7 +94,7 @@ def test_a_message_put_before_all_comes_first_to_a_group_that_was_past_the_front
     take(store, lease_ms=0)
     put_single(store, b"1", b"2", to_front=True)
 
-    assert counts(store) == (0, 0, 1, 3), "it is no redo: the group never had it"
+    assert counts(store) == (0, 0, 1, 3), "this is not a redelivery: the group never had it"
     store = reopen(clock)
     assert counts(store) == (0, 0, 1, 3)
     assert [(it.body, it.deliveries) for it in lease(store, 9)] == [
@@ -393,7 +394,7 @@ def test_only_a_lease_of_the_group_that_runs_is_extended(store: Store, clock: Ma
 
     assert extend(store, first, second, group=b"h", lease_ms=1_000) == [False, False]
     assert extend(store, first, queue=b"none", lease_ms=1_000) == [False]
-    assert extend(store, second, lease_ms=1_000) == [False], "nobody has it"
+    assert extend(store, second, lease_ms=1_000) == [False], "no group has it"
     clock.advance(100)
     assert extend(store, first, lease_ms=1_000) == [False], "it has come back already"
     take(store, lease_ms=HOUR_MS)
@@ -642,3 +643,57 @@ def test_a_message_that_expires_leaves_every_count(store: Store, clock: ManualCl
 def groups(store: Store) -> list[bytes]:
     (row,) = store.run(Count(EVENTS, [b"q"]))
     return [count.group for count in row.groups]
+
+
+def test_counts_of_all_queues_are_cut_off_when_there_are_too_many(store: Store) -> None:
+    names = [b"q%d" % number for number in range(600)]
+    for name in names:
+        put(store, b"x", queue=name)
+
+    assert 100 < len(store.run(Count(EVENTS, most=100))) < 600
+    assert 50 < len(store.run(Count(EVENTS, groups=[b"g", b"h"], most=100))) < 600
+    assert len(store.run(Count(EVENTS, most=600))) == 600
+    assert len(store.run(Count(EVENTS, names, most=100))) == 600
+
+
+# -- ScanQueues ---------------------------------------------------------------------------------
+
+
+def scan(store: Store, count: int) -> list[bytes]:
+    """The names that a scan finds, in alphabetical order."""
+    names: list[bytes] = []
+    cursor = 0
+    for _ in range(100_000):
+        cursor, some = store.run(ScanQueues(EVENTS, cursor, count))
+        names += some
+        if cursor == 0:
+            return sorted(names)
+    raise AssertionError("there is no end to it")
+
+
+@pytest.mark.parametrize("count", [1, 7, 10_000])
+def test_a_scan_sees_every_queue_once(
+    store: Store, reopen: Reopen, clock: ManualClock, count: int
+) -> None:
+    names = sorted(b"%d" % number for number in range(50))
+    for name in names:
+        put(store, b"x", queue=name)
+
+    assert scan(store, count) == names
+    assert scan(reopen(clock), count) == names
+
+
+def test_a_scan_does_not_see_queues_in_which_nothing_is_left(
+    store: Store, clock: ManualClock
+) -> None:
+    put(store, b"x", queue=b"stays")
+    put(store, b"x", queue=b"expires", ttl_ms=1_000)
+    put(store, b"x", queue=b"flushed")
+    lease(store, queue=b"flushed")
+    store.run(Flush(EVENTS, b"flushed"))
+    clock.advance(1_000)
+
+    assert scan(store, 10) == [b"stays"]
+
+    put(store, b"x", queue=b"expires")
+    assert scan(store, 10) == [b"expires", b"stays"]

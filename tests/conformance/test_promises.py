@@ -259,7 +259,8 @@ def test_7_an_id_says_when_it_was_made(store: Store, clock: ManualClock) -> None
 
     (id,) = put(store, b"")
 
-    assert int(id) == clock.now_us()
+    # Of the microseconds after it, a broker on Redis has only some.
+    assert clock.now_us() <= int(id) < clock.now_us() + 1000
 
 
 def test_7_ids_grow_strictly_at_the_front_too(store: Store, clock: ManualClock) -> None:

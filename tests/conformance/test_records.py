@@ -450,6 +450,19 @@ def test_there_is_nothing_after_the_last_row(store: Store) -> None:
     assert store.run(ReadRecord(record.shard, record.next + 1_000, 10)) == []
 
 
+def test_the_record_keeps_the_number_that_tells_it_from_others(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    add(store, b"1")
+    store.commit()
+    (record,) = [it for it in store.run(FindRecords()) if it.next > it.first]
+    store = reopen(clock)
+
+    (again,) = [it for it in store.run(FindRecords()) if it.next > it.first]
+
+    assert again.log == record.log > 0
+
+
 def test_a_shard_that_is_none_is_refused(store: Store) -> None:
     with pytest.raises(BadArgument, match="no shard 99999"):
         store.run(ReadRecord(99_999, 1, 10))

@@ -7,9 +7,9 @@ from typing import Any
 import msgpack
 import pytest
 
-from quinque.errors import BadArgument, NoStage, QueuePaused, WrongType
+from quinque.errors import BadArgument, NoStage, OtherBatch, QueuePaused, WrongType
 from quinque.model.families import EVENTS, JOBS, RELIABLE
-from quinque.model.limits import PUBLISH_MOST, STAGE_KEPT_MS
+from quinque.model.limits import PUBLISH_MOST, STAGE_GOES_ON_MS, STAGE_KEPT_MS
 from quinque.model.own_ops import Recover
 from quinque.model.stage_ops import FindStages, Published, Stage, Staged
 from quinque.model.states import State
@@ -111,6 +111,48 @@ def test_a_large_batch_moves_in_several_calls_which_anybody_can_go_on_with(store
     assert browse(store, 2_000) == expected
 
 
+def test_the_store_finishes_a_decided_batch_whose_writer_is_gone(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    for chunk in range(20):
+        stage(store, run_of(*[b"%d" % chunk] * 1_000), chunk=chunk)
+    first = publish(store, (0, 0, 20), count=1_000, keep_ms=DAY_MS)
+    assert 0 < first.left < 20_000
+    clock.advance(STAGE_GOES_ON_MS - 1)
+    words.tick(store)
+    assert counts(store)[0] == first.messages
+
+    store = reopen(clock)
+    for _ in range(100):
+        clock.advance(STAGE_GOES_ON_MS)
+        words.tick(store)
+        if not store.run(FindStages()):
+            break
+
+    assert counts(store)[0] == 20_000
+    assert stage(store, run_of(b"again")) == Staged(True, 0)
+    clock.advance(DAY_MS)
+    words.tick(store)
+    assert stage(store, run_of(b"again")) == Staged(False, 1)
+
+
+def test_a_decided_batch_waits_while_its_queue_is_paused(store: Store, clock: ManualClock) -> None:
+    for chunk in range(2):
+        stage(store, run_of(*[b"1"] * 1_000), chunk=chunk)
+    publish(store, (0, 0, 2), count=1_000)
+    pause_in(store)
+    clock.advance(STAGE_GOES_ON_MS)
+    words.tick(store)
+    assert counts(store)[0] == 1_000
+
+    pause_in(store, is_paused=False)
+    clock.advance(STAGE_GOES_ON_MS)
+    words.tick(store)
+
+    assert counts(store)[0] == 2_000
+    assert store.run(FindStages()) == []
+
+
 def test_a_batch_before_one_that_was_published_is_not_put(store: Store) -> None:
     stage(store, run_of(b"old"), number=1)
     stage(store, run_of(b"new"), number=2)
@@ -121,6 +163,37 @@ def test_a_batch_before_one_that_was_published_is_not_put(store: Store) -> None:
 
     assert browse(store) == [b"new"]
     assert store.run(FindStages()) == []
+
+
+def test_a_published_batch_with_other_contents_is_refused(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    stage(store, run_of(b"1"), number=4)
+    publish_all(store, (0, 0, 1), number=4, content=b"one")
+    store = reopen(clock)
+
+    assert publish(store, (0, 0, 1), number=4, content=b"one") == Published(0, 0)
+    assert publish(store, (0, 0, 1), number=4) == Published(0, 0)
+    with pytest.raises(OtherBatch, match=r"batch 4 of run 'r' .* with other contents"):
+        publish(store, (0, 0, 1), number=4, content=b"two")
+    with pytest.raises(OtherBatch, match=r"batch 3 of run 'r' .*: batch 4 was"):
+        publish(store, (0, 0, 1), number=3, content=b"three")
+
+    assert browse(store) == [b"1"]
+
+
+def test_a_half_published_batch_with_other_contents_is_refused(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    stage(store, run_of(*[b"1"] * 100))
+    stage(store, run_of(b"2"), chunk=1)
+    publish(store, (0, 0, 2), count=100, content=b"one")
+    store = reopen(clock)
+
+    with pytest.raises(OtherBatch, match=r"batch 0 of run 'r' .* with other contents"):
+        publish(store, content=b"two")
+
+    assert publish_all(store, content=b"one") == 1
 
 
 def test_runs_sinks_and_queues_are_known_apart(store: Store) -> None:
@@ -145,6 +218,9 @@ def test_one_batch_can_be_found_by_its_name(store: Store) -> None:
     assert (job.queue, job.number, job.family) == (b"w", 2, JOBS)
     assert (event.queue, event.number, event.family) == (b"e", 0, EVENTS)
     assert store.run(FindStages((b"w", b"k", b"r", 3))) == []
+    assert len(store.run(FindStages(None, 3))) == 3
+    assert len(store.run(FindStages(None, 2))) == 3
+    assert store.run(FindStages(None, 2, lambda queue: queue == b"e")) == [event]
 
 
 def test_that_it_was_published_is_remembered_as_long_as_asked(

@@ -23,6 +23,7 @@ from quinque.model.tube_ops import (
     BuryTasks,
     DeleteTasks,
     DropTube,
+    FindTubes,
     KickTasks,
     LookAtTube,
     MakeTube,
@@ -116,6 +117,20 @@ def test_tubes_are_found_in_the_order_they_were_made(store: Store) -> None:
     assert store.run(FindFamilies([b"z", b"nobody"])) == [TUBES, None]
     _, names = store.run(ScanQueues(TUBES, 0, 100))
     assert sorted(names) == [b"a\xff\r\n ", b"m", b"z"]
+
+
+def test_a_look_at_all_tubes_can_be_cut_off(store: Store) -> None:
+    for name in (b"a", b"b", b"c", b"other"):
+        make(store, queue=name)
+
+    found = [view.queue for view in store.run(FindTubes(4))]
+    cut = store.run(FindTubes(3))
+    seen = store.run(FindTubes(3, lambda name: name != b"b"))
+
+    assert found == [b"a", b"b", b"c", b"other"]
+    assert len(cut) > 3
+    assert [view.queue for view in seen] == [b"a", b"c", b"other"]
+    assert len(store.run(FindTubes(2, lambda name: name != b"b"))) == 3
 
 
 def test_a_kind_that_nobody_knows_is_refused(store: Store) -> None:

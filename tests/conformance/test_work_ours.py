@@ -8,6 +8,7 @@ from quinque.errors import NoMessage
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.limits import REDRIVE_MOST
 from quinque.model.ops import Put
+from quinque.model.queue_ops import FindFamilies
 from quinque.model.states import State
 from quinque.model.work_ops import AwaitEnd, FindKey, Purge, PurgeAll, Redrive, Requeue
 from quinque.stores.base import Store
@@ -97,7 +98,7 @@ def test_a_delivery_that_is_not_counted_is_not_the_last(store: Store) -> None:
     for _ in range(5):
         take(store)
         assert store.run(Requeue(JOBS, [id], is_nack=False, is_uncounted=True)) == [True]
-    assert counters(store, id) == (0, 5, 0)
+    assert counters(store, id) == (0, 0, 0)
 
     for deliveries in (1, 2):
         take(store)
@@ -403,6 +404,22 @@ def test_a_purge_leaves_what_is_set_and_counted(store: Store) -> None:
 
     view = look(store)
     assert (view.max_deliveries, view.came, view.went) == (3, 2, 1)
+
+
+def test_a_purge_that_forgets_leaves_nothing(
+    store: Store, reopen: Reopen, clock: ManualClock
+) -> None:
+    kill(store, b"dead")
+    add(store, b"1", b"2")
+    take(store)
+    configure(store, max_deliveries=3, is_paused_in=True)
+
+    assert store.run(Purge(JOBS, b"w", forgets=True)) == 3
+    assert store.run(Purge(JOBS, b"w", forgets=True)) == 0
+
+    assert all_queues(store) == []
+    store.run(Put(EVENTS, b"w", [b"x"]))
+    assert reopen(clock).run(FindFamilies([b"w"])) == [EVENTS]
 
 
 def test_a_purge_does_not_count_what_expired(store: Store, clock: ManualClock) -> None:

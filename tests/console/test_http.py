@@ -200,7 +200,7 @@ def test_of_many_queues_the_largest_are_told(tmp_path: Path) -> None:
         client.call("ADDJOB", "large", b"x" * (8 << 20), 0)
         for _ in range(4):
             client.send("QPEEK", "large", 1)
-        wait_until(lambda: _unsent_bytes(broker) > 0, "replies that nobody reads")
+        wait_until(lambda: _unsent_bytes(broker) > 0, "replies that no client reads")
         broker.signal(signal.SIGTERM)
         stopping = (503, {"ready": False, "reason": "the broker is stopping"})
         wait_until(lambda: probe(broker, "/readyz") == stopping, "it stops")
@@ -251,16 +251,15 @@ def test_an_address_that_is_taken_is_named() -> None:
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
 
-        with pytest.raises(BadSetting, match=f"http-listen {address}: Address already"):
+        with pytest.raises(BadSetting, match=f"http-listen: {address} is in use; choose another"):
             http_port.bind(["127.0.0.1:0", address])
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_port, "find_spec", lambda name: None)
 
-    with pytest.raises(
-        BadSetting, match=r"starlette is missing; run: pip install 'quinque\[http\]'"
-    ):
+    said = "http-listen is set but the package starlette is missing; install the extra 'http' in "
+    with pytest.raises(BadSetting, match=f"^{said}"):
         http_port.HttpPort(None, ["127.0.0.1:0"])  # type: ignore[arg-type]
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quinque.errors import CopyRefused, QueuePaused, WrongType
+from quinque.errors import CopyRefused, OtherBatch, QueuePaused, WrongType
 from quinque.model.claim_ops import (
     FillClaim,
     FindClaims,
@@ -100,7 +100,8 @@ def test_a_claim_goes_on_in_the_copy(places: Places) -> None:
     clock = ManualClock()
     with closing(first.open(clock)) as store:
         store.run(Add(JOBS, b"w", [b"1", b"2", b"3"], Terms(86_400_000, 0, 60_000)))
-        epoch = store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000)).epoch
+        opened = store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000))
+        epoch = opened.epoch
         for number in (1, 2):
             from_claim(store, epoch, number)
         store.run(SettleClaims(b"w", b"s", epoch, 1))
@@ -115,11 +116,16 @@ def test_a_claim_goes_on_in_the_copy(places: Places) -> None:
         view = store.run(LookAtClaims(b"w", b"s"))
         assert view is not None
         assert (view.epoch, view.settled, view.backlog) == (epoch, 1, 1)
+        assert view.created_us == opened.created_us
         (packed,) = store.run(ReadClaim(b"w", b"s", 2, 0, 9))
         assert [row[1] for row in msgpack.unpackb(packed, raw=True)] == [b"2"]
         assert store.run(ReleaseClaims(b"w", b"s", epoch, 2)) == 1
         assert store.run(Stage(JOBS, b"p", b"k", b"r", 7, 0, 0, 0, rows)) == Staged(True, 0)
-        assert store.run(Publish(JOBS, b"p", b"k", b"r", 7, [], 9)) == Published(0, 0)
+        publish = Publish(JOBS, b"p", b"k", b"r", 7, [], 9, content=b"sum")
+        assert store.run(publish) == Published(0, 0)
+        publish.content = b"another"
+        with pytest.raises(OtherBatch):
+            store.run(publish)
 
 
 @pytest.mark.parametrize("is_over", [True, False])
@@ -171,7 +177,7 @@ def publish_all(store: EmbeddedStore, parts: list[Part] | None = None) -> None:
     for name, batch in list(store.stages.batches.items()):
         while (batch.is_decided or parts) and name in store.stages.batches:
             try:
-                store.run(Publish(batch.family, *name, parts or [], 100))
+                store.run(Publish(batch.family, *name, parts or [], 100, content=b"sum"))
             except (QueuePaused, WrongType):
                 store.run(Configure(JOBS, name[0], is_paused_in=False))
     store.commit()

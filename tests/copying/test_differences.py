@@ -28,7 +28,7 @@ IDS: list[bytes] = []
 
 @pytest.fixture
 def source(tmp_path: Path) -> FolderPlace:
-    """Two queues, each with something in hand."""
+    """Two queues, each with a leased message."""
     place = FolderPlace(tmp_path / "a")
     with closing(place.open(ManualClock())) as store:
         store.run(Put(EVENTS, b"news", [b"1", b"2", b"3"], HOUR_MS))
@@ -79,6 +79,10 @@ CHANGES: dict[str, tuple[Callable[[], Op], str]] = {
     ),
     "another setting": (
         lambda: Configure(JOBS, b"mail", max_deliveries=7),
+        "queue mail differs: the number of messages is equal, but their contents differ",
+    ),
+    "what becomes of expired messages": (
+        lambda: Configure(JOBS, b"mail", keeps_expired=True),
         "queue mail differs: the number of messages is equal, but their contents differ",
     ),
 }

@@ -37,7 +37,7 @@ def source(tmp_path: Path) -> FolderPlace:
 
 
 def there_and_back(source: FolderPlace, target: Place) -> dict[bytes, Tally]:
-    """What is in the folder is the same in the target, and when it is copied back."""
+    """The target has the same contents as the folder, and so has a copy back."""
     back = FolderPlace(source.folder.parent / "c")
     tallies = copy(source, target)
     assert copy(target, back) == tallies
@@ -66,6 +66,7 @@ def test_odd_names(source: FolderPlace, target: Place) -> None:
             store.run(Requeue(JOBS, [given.message_id], is_nack=True, reason=odd))
         store.run(Add(JOBS, b"empty key", [b"1"], Terms(HOUR_MS), key=b""))
         store.run(Configure(JOBS, b"set", is_paused_in=True, rate=(5, 1_000), max_deliveries=3))
+        store.run(Configure(JOBS, b"set", keeps_expired=True))
         store.commit()
 
     there_and_back(source, target)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from quinque.engine.feed import decide
 from quinque.engine.feed.apply import apply_group_kept, apply_kept, apply_leased, apply_stored
 from quinque.engine.feed.feed import Feed
+from quinque.engine.feed.groups import Group
 from quinque.errors import Duplicate, WrongType
 from quinque.model.events import (
     GROUP_KEPT,
@@ -90,6 +93,39 @@ def test_messages_that_come_together_have_places_that_follow_each_other(queue: F
         (b"5002", 5_002, 72),
     ]
     check_invariants(queue)
+
+
+class CountedMessages(dict[bytes, FeedMessage]):
+    """Counts how often an id is looked for."""
+
+    looks = 0
+
+    def __contains__(self, id: object) -> bool:
+        self.looks += 1
+        return super().__contains__(id)
+
+
+@pytest.mark.parametrize("apart", [1, 2, 249, 250, 251])
+def test_stamps_that_are_no_ids_yet_are_found_in_few_looks(queue: Feed, apart: int) -> None:
+    """Producers may have chosen numbers a little ahead of the clock."""
+    put(queue, *(b"%d" % number for number in range(5_000, 5_000 + 100 * apart, apart)))
+    queue.messages = messages = CountedMessages(queue.messages)
+    op = Put(EVENTS, b"q", [b""] * 250)
+
+    stamp = decide.free_stamp(queue, op, 4_900)
+
+    looks = messages.looks
+    free = [b"%d" % number not in messages for number in range(4_900, 5_000 + 100 * apart + 250)]
+    assert stamp - 4_900 == next(at for at in range(len(free)) if all(free[at : at + 250]))
+    assert looks <= stamp + 250 - 4_900, "none twice"
+
+
+def test_stamps_pass_over_ids_that_are_about_to_come(queue: Feed) -> None:
+    put(queue, b"5002")
+    op = Put(EVENTS, b"q", [b""] * 2)
+
+    assert decide.free_stamp(queue, op, 5_000, {b"5001", b"5004"}) == 5_005
+    assert decide.free_stamp(queue, op, 5_000, {b"5004"}) == 5_000
 
 
 def test_a_taken_id_and_another_family_are_refused(queue: Feed) -> None:
@@ -276,6 +312,108 @@ def test_a_message_before_all_is_read_back_though_its_group_is_not_known_yet() -
     queue.relink()
 
     assert lease(queue, 5) == [b"front"]
+    check_invariants(queue)
+
+
+class CountedGroups(dict[bytes, Group]):
+    """Counts the groups that are looked at one after the other."""
+
+    looks = 0
+
+    def values(self) -> Any:
+        self.looks += len(self)
+        return super().values()
+
+
+@pytest.mark.parametrize("to_front", [False, True])
+def test_groups_that_ended_are_not_looked_at_again_and_again_while_a_journal_is_read(
+    to_front: bool,
+) -> None:
+    queue = Feed(b"q", EVENTS, in_order=False)
+    queue.groups = groups = CountedGroups()
+    past: list[bytes] | None = [] if to_front else None
+    for number in range(1_000):
+        id = b"%d" % number
+        apply_stored(
+            queue, Stored(STORED, b"q", EVENTS.code, number, 0, True, past, [id], [b""]), 0
+        )
+        apply_leased(queue, Leased(LEASED, b"q", b"group " + id, 5_000, number, [id]))
+        remove(queue, id)
+
+    assert groups.looks <= 5_000
+    queue.relink()
+    assert queue.is_empty
+
+
+def test_a_flush_that_is_read_back_looks_only_at_groups_that_have_leases() -> None:
+    queue = Feed(b"q", EVENTS, in_order=False)
+    queue.groups = groups = CountedGroups()
+    for place in range(1_000):
+        apply_stored(
+            queue, Stored(STORED, b"q", EVENTS.code, place, 0, False, None, None, [b""]), 0
+        )
+        id = b"%d" % place
+        apply_leased(queue, Leased(LEASED, b"q", b"group " + id, 0, place, [id]))
+        flush(queue)
+
+    assert groups.looks == 0
+
+
+def test_a_flush_that_is_read_back_leaves_how_far_groups_came() -> None:
+    """A copied folder says it first: a message that was flushed and is held follows."""
+    queue = Feed(b"q", EVENTS, in_order=False)
+    apply_group_kept(queue, GroupKept(GROUP_KEPT, b"q", EVENTS.code, b"g", 8))
+    apply_kept(queue, kept(b"held", 7, [(b"h", 5_000, 1)]), 0)
+    flush(queue)
+    apply_kept(queue, kept(b"8", 8, []), 0)
+    apply_kept(queue, kept(b"9", 9, []), 0)
+
+    queue.relink()
+
+    assert lease(queue, 5) == [b"9"]
+    assert list(queue.groups[b"h"].held) == [b"held"]
+    check_invariants(queue)
+
+
+def test_groups_that_hold_a_message_let_go_of_it_while_a_journal_is_read() -> None:
+    queue = Feed(b"q", EVENTS, in_order=False)
+    apply_kept(queue, kept(b"7", 7, [(b"g", 5_000, 1), (b"h", 0, 1)]), 0)
+    apply_kept(queue, kept(b"8", 8, []), 0)
+    for name in (b"g", b"i"):
+        apply_leased(queue, Leased(LEASED, b"q", name, 6_000, 8, [b"7", b"8"]))
+    remove(queue, b"7")
+
+    assert [list(group.held) for group in queue.groups.values()] == [[b"8"], [], [b"8"]]
+    remove(queue, b"8")
+    queue.relink()
+
+    assert queue.is_empty
+
+
+class CountedNames(list[bytes]):
+    """Counts how often a name is looked for."""
+
+    looks = 0
+
+    def __contains__(self, name: object) -> bool:
+        self.looks += 1
+        return super().__contains__(name)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_message_before_all_is_put_there_without_a_search_for_each_group(in_order: bool) -> None:
+    queue = Feed(b"q", EVENTS, in_order=in_order)
+    apply_stored(queue, Stored(STORED, b"q", EVENTS.code, 8, 0, False, None, None, [b""]), 0)
+    past = CountedNames()
+    for number in range(100):
+        apply_leased(queue, Leased(LEASED, b"q", b"%d" % number, 0, 8, [b"8"]))
+        past.append(b"%d" % number)
+
+    apply_stored(queue, Stored(STORED, b"q", EVENTS.code, 7, 0, False, past, [b"f"], [b""]), 0)
+
+    assert past.looks == 0
+    queue.relink()
+    assert [len(group.again) for group in queue.groups.values()] == [1] * 100
     check_invariants(queue)
 
 

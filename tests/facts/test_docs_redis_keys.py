@@ -28,7 +28,7 @@ from quinque.model.tube_ops import (
 from quinque.model.work_ops import Add, Announce, AwaitEnd, Configure, Requeue, Take, Terms
 from quinque.stores.redis.keys import ITEM_KEYS, KEYS, SESSION_KEYS, SHARED_KEYS, Key
 from quinque.stores.redis.store import RedisStore
-from quinque.stores.redis.wakeups import ENDED, READY, SPREAD
+from quinque.stores.redis.wakeups import BEGUN, ENDED, READY, SPREAD
 from tests.facts.pages import text_of
 from tests.facts.repository import ROOT
 from tests.servers.redis_server import RedisServer
@@ -58,7 +58,7 @@ def test_the_table_of_sessions_keys_is_that_of_the_code() -> None:
 def test_the_channels_are_those_of_the_code() -> None:
     channels = re.findall(r"^\| `(quinque:\w+)`", text_of(PAGE), re.MULTILINE)
 
-    assert channels == [READY.decode(), ENDED.decode(), SPREAD.decode()]
+    assert channels == [it.decode() for it in (READY, ENDED, BEGUN, SPREAD)]
 
 
 def test_whatever_is_done_redis_has_no_other_keys(

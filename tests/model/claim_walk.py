@@ -148,11 +148,13 @@ class ClaimWalk(Walk):
         self._run(PlayClaim(queue, name, epoch, self._number(queue, name), keep))
 
     def _mark(self) -> None:
-        queue, name, _ = self._subscription()
+        queue, name, epoch = self._subscription()
         number = self._number(queue, name)
         outcome, delay_ms = self._one(tuple(Outcome)), self._one((0, 0, 1, 1_000))
         ids = self._claimed_ids(queue, name, number)
-        self._run(MarkClaim(queue, name, number, outcome, ids, delay_ms, self._one(REASONS)))
+        mark = MarkClaim(queue, name, number, outcome, ids, delay_ms, self._one(REASONS))
+        mark.epoch = self._one((0, epoch))
+        self._run(mark)
 
     def _settle(self) -> None:
         queue, name, epoch = self._subscription()

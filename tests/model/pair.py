@@ -26,7 +26,7 @@ import pytest
 
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import QuinqueError
+from quinque.errors import NoReplicas, QuinqueError
 from quinque.model.claim_ops import ReadClaim, SubscriptionView
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.limits import NEVER_MS, RESERVE_MOST_BYTES
@@ -63,6 +63,7 @@ from quinque.stores.chance import Chance
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import feed_operations, work_looks, work_taking
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.pending import Pending
 from quinque.stores.redis import feeds, looks, taking
 from quinque.stores.redis.store import RedisStore
 from tests.conformance import record_words
@@ -473,8 +474,14 @@ class Pair:
 def _outcome(store: EmbeddedStore | RedisStore, op: Op) -> Any:
     """What the store answers; an error as its kind and its text."""
     try:
-        return store.run(op)
+        answer = store.run(op)
+        if isinstance(answer, Pending):
+            store.finish_slices()
+            return answer.value()
+        return answer
     except QuinqueError as error:
+        if isinstance(error, NoReplicas):  # a store on Redis says besides what is missing there
+            return type(error), str(error).partition(": REPLICATE")[0]
         return type(error), str(error)
 
 

@@ -79,6 +79,9 @@ settings = st.sampled_from(
         {"rate": (3, 1_500)},
         {"rate": (2, 60_000)},
         {"rate": (0, 0)},
+        {"keeps_expired": True},
+        {"keeps_expired": True, "is_paused_in": False},
+        {"keeps_expired": False},
     )
 )
 some_states = st.lists(st.sampled_from(State), max_size=2, unique=True)
@@ -376,8 +379,17 @@ class StoreAndWorkReference(StoreMachine):
                 self.model.learn_due(item.id, self.model.now_ms + view.due_within_ms)
         super().end_operation()
 
+    def learn_requeues(self) -> None:
+        for item in self.model.items:
+            if item.requeues_unseen:
+                view = self.store.run(Show(JOBS, item.id))
+                assert view is not None
+                assert view.requeues is not None
+                self.model.learn_requeues(item.id, view.requeues)
+
     def pass_time(self, now_ms: int, is_seen: bool) -> None:
         self.model.pass_time(now_ms)
+        self.learn_requeues()
         is_sure = not any(map(self.model.is_unsure_of, self.model.queues))
         self.is_unseen = not is_seen and is_sure
 
@@ -386,6 +398,7 @@ class StoreAndWorkReference(StoreMachine):
         assert self.store.now_ms() >= self.model.now_ms
         self.model.restart()
         self.model.pass_time(self.store.now_ms())
+        self.learn_requeues()
         for name in [name for name in self.model.queues if self.model.is_unsure_of(name)]:
             self.model.learn_queue(name, self.store.run(LookAt(JOBS, name)))
         self.places = {id: place for id, place in self.places.items() if self.model.find(id)}
@@ -448,6 +461,7 @@ class StoreAndWorkReference(StoreMachine):
             max_deliveries=queue.max_deliveries,
             rate_count=queue.rate[0],
             rate_ms=queue.rate[1],
+            keeps_expired=queue.keeps_expired,
         )
 
 

@@ -73,6 +73,9 @@ SETTINGS: Final[tuple[dict[str, Any], ...]] = (
     {"is_paused_out": True},
     {"max_deliveries": 1},
     {"max_deliveries": 2, "is_paused_in": False},
+    {"keeps_expired": True},
+    {"keeps_expired": True},
+    {"keeps_expired": False},
 )
 # What is rounded depends on how many are taken together: nothing is.
 RATES: Final = ((1, 1_000), (3, 1_500), (2, 60_000))

@@ -69,7 +69,7 @@ class Words:
             some = replace(some, message_ids=ids)
         elif hasattr(some, "message_id") and not isinstance(op, Put):
             some = replace(some, message_id=self.id_of_embedded(some.message_id))
-        if hasattr(some, "epoch"):
+        if getattr(some, "epoch", 0):  # 0 = any
             known = some.queue, some.subscription, some.epoch
             some = replace(some, epoch=self._epochs.get(known, -1))
         assert isinstance(some, Op)
@@ -113,7 +113,7 @@ def plain(value: Any) -> Any:
         return replace(value, chunks=0)
     if isinstance(value, SubscriptionView):
         claims = [replace(claim, chunks=0) for claim in value.claims]
-        return replace(value, epoch=0, stamp_us=0, oldest_ms=0, claims=claims)
+        return replace(value, epoch=0, stamp_us=0, created_us=0, oldest_ms=0, claims=claims)
     if isinstance(value, tuple) and value[0] is Superseded:
         return Superseded  # the text has epochs
     assert value is None or is_dataclass(value) or isinstance(value, int | bytes | tuple)

@@ -45,6 +45,7 @@ class Item:
     was_ready: bool = False
     nacks: int = 0
     requeues: int = 0
+    requeues_unseen: int = 0  # of those, one that nobody noticed before it expired may not count
     deliveries: int = 0
     reason: bytes = b""
 
@@ -71,6 +72,7 @@ class Queue:
     is_paused_in: bool = False
     is_paused_out: bool = False
     max_deliveries: int = 0
+    keeps_expired: bool = False
     rate: tuple[int, int] = (0, 0)
     tokens: Fraction = Fraction(0)
     tokens_ms: int = 0
@@ -82,7 +84,7 @@ class Queue:
     @property
     def has_settings(self) -> bool:
         has_limit = self.max_deliveries > 0 or self.rate != (0, 0)
-        return self.is_paused_in or self.is_paused_out or has_limit
+        return self.is_paused_in or self.is_paused_out or has_limit or self.keeps_expired
 
 
 @dataclass
@@ -201,6 +203,7 @@ class WorkReference:
         is_paused_out: bool | None = None,
         max_deliveries: int | None = None,
         rate: tuple[int, int] | None = None,
+        keeps_expired: bool | None = None,
     ) -> Queue:
         is_new = name not in self.queues
         queue = self.made(name)
@@ -212,6 +215,8 @@ class WorkReference:
             queue.is_paused_out = is_paused_out
         if max_deliveries is not None:
             queue.max_deliveries = max_deliveries
+        if keeps_expired is not None:
+            queue.keeps_expired = keeps_expired
         if rate not in (None, queue.rate):
             queue.rate, queue.tokens, queue.tokens_ms = rate, Fraction(rate[0]), self.now_ms
         if is_new and not queue.has_settings:
@@ -270,6 +275,13 @@ class WorkReference:
             assert due_ms - item.due_ms in JITTER_MS
             item.due_ms = due_ms
             item.is_due_by_chance = False
+
+    def learn_requeues(self, id: bytes, requeues: int) -> None:
+        """The store says how often this item, which expired, was queued again."""
+        item = self.find(id)
+        assert item is not None
+        assert item.requeues - item.requeues_unseen <= requeues <= item.requeues
+        item.requeues, item.requeues_unseen = requeues, 0
 
     def learn_queue(self, name: bytes, view: QueueView | None) -> None:
         """The store says what it noticed, which may have been so."""
@@ -376,7 +388,7 @@ class WorkReference:
                 break
             for item in [item for item in self.items if item.expires_ms <= at_ms]:
                 self.queues[item.queue].came_unnoticed += item.came_unseen
-                self.items.remove(item)
+                self.expire(item)
             for item in [item for item in self.items if item.due_ms <= at_ms]:
                 self.come_due(item, at_ms)
                 self.queues[item.queue].is_unnoticed = True
@@ -386,6 +398,16 @@ class WorkReference:
                 queue.active_most_ms = now_ms
         for name in [name for name in self.queues if self.is_forgotten(name)]:
             del self.queues[name]
+
+    def expire(self, item: Item) -> None:
+        """It is gone, or dead. What was delivered, and does not come back, need not be acked."""
+        is_given_away = item.state is State.LEASED and not item.terms.retry_ms
+        if self.queues[item.queue].keeps_expired and not is_given_away:
+            item.requeues_unseen = min(item.requeues, int(item.came_unseen))
+            item.came_unseen = False
+            self.bury(item, b"expired")
+        else:
+            self.items.remove(item)
 
     def come_due(self, item: Item, at_ms: int) -> None:
         """A lease lapses, or a delay is over."""

@@ -11,8 +11,10 @@ from collections.abc import Callable
 import pytest
 
 from quinque.errors import BadRequest, WrongType
+from quinque.model.claim_ops import OpenClaims
 from quinque.model.families import ITEMS, JOBS
 from quinque.model.limits import QUEUE_IDLE_MOST_MS
+from quinque.model.look_ops import BrowsePlaces
 from quinque.model.own_ops import Cleaned
 from quinque.model.states import State
 from quinque.model.work_ops import Add, Browse, Purge, PurgeAll, Show, Take, Terms
@@ -162,9 +164,14 @@ def test_keys_that_are_something_else_refuse_and_are_left_alone(
     for ask in (add, complete):
         with pytest.raises(WrongType):
             ask(store, b"1")
-    with pytest.raises(WrongType):
+    with pytest.raises(WrongType) as raised:
         lease(store)
 
+    assert str(raised.value) == (
+        "Operation against a key holding the wrong kind of value: the key "
+        f"'{PROCESSING.decode()}' in Redis is not a list; use another name, or delete the key in "
+        "Redis first"
+    )
     assert items_keys(foreign) == {PROCESSING}
 
 
@@ -186,6 +193,14 @@ def test_what_a_list_of_worklists_cannot_do_is_refused(store: RedisStore) -> Non
         store.run(Take(ITEMS, [], patterns=[b"*"], lease_ms=1_000))
     with pytest.raises(BadRequest):
         store.run(Add(ITEMS, ITEMS_QUEUE, [b"x"], Terms(0)))
+    for op in (
+        OpenClaims(ITEMS, ITEMS_QUEUE, b"s", b"", 1_000),
+        BrowsePlaces(ITEMS, ITEMS_QUEUE, 0, 0, 1),
+    ):
+        with pytest.raises(
+            BadRequest, match="items on Redis do not support claims, staged batches"
+        ):
+            store.run(op)
 
 
 # -- leases ------------------------------------------------------------------------------------

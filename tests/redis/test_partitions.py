@@ -9,11 +9,13 @@ import pytest
 
 from quinque.errors import BadRequest, QueueFull
 from quinque.model.families import JOBS
+from quinque.model.queue_ops import FindFamilies
 from quinque.model.states import State
-from quinque.model.work_ops import Configure, FindKey, Purge, Redrive
+from quinque.model.work_ops import Configure, FindKey, LookAt, Purge, Redrive
 from quinque.stores.clock import ManualClock
-from quinque.stores.redis.calls import Call
-from quinque.stores.redis.keys import slot_of, slot_of_id
+from quinque.stores.redis.calls import Arg, Call, Steps
+from quinque.stores.redis.keys import slot_key, slot_of, slot_of_id
+from quinque.stores.redis.looks import queue_view
 from quinque.stores.redis.routes import Routes
 from quinque.stores.redis.spread import slot_of_partition
 from quinque.stores.redis.store import RedisStore
@@ -136,6 +138,49 @@ def test_a_key_is_one_message_in_all_of_them(store: RedisStore) -> None:
     assert store.run(FindKey(JOBS, b"w", b"k")) == id
 
 
+def test_a_key_is_one_message_whatever_the_number_of_partitions_is(store: RedisStore) -> None:
+    keys = [b"k%d" % number for number in range(20)]
+    spread(store, 2)
+    ids = [add_one(store, b"1", key=key) for key in keys]
+
+    for count in (8, 1, 3):
+        spread(store, count)
+        assert [add_one(store, b"2", key=key) for key in keys] == ids
+        assert [store.run(FindKey(JOBS, b"w", key)) for key in keys] == ids
+
+
+def test_messages_with_a_key_may_be_as_many_as_the_length_says(store: RedisStore) -> None:
+    spread(store, 4)
+
+    for number in range(8):
+        add_one(store, b"1", key=b"k%d" % number, max_length=8)
+    with pytest.raises(QueueFull):
+        add_one(store, b"1", key=b"k8", max_length=8)
+
+
+def test_what_was_set_before_holds_in_new_partitions(store: RedisStore) -> None:
+    store.run(Configure(JOBS, b"w", max_deliveries=1, is_paused_out=True, keeps_expired=True))
+
+    spread(store, 8)
+    add(store, *(b"%d" % number for number in range(8)))
+    assert take(store, 9) == []
+    for slot in {slot_of_partition(b"w", number) for number in range(8)}:
+        view = queue_view(b"w", look_in(store, slot))
+        assert (view.max_deliveries, view.keeps_expired) == (1, True)
+
+
+def look_in(store: RedisStore, slot: int) -> list[int]:
+    """What one partition has."""
+
+    def steps() -> Steps:
+        argv: list[Arg] = [JOBS.code, store.now_ms(), b"w", 0, 100]
+        (row,) = yield [Call("look_at", [slot_key(slot)], argv)]
+        return row
+
+    row: list[int] = store.finish(steps())
+    return row
+
+
 def test_each_takes_its_share_of_a_length(store: RedisStore) -> None:
     spread(store, 4)
 
@@ -169,6 +214,21 @@ def test_dead_ones_are_driven_back_and_purged_in_all_of_them(
     assert store.run(Redrive(JOBS, queue=b"w", count=5)) == 5
     assert store.run(Purge(JOBS, b"w")) == 8
     assert take(store, 9) == []
+
+
+def test_a_purge_that_forgets_removes_all_of_them(store: RedisStore, other: RedisStore) -> None:
+    spread(store, 4)
+    for number in range(8):
+        add_one(store, b"%d" % number)
+    store.run(Configure(JOBS, b"w", max_deliveries=3))
+
+    assert store.run(Purge(JOBS, b"w", forgets=True)) == 8
+
+    assert store.run(FindFamilies([b"w"])) == [None]
+    assert other.run(LookAt(JOBS, b"w")) is None
+    add_one(store, b"new")
+    view = look(store)
+    assert (view.max_deliveries, view.partitions) == (0, 1)
 
 
 def test_a_rate_and_partitions_are_not_for_the_same_queue(store: RedisStore) -> None:

@@ -410,7 +410,7 @@ class Walk:
 
 def _size_bytes(store: RedisStore, shard: int) -> int:
     def look() -> Steps:
-        (reply,) = yield [Call("find_record", [slot_key(shard)], [])]
+        (reply,) = yield [Call("find_record", [slot_key(shard)], [0])]
         return reply[3]
 
     size_bytes: int = store.finish(look())

@@ -13,6 +13,7 @@ from quinque.model.work_ops import Configure, ScanMessages
 from quinque.stores.clock import ManualClock
 from quinque.stores.redis.keys import slot_of
 from quinque.stores.redis.store import RedisStore
+from tests.conformance.claim_words import subscribe
 from tests.conformance.record_words import rows
 from tests.conformance.reliable_words import (
     OTHER,
@@ -34,6 +35,7 @@ from tests.conformance.reliable_words import (
     rename,
 )
 from tests.redis.conftest import Open
+from tests.servers.patience import wait_until
 from tests.servers.redis_server import RedisServer
 
 FAR = b"{s}"  # in another slot than QUEUE
@@ -228,3 +230,49 @@ def everything_of(store: RedisStore, queue: bytes) -> object:
     found: object = everything(store)
     assert isinstance(found, list)
     return [row[2:] for row in found if row[0] == queue]
+
+
+def test_a_queue_whose_ids_another_queue_had_keeps_its_elements(redis_url: str) -> None:
+    # On a clock that stands still the ids of both slots are the same.
+    store = RedisStore(redis_url, clock=ManualClock())
+    try:
+        push(store, *(b"old %d" % at for at in range(LARGE)), queue=FAR)
+        push(store, *(b"new %d" % at for at in range(LARGE)), queue=QUEUE)
+        pop(store, 1, FAR)
+
+        assert rename(store, QUEUE, FAR)
+        for _ in range(LARGE // 1_000 + 2):
+            store.tick()
+        found = popped(store, LARGE, FAR)
+        assert found == [b"new %d" % at for at in range(LARGE)]
+    finally:
+        store.close()
+
+
+def test_an_id_without_a_message_is_dropped(redis_server: RedisServer, redis_url: str) -> None:
+    store = RedisStore(redis_url, clock=ManualClock())
+    try:
+        first, _, third = push(store, b"1", b"2", b"3")
+        for key in redis_server.ask("KEYS", "quinque:{*}:messages"):
+            redis_server.ask("HDEL", key, first, third)
+
+        assert popped(store, 5) == [b"2"]
+        assert lengths(store) == (0, 1)
+        said = redis_server.log  # another thread reads it
+        wait_until(lambda: any("without a message" in line for line in said), "Redis says so")
+    finally:
+        store.close()
+
+
+def test_a_queue_with_claims_in_another_slot_keeps_its_name(redis_url: str) -> None:
+    store = RedisStore(redis_url, clock=ManualClock())
+    try:
+        push(store, b"claimed", queue=FAR)
+        push(store, b"1", queue=QUEUE)
+        subscribe(store, FAR, family=RELIABLE).claim(1)
+
+        with pytest.raises(LimitReached, match="has open claims"):
+            rename(store, QUEUE, FAR)
+        assert popped(store, 5) == [b"1"]
+    finally:
+        store.close()

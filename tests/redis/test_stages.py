@@ -11,7 +11,7 @@ import pytest
 
 from quinque.errors import BadArgument, NoStage
 from quinque.model.families import EVENTS, JOBS
-from quinque.model.limits import PUBLISH_MOST, STAGE_KEPT_MS
+from quinque.model.limits import PUBLISH_MOST, STAGE_GOES_ON_MS, STAGE_KEPT_MS
 from quinque.model.rows import CHUNK_ROWS_MOST
 from quinque.model.stage_ops import (
     DropStage,
@@ -60,11 +60,22 @@ def test_a_broker_that_is_gone_after_it_decided_leaves_the_rest_to_another(
     (view,) = other.run(FindStages())
     assert (view.is_decided, view.chunks) == (True, 1)
     assert other.run(DropStage(b"w", b"k", b"r", 1)) == 0
-    clock.advance(2 * STAGE_KEPT_MS)  # decided batches do not go
-    tick(other)
     # The parts of later calls are not looked at.
     assert publish(other, [Part(7, 7, 7)]) == MANY - CHUNK_ROWS_MOST
     assert other.run(FindStages()) == []
+
+
+def test_another_broker_finishes_what_a_broker_that_is_gone_decided(
+    store: RedisStore, other: RedisStore, clock: ManualClock
+) -> None:
+    stage(store, numbered(MANY))
+    begin(store, Publish(JOBS, b"w", b"k", b"r", 1, [Part(0, 0, 1)], PUBLISH_MOST))
+    assert (look(other).ready, len(other.run(FindStages()))) == (CHUNK_ROWS_MOST, 1)
+
+    clock.advance(STAGE_GOES_ON_MS)
+    tick(other)
+
+    assert (look(other).ready, other.run(FindStages())) == (MANY, [])
 
 
 def test_nothing_is_left_in_redis_of_a_published_batch(

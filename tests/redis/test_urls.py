@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from quinque.errors import BadSetting
+from quinque.errors import BadSetting, StoreUnavailable
+from quinque.stores.redis.store import RedisStore
 from quinque.stores.redis.urls import Address, Login, parse_store_url
+from tests.servers.patience import PATIENCE_S
+from tests.servers.ports import ReservedPort
+from tests.servers.redis_server import RedisServer
 
 
 @pytest.mark.parametrize(
@@ -68,3 +77,32 @@ def test_what_is_no_such_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(BadSetting, match="store: this is not the URL of a Redis") as refused:
         parse_store_url(url)
     assert "secret" not in str(refused.value)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    """A Redis without cluster support, with a port."""
+    with RedisServer(None) as running:
+        yield running
+
+
+def test_a_server_that_is_no_cluster_is_a_wrong_setting(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    url = f"redis+cluster://{server.address}"
+    words = [sys.executable, "-m", "quinque", "serve", "--dir", str(tmp_path), "--store", url]
+    words += ["--listen", "127.0.0.1:0"]
+
+    serve = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+
+    assert serve.returncode == 2
+    assert "use redis:// instead of redis+cluster://" in serve.stderr
+
+
+def test_a_cluster_that_does_not_answer_may_answer_later(server: RedisServer) -> None:
+    nobody = ReservedPort()
+    try:
+        with pytest.raises(StoreUnavailable, match="cluster support disabled"):
+            RedisStore(f"redis+cluster://{server.address},127.0.0.1:{nobody.number}")
+    finally:
+        nobody.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import socket
+import struct
 from base64 import b64decode
 from dataclasses import dataclass
 from hashlib import sha1
@@ -108,6 +109,11 @@ class IprotoClient:
                 replies.append(self.read())
         except (EOFError, ConnectionResetError):
             return replies
+
+    def reset(self) -> None:
+        """Close so that the broker gets a reset."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
 
     def close(self) -> None:
         self.sock.close()

@@ -46,6 +46,17 @@ class Client:
     def send_bytes(self, data: bytes) -> None:
         self.sock.sendall(data)
 
+    def send_some(self, data: bytes) -> int:
+        """Send as much as the kernel takes at once; how many bytes that was."""
+        # With a timeout, Python waits for the kernel even if it is told not to (MSG_DONTWAIT).
+        self.sock.setblocking(False)
+        try:
+            return self.sock.send(data)
+        except BlockingIOError:
+            return 0
+        finally:
+            self.sock.settimeout(TIMEOUT_S)
+
     def ask(self, *words: bytes | str | float) -> bytes:
         """Send one request; the bytes of its reply."""
         self.send(*words)
@@ -97,7 +108,7 @@ class Client:
         return data
 
     def reset(self) -> None:
-        """Close so that the broker hears of a reset."""
+        """Close so that the broker gets a reset."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
 

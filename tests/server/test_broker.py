@@ -67,7 +67,7 @@ def test_the_log_tells_where_the_broker_listens_and_what_it_found(tmp_path: Path
         broker.restart()
 
         assert broker.has_said(f"quinque {__version__} listens on 127.0.0.1:{broker.port}")
-        assert broker.has_said("with 1 messages in 1 queues")
+        assert broker.has_said("with 1 message in 1 queue")
 
 
 def test_the_log_can_be_json_lines(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""COMMAND: what clients are told of the commands."""
+"""COMMAND: the facts about commands that clients get."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -89,6 +90,13 @@ def test_docs_of_all_commands_have_every_command(client3: Client) -> None:
 
     assert list(documentation) == client3.call("COMMAND", "LIST")
     assert b"client|kill" in documentation[b"client"][b"subcommands"]
+
+
+def test_no_two_commands_have_the_same_summary(client3: Client) -> None:
+    documentation = client3.call("COMMAND", "DOCS")
+    summaries = Counter(entry[b"summary"] for entry in documentation.values())
+
+    assert [summary for summary, number in summaries.items() if number > 1] == []
 
 
 def test_list_can_be_filtered(client: Client) -> None:

@@ -31,6 +31,7 @@ SUBSCRIPTION = [
     b"backlog",
     b"oldest-ms",
     b"stamp-us",
+    b"created-us",
     b"claims",
 ]
 CLAIM = [b"number", b"state", b"messages", b"body-bytes", b"chunks", b"plays", b"age-ms"]
@@ -236,10 +237,22 @@ def test_the_older_of_two_readers_is_told_so(client: Client, other: Client, queu
     ):
         said = (
             f"epoch {first} of subscription 's' is no longer valid: another reader opened it as"
-            f" epoch {second}"
+            f" epoch {second}; stop this reader, or open the subscription again"
         )
         assert client.call(*words) == Refusal(f"SUPERSEDED {said}"), words
     assert client.call("QLEN", queue) == 1
+
+
+def test_an_epoch_that_never_was_is_told_apart(client: Client, queue: str) -> None:
+    client.call("ADDJOB", queue, "x", 0)
+    epoch = open_claims(client, queue)
+
+    for words in (
+        ("CLAIM.SETTLE", queue, "s", epoch + 1, 1),
+        ("CLAIM.RENEW", queue, "s", epoch + 1),
+    ):
+        said = f"epoch {epoch + 1} of subscription 's' does not exist: the newest epoch is {epoch}"
+        assert client.call(*words) == Refusal(f"SUPERSEDED {said}"), words
 
 
 def test_names_of_any_bytes_are_told_as_they_are(client: Client, queue: str) -> None:

@@ -207,7 +207,7 @@ def test_tasks_that_several_asked_for_together(moment: int, tmp_path: Path) -> N
 
 
 def test_a_session_it_was_about_to_join(moment: int, tmp_path: Path) -> None:
-    """It has left by the time it has joined: nobody is of the session."""
+    """The client has left by the time it has joined: the session has no connection."""
     with Stage(tmp_path, 2, is_late=True) as stage:
         call(stage, "b", "TUBE.CREATE t fifo")
         call(stage, "b", "TUBE.PUT t body")
@@ -291,6 +291,53 @@ def test_a_client_that_dies_while_a_large_element_is_sent_leaves_it_for_others(
     # On Redis it may be on its way back.
     wait_until(lambda: client.call("RQ.INSPECT", "elements", 0, 1)[0][1] == body)
     assert [client.call("RQ.POP", "elements")[0][2] for _ in range(2)] == [body, b"small"]
+
+
+@pytest.mark.parametrize("family", WAITS)
+def test_a_client_whose_reset_comes_with_its_take_gets_nothing(
+    broker: RunningBroker, client: Client, family: str
+) -> None:
+    """The broker cannot write the reply."""
+    queue = f"{{reset-{family.replace(' ', '-')}}}"
+    _, adds, takes = (text.replace("$q", queue).split() for text in WAITS[family])
+    if family == "tubes":
+        client.call("TUBE.CREATE", queue, "fifo")
+    client.call(*adds)
+    with broker.connect() as taker:
+        number = taker.call("CLIENT", "ID")
+        with broker.halted():
+            taker.send(*takes)
+            taker.reset()
+
+    wait_until(lambda: client.call("CLIENT", "LIST", "ID", number) == b"")
+    wait_until(lambda: b"body" in client.ask(*takes))  # on Redis it may be on its way back
+
+
+@pytest.mark.parametrize("kind", stores.ALL)
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_tarantool_client_that_dies_while_tasks_are_sent_leaves_all_that_it_has_not_got(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, waits: bool
+) -> None:
+    """Though its session is kept. The buffers of both ends have room for less than one task."""
+    flags = [*LISTEN, "--session-ttr", "600", *stores.store_flags(request, kind)]
+    bodies = [letter * 8_000_000 for letter in (b"a", b"b", b"c")]
+    puts = [("TUBE.PUT", "t", body) for body in bodies]
+    takes = [iproto_call(number, "queue.tube.t:take", 600) for number in range(3)]
+    with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
+        client.call("TUBE.CREATE", "t", "fifo")
+        with IprotoClient(broker) as taker:
+            if waits:
+                taker.send(*takes)
+                wait_until(lambda: b"blocked_clients:3" in client.call("INFO", "clients"))
+            for put in puts:
+                client.call(*put)
+            if not waits:
+                taker.send(*takes)
+            wait_until(lambda: client.call("CLIENT", "LIST").count(b" omem=0 ") == 1)
+            wait_until(lambda: b"blocked_clients:0" in client.call("INFO", "clients"))
+            taker.reset()
+
+        assert [client.call("TUBE.TAKE", "t", 60)[2] for _ in bodies] == bodies
 
 
 @pytest.mark.parametrize("kind", stores.ALL)

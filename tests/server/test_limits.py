@@ -1,4 +1,4 @@
-"""Limits: each has a clear error, and who passes one hurts nobody else."""
+"""Limits: each has a clear error, and a client over a limit does not affect other clients."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tests.server.broker import RunningBroker, start_broker, wait_until
-from tests.server.iproto import LISTEN, IprotoClient
+from tests.server.iproto import LISTEN, IprotoClient, call
 from tests.server.resp import Client, Refusal, request
 from tests.servers import stores
 from tests.transcripts.stage import Stage, Wire
+
+_ESTABLISHED = "01"  # the state of a connection in /proc/net/tcp
 
 
 def test_one_client_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
@@ -58,7 +60,7 @@ def test_a_request_has_ten_thousand_words_at_most(tmp_path: Path) -> None:
         together = [client.value(), client.value()]
         names = client.call("RQ.POP", "BLOCK", 1000, *[f"q{number}" for number in range(1_001)])
 
-        text = "ERR RQ.PUSH has 10001 words in one request; at most 10000"
+        text = "ERR RQ.PUSH has 10001 arguments in one request; at most 10000"
         assert [refused, *together] == [Refusal(text)] * 3
         assert names == Refusal("ERR 1001 queues in one request; at most 1000")
         assert client.call("RQ.INFO", "r")[1] == 9_998
@@ -126,7 +128,7 @@ def test_one_waiting_client_too_many_is_refused(tmp_path: Path) -> None:
 
         refused = two.call("QNOTIFY", "g", 60, "q")
 
-        assert refused == Refusal("ERR 1 clients are blocked already (max-blocked-clients)")
+        assert refused == Refusal("ERR 1 client is blocked already (max-blocked-clients)")
         assert two.call("QNOTIFY", "g", 0, "q") is None, "who does not wait is not refused"
         two.call("QADD", "q", 60, "x")
         assert one.value() == b"q"
@@ -176,14 +178,15 @@ def connect(broker: RunningBroker, protocol: str) -> socket.socket:
 
 def keepalive_s(port: int, sock: socket.socket) -> float:
     """When the system asks next, at the broker's end of the connection; 0 if it does not. While
-    other timers run, this one is not shown (proc(5))."""
+    other timers run, this one is not shown (proc(5)). The table changes while it is read, so it
+    may show a connection twice or not at all."""
     ends = f"0100007F:{port:04X} 0100007F:{sock.getsockname()[1]:04X}"
     while True:
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-        (timer,) = [row[5] for row in rows if " ".join(row[1:3]) == ends]
-        kind, _, jiffies = timer.partition(":")
-        if kind in ("00", "02"):
-            return int(jiffies, 16) / 100 if kind == "02" else 0
+        for row in rows:
+            kind, _, jiffies = row[5].partition(":")
+            if " ".join(row[1:3]) == ends and row[3] == _ESTABLISHED and kind in ("00", "02"):
+                return int(jiffies, 16) / 100 if kind == "02" else 0
 
 
 # -- NOBLOCK ----------------------------------------------------------------------------------
@@ -214,6 +217,25 @@ def test_the_pool_is_empty_again_after_a_turn(tmp_path: Path) -> None:
     with start_broker(tmp_path, "--bg-qadd-pool-size", "1") as broker, broker.connect() as client:
         for number in range(50):
             assert client.ask("QLPUSH", "q", number, "x", "NOBLOCK") == b"+OK\r\n"
+
+
+@pytest.mark.parametrize("kind", stores.SHARED)
+def test_a_pool_is_full_until_redis_has_answered(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """Each addition comes in a turn of its own. Redis answers none of them, and then all."""
+    flags = ["--bg-qadd-pool-size", "1", *stores.store_flags(request, kind)]
+    server = request.getfixturevalue(stores.SHARED[kind])
+    with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
+        client.call("QGET", "q", "g")
+        with stores.silent(server):
+            replies = [client.ask("QADD", "q", 60, at, "NOBLOCK")[:8] for at in range(50)]
+        wait_until(lambda: b"background_additions:0\r\n" in client.call("INFO", "quinque"))
+
+        assert replies == [b"+OK\r\n"] * 11 + [b"-ERR too"] * 39
+        assert client.ask("QADD", "q", 60, 11, "NOBLOCK") == b"+OK\r\n"
+        taken = [client.call("QGET", "q", "g")[1] for _ in range(12)]
+        assert taken == [b"%d" % number for number in range(12)]
 
 
 def test_an_addition_in_the_background_survives_a_stop(tmp_path: Path) -> None:
@@ -354,7 +376,7 @@ def test_a_client_whose_request_is_paused_is_not_silent(tmp_path: Path) -> None:
 
 
 class SlowWire(Wire):
-    """A transport whose client has yet to read so much."""
+    """A transport with `unsent_bytes` that its client has not read."""
 
     unsent_bytes = 0
 
@@ -399,7 +421,7 @@ def test_the_rows_and_bytes_of_counts_are_bounded(
             later += [word for name in groups for word in ("GROUP", name)]
             assert client.call(command, *later) == refused
             assert client.call(command, "GROUPS", *groups).text == (
-                "ERR the counts of 11 queues and their groups are over 10000 rows in one reply:"
+                "ERR the counts of all queues and their groups are over 10000 rows in one reply:"
                 " name fewer queues or groups"
             )
             large = client.call(command, *queues[:5], "GROUPS", *long_groups).text
@@ -416,3 +438,49 @@ def test_a_long_name_does_not_pad_all_lines_of_counts(tmp_path: Path) -> None:
 
         assert "at most 4194304 are sent" in refused.text
         assert len(client.call("QINFO", "a", "GROUPS", *groups, "x" * 1024)) == 1_000
+
+
+def test_scan_shows_event_queues_some_at_a_time(client: Client) -> None:
+    names = [b"scanned-%d" % number for number in range(5_000)]
+    client.send_bytes(b"".join(request("QADD", name, 60, "x") for name in names))
+    client.read_many(len(names))
+
+    found: list[bytes] = []
+    most, cursor = 0, b"0"
+    while not found or cursor != b"0":
+        cursor, some = client.call("SCAN", cursor, "TYPE", "events", "MATCH", "scanned-*")
+        found += some
+        most = max(most, len(some))
+
+    assert sorted(found) == sorted(names)
+    assert most < 100
+
+
+def test_the_rows_of_all_tubes_are_bounded(tmp_path: Path) -> None:
+    rows = "10000 rows in one reply: name a tube; over RESP, SCAN 0 TYPE tubes lists the names"
+    with (
+        start_broker(tmp_path, "--fsync", "no", *LISTEN) as broker,
+        broker.connect() as client,
+        IprotoClient(broker) as tarantool,
+    ):
+        for at in range(10_001):
+            client.send_bytes(request("TUBE.CREATE", f"t{at}", "fifo"))
+        assert client.read_many(10_001) == [b":1\r\n"] * 10_001
+
+        assert client.call("TUBE.LIST").text == f"ERR all tubes are over {rows}"
+        assert client.call("TUBE.STATS").text == f"ERR the statistics of all tubes are over {rows}"
+        assert tarantool.ask(call(1, "queue.tube")).text == f"all tubes are over {rows}"
+        for function in ("queue.statistics", "queue.stats"):
+            refused = tarantool.ask(call(1, function))
+            assert refused.text == f"the statistics of all tubes are over {rows}"
+        # A tube that is named is shown, however many others there are.
+        assert [row[1] for row in client.call("TUBE.LIST", "t7")] == [b"t7"]
+        assert client.call("TUBE.LIST", "none") == []
+        assert client.call("TUBE.STATS", "t7")[0] == b"tasks"
+        assert tarantool.ask(call(1, "queue.tube", "t7")).body[0x30] == [True]
+
+        assert client.call("TUBE.DROP", "t0") == b"OK"
+
+        assert len(client.call("TUBE.LIST")) == 10_000
+        assert len(client.call("TUBE.STATS")) == 20_000  # names and values in turn
+        assert len(tarantool.ask(call(1, "queue.tube")).body[0x30][0]) == 10_000

@@ -64,7 +64,7 @@ def test_a_unix_socket_that_another_broker_listens_on_is_refused(
         with pytest.raises(BrokerDidNotStart) as caught:
             start_broker(tmp_path / "two", *flags)
 
-        told = f"{name} unix:{short_path}: another process uses this socket"
+        told = f"{name}: unix:{short_path} is in use; choose another address with --{name}"
         assert told in str(caught.value)
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(str(short_path))
@@ -123,7 +123,8 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path, short_path: Path
     with pytest.raises(BrokerDidNotStart) as caught:
         start_broker(tmp_path, "--listen", f"unix:{short_path}")
 
-    assert f"listen unix:{short_path}" in str(caught.value)
+    told = f"listen: cannot listen on unix:{short_path}: the file exists and is not a socket"
+    assert told in str(caught.value)
     assert short_path.read_text() == "precious"
 
 
@@ -269,4 +270,36 @@ def test_an_address_in_use_is_named(tmp_path: Path) -> None:
         with pytest.raises(BrokerDidNotStart) as caught:
             start_broker(tmp_path, "--listen", address)
 
-    assert f"listen {address}: " in str(caught.value)
+    told = f"listen: {address} is in use; choose another address with --listen"
+    assert told in str(caught.value)
+
+
+# -- a broker that anyone can use ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["listen", "tls-listen", "tarantool-listen"])
+def test_a_broker_that_any_machine_can_use_says_so(tmp_path: Path, name: str) -> None:
+    flags = (*FLAGS[2:], "--tls-listen", "127.0.0.1:0", f"--{name}", "0.0.0.0:0")
+    with start_broker(tmp_path, *flags) as broker:
+        [told] = [line for line in broker.log if "WARNING" in line]
+
+    assert "anyone who can connect to 0.0.0.0:" in told
+    assert told.endswith(" can read and change all queues; set a password (requirepass) or users")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--listen", "[::1]:0"),
+        ("--listen", "0.0.0.0:0", "--requirepass", "secret"),
+        ("--listen", "0.0.0.0:0", "--users", "users.toml"),
+        (*FLAGS[2:], "--tls-listen", "0.0.0.0:0", "--tls-ca", CERTIFICATE),
+    ],
+)
+def test_a_broker_that_has_a_lock_or_is_of_this_machine_alone_does_not(
+    tmp_path: Path, short_path: Path, flags: tuple[str, ...]
+) -> None:
+    (tmp_path / "users.toml").write_text('[users.ann]\npassword = "secret"\n')
+    flags = tuple(str(tmp_path / flag) if flag == "users.toml" else flag for flag in flags)
+    with start_broker(tmp_path, "--listen", f"unix:{short_path}", *flags) as broker:
+        assert not broker.has_said("WARNING")

@@ -32,6 +32,7 @@ def test_queues_are_refused_by_name_wherever_they_stand(broker: RunningBroker) -
             ("RQ.POP", 10, "orders.1", "secret"),
             ("RQ.POP", "BLOCK", 5, "COUNT", 2, "secret"),
             ("RQ.ACK", "secret", "1-1"),
+            ("RQ.UNPOP", "secret", "1-1"),
             ("RQ.RECOVER", "secret", 1, 0),
             ("RQ.INSPECT", "secret", 0, 1),
             ("RQ.INFO", "secret"),

@@ -9,7 +9,9 @@ import pytest
 
 from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker
 from tests.server.resp import Client, Refusal
+from tests.server.rights import user_flags
 from tests.servers.patience import wait_until
+from tests.transcripts.stage import Stage
 
 USERS = """
 [users.reader]
@@ -329,3 +331,22 @@ def test_requests_of_a_user_of_other_queues_are_refused_beside_those_of_one_who_
         assert [limited.value() for _ in range(3)] == [not_there] * 3
         assert [stranger.value() for _ in range(3)] == [NOAUTH] * 3
         assert not [reply for reply in allowed if reply.startswith(b"-NOPERM")]
+
+
+def test_a_job_is_refused_by_its_queue_when_the_store_answers_later(tmp_path: Path) -> None:
+    """Also in the compiled build, where a type that is too narrow is an error."""
+    _, users = user_flags(tmp_path)
+    with Stage(tmp_path / "data", 2, {"users": users}, is_late=True) as stage:
+
+        def ask(client: str, *words: str) -> bytes:
+            stage.send(client, [[word.encode() for word in words]])
+            stage.settle()
+            return stage.replies()[client]
+
+        assert (
+            ask("boss", "AUTH", "boss", "b") == ask("packer", "AUTH", "packer", "p") == b"+OK\r\n"
+        )
+        id = ask("boss", "ADDJOB", "secret", "x", "0")[1:-2].decode()
+        assert ask("packer", "ACKJOB", id).startswith(b"-NOPERM User packer has no permissions")
+        assert ask("packer", "CLAIM.INFO", "orders.1", "s") == b"*-1\r\n"
+        assert ask("boss", "ACKJOB", id) == b":1\r\n"

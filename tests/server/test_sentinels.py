@@ -102,3 +102,15 @@ def test_a_name_that_no_sentinel_knows_is_said_at_the_start(
 
     with pytest.raises(BrokerDidNotStart, match="does not know the service 'nosuch'"):
         start_broker(tmp_path, "--store", url)
+
+
+def test_a_sentinel_that_hangs_does_not_keep_a_broker_from_starting(
+    sentinels: Sentinels, tmp_path: Path
+) -> None:
+    sentinels.sentinels[0].pause()
+    try:
+        flags = ("--store", sentinels.url, "--store-timeout", "1")
+        with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
+            assert client.call("PING") == b"PONG"
+    finally:
+        sentinels.sentinels[0].go_on()

@@ -124,7 +124,10 @@ def test_a_refused_set_names_the_setting_and_changes_nothing(
             ("SET", "max-client", "1"),
             "Unsupported CONFIG parameter: max-client; did you mean max-clients?",
         ),
-        (("REWRITE",), "The server is running without a config file"),
+        (
+            ("REWRITE",),
+            "The server is running without a config file: start it with --config FILE to have one",
+        ),
         (("nosuch",), "unknown subcommand 'nosuch'. Try CONFIG HELP."),
     ],
 )

@@ -149,7 +149,7 @@ def test_rows_of_a_page_are_those_of_the_queue(client: Client, queue: str) -> No
 
 
 def test_what_happens_to_a_message_is_on_record(client: Client, queue: str) -> None:
-    before = {shard: after for shard, _, after, _ in client.call("LIFECYCLE.SHARDS")}
+    before = {shard: after for shard, _, after, *_ in client.call("LIFECYCLE.SHARDS")}
     id = client.call("ADDJOB", queue, "four", 0)
     client.call("GETJOB", "FROM", queue)
     client.call("NACK", id)
@@ -157,7 +157,7 @@ def test_what_happens_to_a_message_is_on_record(client: Client, queue: str) -> N
     client.call("ACKJOB", id)
 
     rows = []
-    for shard, first, after, _ in client.call("LIFECYCLE.SHARDS"):
+    for shard, first, after, *_ in client.call("LIFECYCLE.SHARDS"):
         start = before.get(shard, first)
         if start < after:
             for packed in client.call("LIFECYCLE.READ", shard, start):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.server.broker import start_broker, wait_until
-from tests.server.resp import request
+from tests.server.resp import request as request_bytes
+from tests.servers import stores
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -48,7 +49,7 @@ def test_a_broker_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
 def test_everything_answered_before_a_stop_is_there_after_it(tmp_path: Path) -> None:
     with start_broker(tmp_path) as broker:
         with broker.connect() as client:
-            client.send_bytes(request("QADD", "q", 60, "x") * 5000)
+            client.send_bytes(request_bytes("QADD", "q", 60, "x") * 5000)
             broker.signal(signal.SIGTERM)
             replies = client.read_to_end()
         assert broker.wait() == 0
@@ -67,6 +68,40 @@ def test_a_stop_does_not_wait_for_one_that_does_not_read(tmp_path: Path) -> None
         lazy.send("QGET", "q", "g")
 
         assert broker.stop() == 0
+
+
+TAKES = {
+    "jobs": ("ADDJOB q $body 0 RETRY 0", "GETJOB NOHANG FROM q"),
+    "items": ("WQ.ADD {q} id $body", "WQ.LEASE {q} 600000"),
+    "events": ("QADD q 600 $body", "QGET q g EX 600"),
+    "tubes": ("TUBE.PUT q $body", "TUBE.TAKE q 0"),
+    "reliable": ("RQ.PUSH q $body", "RQ.POP q"),
+}
+
+
+@pytest.mark.parametrize("kind", stores.ALL)
+@pytest.mark.parametrize("family", TAKES)
+def test_a_stopped_broker_gives_back_messages_that_it_could_not_send(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, family: str
+) -> None:
+    """The message is ready when the broker has started again, however long its lease is."""
+    body = b"x" * 16_000_000  # more than the buffers of both ends have room for
+    add, take = (text.encode().split() for text in TAKES[family])
+    flags = ["--shutdown-timeout", "0.1", "--session-ttr", "600"]
+    with start_broker(tmp_path, *flags, *stores.store_flags(request, kind)) as broker:
+        with broker.connect() as client, broker.connect() as lazy:
+            if family == "tubes":
+                client.call("TUBE.CREATE", "q", "fifo")
+            client.call(*[body if word == b"$body" else word for word in add])
+            number = lazy.call("CLIENT", "ID")
+            lazy.send(*take)
+            wait_until(lambda: b" omem=0 " not in client.call("CLIENT", "LIST", "ID", number))
+            broker.stop()
+
+        broker.restart()
+
+        with broker.connect() as client:
+            assert body in client.ask(*take)
 
 
 def test_a_paused_broker_can_be_stopped(tmp_path: Path) -> None:

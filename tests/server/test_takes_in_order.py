@@ -56,6 +56,39 @@ def test_a_take_that_comes_alone_stands_behind_those_that_came_together(
         ]
 
 
+@pytest.mark.parametrize("kind", stores.ALL)
+def test_of_takes_that_came_together_the_first_wait_if_not_all_may(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    """One that comes later does not stand before them, and none waits while an earlier one was
+    refused."""
+    flags = [*LISTEN, "--max-blocked-clients", "5", *stores.store_flags(request, kind)]
+    takes = [call(sync, "queue.tube.t:take", 60) for sync in range(8)]
+    with ExitStack() as left:
+        broker = left.enter_context(start_broker(tmp_path, *flags))
+        client = left.enter_context(IprotoClient(broker))
+        assert not isinstance(client.told("queue.create_tube", "t", "fifo"), Exception)
+        with ExitStack() as asked:
+            if kind in stores.SHARED:
+                asked.enter_context(silent(request.getfixturevalue(stores.SHARED[kind])))
+            replies = []
+            for some in (takes[:3], takes[3:7], takes[7:]):
+                client.send(*some, packet(PING, 1_000))
+                while (reply := client.read()).sync != 1_000:
+                    replies.append(reply)
+        replies += [client.read() for _ in range(3 - len(replies))]
+        other = left.enter_context(IprotoClient(broker))
+        for number in range(5):
+            other.told("queue.tube.t:put", number)
+
+        refused = sorted((it.sync, "blocked already" in it.text) for it in replies if it.error)
+        assert refused == [(5, True), (6, True), (7, True)]
+        replies = [client.read() for _ in range(5)]
+        assert [(it.sync, it.body[0x30][0][2]) for it in replies] == [
+            (number, number) for number in range(5)
+        ]
+
+
 def is_waiting(other: Client, number: int) -> bool:
     return b" flags=b " in other.call("CLIENT", "LIST", "ID", number)
 

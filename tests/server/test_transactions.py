@@ -18,7 +18,7 @@ from quinque.server.connection import Connection
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.pending import Pending
 from tests.server.broker import RunningBroker, start_broker, wait_until
-from tests.server.resp import Client, Refusal
+from tests.server.resp import Client, Refusal, request
 from tests.server.rights import login, user_flags
 from tests.servers import stores
 from tests.servers.redis_server import RedisServer
@@ -155,6 +155,25 @@ def test_more_commands_or_bytes_than_allowed_spoil_the_transaction(tmp_path: Pat
         assert client.call("QLEN", "q") == 0
 
 
+@pytest.mark.parametrize("command", ["RENAME", "RENAMENX"])
+def test_more_renamed_queues_than_allowed_spoil_the_transaction(
+    client: Client, queue: str, command: str
+) -> None:
+    """Each may be large, and is renamed while nobody else is served."""
+    client.call("RQ.PUSH", f"{queue}0", "x")
+    renames = [(command, f"{queue}{at}", f"{queue}{at + 1}") for at in range(11)]
+    queue_all(client, *renames[:10])
+    assert client.call("EXEC")[:10] == [b"OK" if command == "RENAME" else 1] * 10
+    back = [(command, new, old) for _, old, new in reversed(renames)]
+    queue_all(client, *back[1:11])
+
+    refused = client.call(*back[0])
+
+    assert refused == Refusal("ERR a transaction can rename at most 10 queues")
+    assert client.call("EXEC") == ABORTED
+    assert client.call("EXISTS", f"{queue}10") == 1
+
+
 def test_replies_that_are_too_large_together_end_the_transaction_and_not_the_broker(
     tmp_path: Path,
 ) -> None:
@@ -274,8 +293,8 @@ def test_a_pause_of_writes_holds_commands_that_remove_all_jobs(
     for requests in ([words], with_exec):
         client.call("ADDJOB", "paused.jobs", "x", 0)
         other.call("CLIENT", "PAUSE", 60_000, "WRITE")
-        for request in requests:
-            client.send(*request)
+        for words in requests:
+            client.send(*words)
 
         before = other.call("QLEN", "paused.jobs")
         other.call("CLIENT", "UNPAUSE")
@@ -370,6 +389,41 @@ def test_a_command_that_takes_its_time_is_refused_by_exec_and_parts_nothing(
         assert added.startswith(b"+D-")
         assert refused == b"-ERR Command not allowed inside a transaction"
         assert added[1:] in taken
+
+
+def test_a_command_that_takes_many_ticks_is_carried_out_at_once_by_exec(
+    client: Client, other: Client
+) -> None:
+    client.call("DEBUG", "FLUSHALL")
+    client.call("TUBE.CREATE", "in-parts", "fifo")
+    for number in range(3_000):
+        client.send_bytes(
+            request("ADDJOB", "in-parts-jobs", number, 0)
+            + request("ADDJOB", f"in-parts-{number}-end", "x", 0)
+            + request("TUBE.PUT", "in-parts", number)
+        )
+    client.read_many(9_000)
+    assert len(client.call("TUBE.TAKE", "in-parts", "COUNT", 3_000)) == 3_000
+    patterns = [f"*-none-{number}-*" for number in range(98)]
+    queue_all(
+        client,
+        ("TUBE.RELEASEALL", "in-parts"),
+        ("GETJOB", "NOHANG", "MATCH", "*-2999-end", *patterns),
+        ("QPURGE", "in-parts-jobs", "STATE", "queued"),
+        ("QLEN", "in-parts-jobs"),
+        ("DEBUG", "FLUSHALL"),
+        ("INFO", "jobs"),
+    )
+    other.send("ADDJOB", "in-parts-jobs", "later", 0)
+
+    released, [job], purged, length, flushed, info = client.call("EXEC")
+
+    assert (released, job[0], flushed) == (3_000, b"in-parts-2999-end", b"OK")
+    # Whenever the other client's job came: not between these two.
+    assert purged in (3_000, 3_001)
+    assert length == 0
+    assert b"registered_jobs:0" in info
+    other.value()
 
 
 def test_what_follows_in_a_transaction_is_not_run_when_redis_fails(tmp_path: Path) -> None:

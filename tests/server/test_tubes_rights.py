@@ -79,6 +79,20 @@ def test_a_user_of_another_family_has_no_tubes(broker: RunningBroker) -> None:
             assert refusal.text.startswith("NOPERM User jobber"), words
 
 
+def test_a_user_who_joins_a_session_gets_no_access_to_its_tubes(broker: RunningBroker) -> None:
+    with login(broker, "boss") as boss, login(broker, "packer") as packer:
+        boss.call("TUBE.CREATE", "secret", "fifottl")
+        boss.call("TUBE.PUT", "secret", "x")
+        boss.call("TUBE.IDENTIFY", "worker-7")
+        boss.call("TUBE.TAKE", "secret", 0)
+
+        assert packer.call("TUBE.IDENTIFY", "worker-7") == b"worker-7"
+
+        for words in (*CHANGES, *LOOKS):
+            assert packer.call(*of(words, "secret")) == NO_SECRET, words
+        assert boss.call("TUBE.ACK", "secret", 0) == [0, b"-", b"x"]
+
+
 def test_command_tells_where_the_tube_stands_and_what_may_follow(broker: RunningBroker) -> None:
     with login(broker, "boss") as boss:
         [put, take] = boss.call("COMMAND", "INFO", "tube.put", "tube.take")

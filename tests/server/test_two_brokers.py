@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from quinque.model.families import JOBS
 from quinque.model.work_ops import Add, Terms
+from quinque.stores.redis.keys import CONSUMERS
 from quinque.stores.redis.store import RedisStore
-from tests.server.broker import RunningBroker, start_broker
+from tests.server.broker import RunningBroker, start_broker, wait_until
+from tests.server.resp import Client
 from tests.servers import stores
 from tests.servers.redis_server import RedisServer
 
@@ -85,6 +88,69 @@ def test_whoever_waits_for_the_end_of_a_job_hears_of_it_from_the_other(brokers: 
 def test_each_has_an_id_of_its_own_and_keeps_it(brokers: Brokers) -> None:
     with brokers[0].connect() as one, brokers[1].connect() as two:
         assert one.call("CLUSTER", "MYID") != two.call("CLUSTER", "MYID")
+
+
+def test_each_shows_the_consumers_of_both(brokers: Brokers) -> None:
+    with ExitStack() as left:
+        ask = [left.enter_context(broker.connect()) for broker in brokers]
+        one, two, other = (left.enter_context(brokers[at].connect()) for at in (0, 1, 1))
+        one.call("QREGISTER", "mail", "only-at-one")
+        two.call("QREGISTER", "mail")
+        other.send("QNOTIFY", "readers", 60, "mail")
+
+        for client in ask:
+            wait_until(partial(shows, client, "mail", {b"okq": 2, b"readers": 1}))
+            wait_until(partial(shows, client, "only-at-one", {b"okq": 1}))
+            assert b"mail        okq     total:0" in b" ".join(client.call("QINFO"))
+
+        ask[1].call("QADD", "mail", 60, "hello")
+        assert other.value() == b"mail"
+        two.call("QREGISTER")
+        for client in ask:
+            wait_until(partial(shows, client, "mail", {b"okq": 1}))
+
+
+def test_consumers_of_a_broker_that_has_stopped_are_not_counted(brokers: Brokers) -> None:
+    with brokers[0].connect() as one, brokers[1].connect() as two:
+        two.call("QREGISTER", "mail")
+        wait_until(lambda: consumers(one, "mail") == {b"okq": 1})
+
+        brokers[1].stop()
+
+        assert consumers(one, "mail") == {}
+
+
+def test_consumers_of_a_broker_that_was_killed_are_not_counted_forever(
+    brokers: Brokers, request: pytest.FixtureRequest
+) -> None:
+    kind = request.node.callspec.params["brokers"]
+    server = request.getfixturevalue(stores.SHARED[kind]).client()
+    with brokers[0].connect() as one, brokers[1].connect() as two:
+        id = two.call("CLUSTER", "MYID")
+        two.call("QREGISTER", "mail")
+        wait_until(lambda: consumers(one, "mail") == {b"okq": 1})
+        brokers[1].kill()
+
+        assert 0 < server.pttl(CONSUMERS) <= 30_000
+        written_ms, _, packed = server.hget(CONSUMERS, id).partition(b" ")
+        server.hset(CONSUMERS, id, b"%d %b" % (int(written_ms) - 30_001, packed))
+
+        assert consumers(one, "mail") == {}
+        assert server.hget(CONSUMERS, id) is None
+
+
+def shows(client: Client, queue: str, counts: dict[bytes, int]) -> bool:
+    return consumers(client, queue) == counts
+
+
+def consumers(client: Client, queue: str) -> dict[bytes, int]:
+    """How many the queue has, by group, as far as there are any."""
+    [[_, groups]] = client.call("QSTATUS", queue)
+    counts = {
+        group: dict(zip(it[::2], it[1::2], strict=True))[b"consumers"]
+        for group, it in zip(groups[::2], groups[1::2], strict=True)
+    }
+    return {group: count for group, count in counts.items() if count}
 
 
 def test_a_reader_of_patterns_gets_what_came_while_nothing_was_heard(

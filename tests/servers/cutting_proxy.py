@@ -33,6 +33,7 @@ class _Way:
     def __init__(self) -> None:
         self.carried_bytes = 0
         self.cut_at_bytes = _NEVER  # of what is carried
+        self.is_cut_once = False  # the connections after the first one that is cut pass
         self.is_silent = False  # bytes are dropped, and the connection stays open
         self.is_open = asyncio.Event()
         self.is_open.set()
@@ -64,7 +65,8 @@ class CuttingProxy:
     @property
     def carried_bytes(self) -> tuple[int, int]:
         """So many to the server and to the client, since it was started."""
-        return self._to_server.carried_bytes, self._to_client.carried_bytes
+        counted: tuple[int, int] = self._do(self._count())
+        return counted
 
     # -- faults -------------------------------------------------------------------------------
 
@@ -80,10 +82,12 @@ class CuttingProxy:
         """Nothing passes these ways; it is held back until `go_on`."""
         self._do(self._stall(to_server, to_client))
 
-    def cut(self, to_server: int | None = None, to_client: int | None = None) -> None:
+    def cut(
+        self, to_server: int | None = None, to_client: int | None = None, *, is_once: bool = False
+    ) -> None:
         """When so many bytes more have passed that way, the next one breaks its connection off;
-        so do all that come after it, on every connection."""
-        self._do(self._cut(to_server, to_client))
+        so do all that come after it, on every connection, unless it `is_once`."""
+        self._do(self._cut(to_server, to_client, is_once))
 
     def swallow(self, to_server: bool = False, to_client: bool = False) -> None:
         """Bytes that go these ways are dropped until `go_on`. Both ends keep a connection that
@@ -145,9 +149,14 @@ class CuttingProxy:
     async def _swallow(self, to_server: bool, to_client: bool) -> None:
         self._to_server.is_silent, self._to_client.is_silent = to_server, to_client
 
-    async def _cut(self, to_server: int | None, to_client: int | None) -> None:
+    async def _cut(self, to_server: int | None, to_client: int | None, is_once: bool) -> None:
         for way, count in ((self._to_server, to_server), (self._to_client, to_client)):
             way.cut_at_bytes = _NEVER if count is None else way.carried_bytes + count
+            way.is_cut_once = is_once
+
+    async def _count(self) -> tuple[int, int]:
+        """In the thread: there, bytes that have arrived are counted."""
+        return self._to_server.carried_bytes, self._to_client.carried_bytes
 
     async def _go_on(self) -> None:
         for way in (self._to_server, self._to_client):
@@ -197,6 +206,8 @@ class CuttingProxy:
             way.carried_bytes += min(len(chunk), room)
             await target.drain()
             if len(chunk) > room:
+                if way.is_cut_once:
+                    way.cut_at_bytes = _NEVER
                 with self._was_cut:
                     self.cuts += 1
                     self._was_cut.notify_all()

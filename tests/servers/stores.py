@@ -11,6 +11,8 @@ Not here: the servers (redis_server.py, redis_cluster.py), the store contract (t
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pytest
@@ -43,3 +45,16 @@ def empty_store_url(request: pytest.FixtureRequest, kind: str) -> str:
 def store_flags(request: pytest.FixtureRequest, kind: str) -> list[str]:
     """What a broker on an empty store of this kind is started with."""
     return [] if kind == EMBEDDED else ["--store", empty_store_url(request, kind)]
+
+
+@contextmanager
+def silent(server: RedisServer | RedisCluster) -> Iterator[None]:
+    """Within, the store answers nothing."""
+    nodes = server.primaries if isinstance(server, RedisCluster) else [server]
+    for node in nodes:
+        node.pause()
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.go_on()

@@ -21,7 +21,7 @@ from quinque.model.look_ops import FindRecords
 from quinque.model.ops import Put
 from quinque.spark.arrow import JOURNAL_SCHEMA
 from quinque.spark.export import Exporter, export_until
-from quinque.spark.journal_files import JournalFolder
+from quinque.spark.journal_files import JournalFolder, read_spans
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.record_files import FILE_MS
 from quinque.stores.embedded.store import EmbeddedStore
@@ -69,6 +69,21 @@ def seqs(folder: Path, shard: int = 0) -> list[int]:
         assert table.column("seq").to_pylist() == [*range(first, last + 1)]
         found += range(first, last + 1)
     return sorted(found)
+
+
+def test_the_rows_of_another_store_are_refused(
+    store: EmbeddedStore, clock: ManualClock, tmp_path: Path
+) -> None:
+    put(store, 3)
+    export_until(store, tmp_path / "lake")
+    another = EmbeddedStore(tmp_path / "another", clock=clock, fsync="no")
+    put(another, 5)
+
+    with pytest.raises(BadSetting, match=r"lake/journal_raw .* of another store"):
+        export_until(another, tmp_path / "lake")
+
+    another.close()
+    assert seqs(tmp_path / "lake") == [1, 2, 3]
 
 
 def test_a_file_has_the_rows_of_one_hour(
@@ -137,6 +152,7 @@ def test_a_folder_with_more_rows_than_the_broker_is_refused(
 ) -> None:
     put(store, 5)
     export_until(store, tmp_path)
+    (tmp_path / "journal_raw" / "_logs.json").unlink()  # as in a lake of an older version
     other = EmbeddedStore(tmp_path / "other", clock=clock)
 
     with pytest.raises(BadSetting, match="up to 5, but the broker has rows only up to 0"):
@@ -145,11 +161,74 @@ def test_a_folder_with_more_rows_than_the_broker_is_refused(
     other.close()
 
 
-def test_two_do_not_write_to_one_folder(store: EmbeddedStore, tmp_path: Path) -> None:
-    with JournalFolder(tmp_path), pytest.raises(FolderLocked):
-        export_until(store, tmp_path)
+def test_two_do_not_keep_one_folder_or_write_to_it_at_once(tmp_path: Path) -> None:
+    with JournalFolder(tmp_path, is_kept=True) as kept:
+        with pytest.raises(FolderLocked, match="another process is writing to"):
+            JournalFolder(tmp_path, is_kept=True)
+        with kept.writing(), pytest.raises(FolderLocked):
+            JournalFolder(tmp_path, patience_s=0)
 
+    JournalFolder(tmp_path, is_kept=True).close()
+
+
+def test_another_one_exports_while_an_exporter_has_rows_in_memory(
+    store: EmbeddedStore, tmp_path: Path
+) -> None:
+    with JournalFolder(tmp_path, is_kept=True) as folder:
+        exporter = Exporter(store, folder)
+        put(store, 3)
+        exporter.read()
+        put(store, 2)
+
+        assert export_until(store, tmp_path).rows == 5
+
+        put(store, 1)
+        exporter.flush()
+        exporter.read()
+        exporter.flush()
+
+    assert exporter.done.rows == 1
+    assert seqs(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_was_exported_is_noted_and_files_that_are_gone_do_not_change_that(
+    store: EmbeddedStore, tmp_path: Path
+) -> None:
+    put(store, 3)
     export_until(store, tmp_path)
+    put(store, 2)
+    export_until(store, tmp_path)
+    for path in (tmp_path / "journal_raw").rglob("0-*.parquet"):
+        path.unlink()
+
+    JournalFolder(tmp_path).close()
+
+    text = (tmp_path / "journal_raw" / "_exported.json").read_text()
+    assert read_spans(text) == {0: (1, 6)}
+    assert export_until(store, tmp_path).rows == 5, "the broker still has them"
+
+
+def test_rows_before_a_gap_are_written_when_the_gap_is_noted(
+    store: EmbeddedStore, clock: ManualClock, tmp_path: Path
+) -> None:
+    with JournalFolder(tmp_path) as folder:
+        exporter = Exporter(store, folder)
+        put(store, 2)
+        exporter.read()
+        for _ in range(10):
+            put(store, 1)
+            export_all(store)
+            clock.advance(FILE_MS)
+        put(store, 1)
+        export_all(store)
+        exporter.read()
+        assert exporter.done.gaps == 1
+        assert seqs(tmp_path)[:2] == [1, 2]
+        exporter.flush()
+
+    (path,) = (tmp_path / "journal_raw" / "_gaps").iterdir()
+    gap = json.loads(path.read_text())
+    assert seqs(tmp_path) == [1, 2, *range(gap["to"] + 1, 14)]
 
 
 @pytest.mark.parametrize("name", ["replace", "mkdir"])

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from quinque.model.lifecycle import Kind
 from quinque.model.look_ops import FindRecords
-from tests.server.broker import RunningBroker
+from tests.server.broker import RunningBroker, start_broker
 from tests.spark.queries import Kept, Queue, on_redis_too, run
 from tests.spark.queries import on_its_stores as pytest_generate_tests
 
@@ -105,3 +105,25 @@ def test_rows_that_are_not_there_are_a_loss_that_is_told(spark: SparkSession, qu
     lost = f"rows {first + 1} to {first + 3} of shard {shard} are no longer in the lifecycle log"
     assert lost in str(failure.value)
     assert log(spark, queue, **part, failOnDataLoss="false").count() == 1
+
+
+def test_rows_of_another_store_are_not_taken_for_those_of_the_checkpoint(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    def stream(of: Queue, **options: str) -> DataFrame:
+        return spark.readStream.format("quinque").options(url=of.url, mode="log", **options).load()
+
+    queue.add([b"1"] * 6)
+    run(stream(queue), tmp_path / "checkpoint", Kept())
+    with start_broker(tmp_path / "data", "--fsync", "no") as another:
+        other = Queue(another, queue.name)
+        other.add([b"2"] * (ends(queue)[0] + 6))
+
+        kept = Kept()
+        with pytest.raises(StreamingQueryException, match=r"DataLoss: .*lifecycle log of another"):
+            run(stream(other), tmp_path / "checkpoint", kept)
+        run(stream(other, failOnDataLoss="false"), tmp_path / "checkpoint", kept)
+
+        assert [row.seq for rows in kept.batches.values() for row in rows] == [
+            *range(1, ends(other)[0])
+        ]

@@ -65,5 +65,5 @@ def test_a_batch_that_is_begun_too_often_is_named(
         run(queue.stream(spark, **options), tmp_path, Picky())
 
     assert f"claim 1 of subscription 'tests' on queue '{queue.name}'" in str(failure.value)
-    assert "was started 1 times" in str(failure.value)
+    assert "was started 1 time without finishing " in str(failure.value)
     assert queue.in_flight() == 1

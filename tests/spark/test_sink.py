@@ -69,13 +69,28 @@ def test_columns_say_how_a_message_is_treated(spark: SparkSession, queue: Queue)
 @on_redis_too
 def test_rows_name_their_queue(spark: SparkSession, queue: Queue, out: Queue) -> None:
     frame = spark.createDataFrame(
-        [("1", queue.name), ("2", out.name), ("3", None)], "body string, queue string"
+        [("1", queue.name), ("2", out.name), ("3", queue.name)], "body string, queue string"
     )
 
-    write(frame, queue)
+    frame.write.format("quinque").option("url", queue.url).mode("append").save()
 
     assert sorted(queue.bodies()) == [b"1", b"3"]
     assert out.bodies() == [b"2"]
+
+
+def test_a_stream_is_not_written_back_to_the_queue_it_came_from(
+    spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
+) -> None:
+    """The rows of the source have a column with the name of their queue."""
+    queue.add([b"1", b"2"])
+
+    with pytest.raises(
+        StreamingQueryException, match=f"column queue is '{queue.name}', and .*drop"
+    ):
+        copy(queue.stream(spark).select("body", "queue"), tmp_path, out)
+
+    assert (queue.in_flight(), queue.ready(), out.ready()) == (2, 0, 0)
+    assert out.broker.run(FindStages()) == []
 
 
 @on_redis_too
@@ -112,6 +127,23 @@ def test_a_write_of_the_same_run_and_batch_happens_once(spark: SparkSession, que
     write(frame, queue, runId="nightly", batchId=8)
 
     assert queue.ready() == 4
+
+
+@on_redis_too
+def test_another_batch_under_the_number_of_a_published_one_is_told(
+    spark: SparkSession, queue: Queue
+) -> None:
+    one = spark.createDataFrame([("1",), ("2",)], "body string").coalesce(1)
+    two = spark.createDataFrame([("3",), ("4",)], "body string").coalesce(1)
+    write(one, queue, runId="nightly", batchId=7)
+
+    for number, said in ((7, "other contents"), (6, "batch 7 was")):
+        with pytest.raises(PySparkException, match=f"LostRows: batch {number} .*{said}.*runId"):
+            write(two, queue, runId="nightly", batchId=number)
+    write(two, queue, runId="nightly", batchId=7, failOnDataLoss=False)
+    write(one.repartition(2), queue, runId="nightly", batchId=7)
+
+    assert sorted(queue.bodies()) == [b"1", b"2"]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +184,12 @@ def test_a_stream_goes_from_queue_to_queue_once(
     assert (queue.ready(), queue.in_flight()) == (0, 0)
     assert out.broker.run(FindStages()) == []
     [source] = json.loads(query.recentProgress[0].json)["sources"]
-    assert source["endOffset"] == {"v": 1, "claims": {queue.name: {"0": 1}}}
+    created_us = queue.subscription().created_us
+    assert source["endOffset"] == {
+        "v": 1,
+        "claims": {queue.name: {"0": 1}},
+        "created": {queue.name: {"0": created_us}},
+    }
 
 
 @on_redis_too

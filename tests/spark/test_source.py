@@ -12,7 +12,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
-from tests.spark.queries import Broke, Kept, Queue, Sink, on_redis_too, run, start, wait_for
+from tests.spark.queries import (
+    TIMEOUT_S,
+    Broke,
+    Kept,
+    Queue,
+    Sink,
+    on_redis_too,
+    run,
+    start,
+    wait_for,
+    writer,
+)
 from tests.spark.queries import on_its_stores as pytest_generate_tests
 
 __all__ = ["pytest_generate_tests"]
@@ -240,6 +251,27 @@ def test_several_queues_are_read_together(
     assert max(kept.sizes) <= 10
 
 
+def test_a_queue_that_the_options_no_longer_name_is_not_read(
+    spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path
+) -> None:
+    other = Queue(broker, f"{queue.name}.other")
+    queue.add([b"1"])
+    other.add([b"2"])
+    kept = Kept()
+    run(queue.stream(spark, queue=f"{queue.name},{other.name}"), tmp_path, kept)
+    queue.add([b"3"])
+    other.add([b"4"])
+
+    query = start(queue.stream(spark), tmp_path, kept)
+    try:
+        wait_for(query, lambda: queue.subscription().settled == 2, "the new one is read and acked")
+    finally:
+        query.stop()
+
+    assert sorted(kept.bodies) == [b"1", b"2", b"3"]
+    assert (queue.ready(), other.ready(), other.in_flight()) == (0, 1, 0)
+
+
 def test_queues_of_a_pattern_join_when_they_come(
     spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path
 ) -> None:
@@ -306,6 +338,25 @@ def test_a_dropped_subscription_is_a_loss_that_is_told(
 
 
 @on_redis_too
+def test_a_subscription_that_was_dropped_and_opened_again_is_not_that_of_the_checkpoint(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    """Its claims have the same numbers, and other messages."""
+    queue.add(BODIES[:5])
+    kept = Kept()
+    run(queue.stream(spark), tmp_path, kept)
+    queue.broker.call("CLAIM.DROP", queue.name, "tests")
+    queue.add(BODIES[5:])
+
+    with pytest.raises(StreamingQueryException, match=r"DataLoss: .*claim 1 .*another"):
+        run(queue.stream(spark), tmp_path, kept)
+    run(queue.stream(spark, failOnDataLoss=False), tmp_path, kept)
+
+    assert kept.bodies == BODIES
+    assert (queue.ready(), queue.in_flight()) == (0, 0)
+
+
+@on_redis_too
 def test_a_claim_of_a_query_that_is_gone_is_released_if_that_is_asked_for(
     spark: SparkSession, queue: Queue, tmp_path: Path
 ) -> None:
@@ -321,3 +372,43 @@ def test_a_claim_of_a_query_that_is_gone_is_released_if_that_is_asked_for(
     run(queue.stream(spark, failOnDataLoss=False), tmp_path / "one", kept)
 
     assert kept.bodies == BODIES
+
+
+@on_redis_too
+def test_a_batch_that_spark_committed_and_the_broker_released_is_told(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    """trigger(once=True) leaves the ack of its batch to the next run."""
+    queue.add(BODIES[:5])
+    kept = Kept()
+    options = {"lease": "1s", "releaseAfter": "1s"}
+    query = writer(queue.stream(spark, **options), tmp_path, kept).trigger(once=True).start()
+    assert query.awaitTermination(TIMEOUT_S)
+    assert kept.bodies == BODIES[:5]
+    wait_until(lambda: queue.ready() == 5, "they are back")
+
+    with pytest.raises(StreamingQueryException, match=r"DataLoss: .*claim 1, .*releaseAfter"):
+        run(queue.stream(spark, **options), tmp_path, kept)
+
+    assert queue.ready() == 5
+
+
+@on_redis_too
+def test_a_batch_that_the_sink_skips_unread_is_not_acked(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    """Spark's file sink skips the numbers of batches that its folder has from another checkpoint.
+    Nothing reads such a batch, and Spark commits it."""
+    queue.add(BODIES[:5])
+
+    def write(checkpoint: str) -> None:
+        files = queue.stream(spark).writeStream.format("json").option("path", str(tmp_path / "to"))
+        files = files.option("checkpointLocation", str(tmp_path / checkpoint))
+        assert files.trigger(availableNow=True).start().awaitTermination(TIMEOUT_S)
+
+    write("one")
+    queue.add(BODIES[5:])
+    with pytest.raises(StreamingQueryException, match=r"DataLoss: .*claim 2 .*was not read"):
+        write("two")
+
+    assert queue.in_flight() == len(BODIES) - 5

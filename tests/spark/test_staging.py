@@ -82,14 +82,29 @@ def test_a_key_makes_a_run_of_one() -> None:
     ]
 
 
+def test_at_a_limited_rate_a_chunk_has_what_goes_in_a_second() -> None:
+    chunks = staged({"body": [b"%d" % n for n in range(5)]}, {"maxMessagesPerSecond": "2"})
+
+    assert [chunk.messages for chunk in chunks] == [2, 2, 1]
+
+
 def test_each_queue_gets_its_rows_in_order() -> None:
-    chunks = staged({"body": [b"1", b"2", b"3", b"4"], "queue": ["a", "b", None, "a"]})
+    stager = Stager(read_options({}, WRITE))
+    batch = pa.record_batch({"body": [b"1", b"2", b"4"], "queue": ["a", "b", "a"]})
+    chunks = [*stager.chunks(batch), *stager.rest()]
 
     assert {chunk.queue: bodies([chunk]) for chunk in chunks} == {
         b"a": [b"1", b"4"],
         b"b": [b"2"],
-        b"q": [b"3"],
     }
+
+
+def test_the_queue_of_the_options_may_be_in_the_rows_too() -> None:
+    [chunk] = staged({"body": [b"1", b"2"], "queue": ["q", None]})
+
+    assert (chunk.queue, bodies([chunk])) == (b"q", [b"1", b"2"])
+    with pytest.raises(BadRow, match=r"column queue is 'a', and the option queue is 'q'.*drop"):
+        staged({"body": [b"1", b"2"], "queue": ["q", "a"]})
 
 
 def test_options_hold_where_a_row_says_nothing() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from quinque.engine.claims import returning
 from quinque.stores.clock import ManualClock
-from quinque.stores.embedded import books, compact
+from quinque.stores.embedded import books, compact, slices
 from tests.store.disk import Disk
 from tests.store.stage import Stage
 
@@ -48,12 +48,20 @@ def stage(folder: Path) -> Iterator[Stage]:
 @pytest.fixture
 def compaction_pauses_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "STEP_BYTES", 60)
+    monkeypatch.setattr(compact, "MARKS_MOST", 1)
 
 
 @pytest.fixture
 def queues_are_emptied_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue that is emptied loses one message with each tick."""
     monkeypatch.setattr(books, "EMPTIED_AT_ONCE_MOST", 1)
+
+
+@pytest.fixture
+def requests_are_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tick carries out a request for one message or queue."""
+    monkeypatch.setattr(slices, "SLICE_MOST", 1)
+    monkeypatch.setattr(slices, "SLICE_QUEUES_MOST", 1)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from quinque.engine.tubes.task import Task
 from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.remains import WorkRemains
 from quinque.engine.work.worklist import Worklist
+from quinque.model.limits import NEVER_MS
 from quinque.model.message import Message
 from quinque.stores.embedded.books import Leaving
 from quinque.stores.embedded.store import EmbeddedStore
@@ -93,6 +94,7 @@ def every_message(store: EmbeddedStore) -> list[Message]:
         for claim in found.claims.values():
             messages += claim.chunks.values()
     for batch in store.stages.batches.values():
+        assert batch.messages == sum(chunk.messages for chunk in batch.chunks.values())
         messages += batch.chunks.values()
     return messages
 
@@ -239,7 +241,7 @@ def _picture_of_worklist(store: EmbeddedStore, queue: Worklist) -> object:
             it.expires_ms,
             it.terms,
             it.state,
-            it.due_ms,
+            min(it.due_ms, NEVER_MS),  # which delivery it was is not kept of a lease without an end
             (it.nacks, it.requeues, it.deliveries, it.was_ready),
             it.reason,
             it.key,

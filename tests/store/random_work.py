@@ -196,6 +196,7 @@ class WorklistWorker(Worker):
                 is_paused_in=self.random.random() < 0.2,
                 is_paused_out=self.random.random() < 0.2,
                 max_deliveries=self.random.randint(0, 2),
+                keeps_expired=self.random.random() < 0.3,
                 rate=self.random.choice(((0, 0), (0, 0), (5, 20))),
             )
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,22 @@ from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.ops import Flush, Op, Put, Release, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
 from quinque.model.queue_ops import DeleteQueues, RenameQueue, SetExpiry
-from quinque.model.tube_ops import DropTube, PutTasks, TakeTasks, TaskTerms, TruncateTube
+from quinque.model.stage_ops import Published
+from quinque.model.states import State
+from quinque.model.tube_ops import (
+    AckTasks,
+    BrowseTasks,
+    BuryTasks,
+    DeleteTasks,
+    DropTube,
+    KickTasks,
+    PutTasks,
+    ReturnTasks,
+    TakeTasks,
+    TaskTerms,
+    TaskView,
+    TruncateTube,
+)
 from quinque.model.work_ops import (
     Add,
     AwaitEnd,
@@ -21,6 +38,8 @@ from quinque.model.work_ops import (
     Finish,
     Purge,
     PurgeAll,
+    Redrive,
+    Requeue,
     ScanMessages,
     Take,
     Terms,
@@ -28,6 +47,9 @@ from quinque.model.work_ops import (
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
+from quinque.stores.pending import Pending
+from tests.conformance.claim_words import whole
+from tests.conformance.stage_words import publish, run_of, stage
 from tests.conformance.tube_words import ANN, TUBE, begin
 from tests.servers.steps import lines_run
 from tests.store.picture import check_indexes, messages_of
@@ -110,6 +132,30 @@ def test_a_take_behind_many_tasks_that_are_over_is_cheap(
     lines = lines_run(lambda: store.run(TakeTasks(TUBE, ANN, lane=lane)))
 
     assert lines < LINES_MOST
+    assert tick_all(store, clock) < LINES_MOST
+    assert store.info()["messages"] == 1
+
+
+@pytest.mark.parametrize("is_buried", [True, False])
+def test_a_kick_among_many_tasks_that_are_over_is_cheap_and_kicks_a_living_one(
+    store: EmbeddedStore, clock: ManualClock, is_buried: bool
+) -> None:
+    begin(store, b"fifottl")
+    many(store, lambda bodies: PutTasks(TUBE, bodies, TaskTerms(ttl_ms=SOON_MS)))
+    (living,) = store.run(PutTasks(TUBE, [b"alive"], TaskTerms()))
+    if is_buried:
+        store.run(BuryTasks(TUBE, [b"%d" % number for number in range(MANY)]))
+    store.run(BuryTasks(TUBE, [living.message_id]))
+    store.commit()
+    clock.advance(2_000)
+    kicked: list[int] = []
+
+    lines = lines_run(lambda: kicked.append(store.run(KickTasks(TUBE, 1))))
+
+    assert kicked == [1]
+    assert lines < LINES_MOST
+    (given,) = store.run(TakeTasks(TUBE, ANN))
+    assert given.body == b"alive"
     assert tick_all(store, clock) < LINES_MOST
     assert store.info()["messages"] == 1
 
@@ -303,6 +349,67 @@ def test_a_job_that_was_purged_is_not_found_by_its_id(store: EmbeddedStore) -> N
     assert store.run(FindKey(JOBS, b"q", b"k")) is None
 
 
+def test_jobs_of_many_queues_are_acked_as_cheaply_as_those_of_one(store: EmbeddedStore) -> None:
+    ids = [
+        id
+        for number in range(1_000)
+        for id in store.run(Add(JOBS, b"q%d" % number, [b"x", b"y"], Terms(DAY_MS)))
+    ]
+    ids = ids[::2] + ids[1::2]  # those of a queue are not beside each other
+    done: list[bool] = []
+
+    lines = lines_run(lambda: done.extend(store.run(Finish(JOBS, [*ids, ids[0], b"none"]))))
+
+    assert done == [True] * len(ids) + [False, False]
+    assert lines < LINES_MOST
+    assert store.info()["jobs"] == 0
+
+
+def test_a_chunk_of_a_large_batch_is_staged_and_published_as_cheaply_as_of_a_small_one(
+    store: EmbeddedStore,
+) -> None:
+    def lines_of(number: int, chunks: int) -> list[int]:
+        """To stage the last chunk, and to publish the second of its messages."""
+        for chunk in range(chunks):
+            stage(store, run_of(b"x"), number=number, chunk=chunk)
+        done = [lines_run(lambda: stage(store, run_of(b"x", b"y"), number=number, chunk=chunks))]
+        parts = (0, 0, chunks + 1)
+        assert publish(store, parts, number=number, count=1) == Published(1, chunks + 1)
+        done.append(lines_run(lambda: publish(store, parts, number=number, count=1)))
+        assert publish(store, parts, number=number, count=1) == Published(1, chunks - 1)
+        return done
+
+    few, many = lines_of(1, 10), lines_of(2, 3_000)
+
+    assert all(of_many <= of_few + 20 for of_few, of_many in zip(few, many, strict=True)), (
+        few,
+        many,
+    )
+
+
+def test_many_patterns_cost_no_more_lines_than_one(store: EmbeddedStore) -> None:
+    queues = 500
+    for number in range(queues):
+        store.run(Add(JOBS, b"q%d" % number, [b"x"], Terms(DAY_MS)))
+    store.commit()
+
+    def lines_of(patterns: list[bytes], *given: bytes) -> int:
+        """Of the second take, when the patterns are read; the queues from which it took."""
+        store.run(Take(JOBS, [], 2, patterns=patterns))
+        taken: list[bytes] = []
+        op = Take(JOBS, [], 2, patterns=patterns)
+        lines = lines_run(lambda: taken.extend(it.queue for it in store.run(op)))
+        assert taken == [*given]
+        return lines
+
+    one = lines_of([b"none*"])
+    many = lines_of([b"none%d*" % number for number in range(100)])
+    found = lines_of([b"none*", b"q*"], b"q2", b"q3")
+
+    assert many <= one + 20
+    assert found <= one + 2 * queues  # those that match are listed, and two are looked at
+
+
 def test_many_small_queues_are_purged_a_little_at_a_time(
     store: EmbeddedStore, clock: ManualClock
 ) -> None:
@@ -313,8 +420,31 @@ def test_many_small_queues_are_purged_a_little_at_a_time(
     lines = lines_run(lambda: store.run(PurgeAll(JOBS)))
 
     assert lines < LINES_MOST
-    assert store.info()["jobs"] == 0
     assert tick_all(store, clock) < LINES_MOST
+    assert store.info()["jobs"] == 0
+    check_indexes(store)
+
+
+def test_messages_of_many_queues_that_were_purged_go_together(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    """A broker with many queues of few messages is not busy with them for as many ticks."""
+    for number in range(2_000):
+        store.run(Add(JOBS, b"q%d" % number, [b"x"], Terms(DAY_MS)))
+    store.commit()
+
+    assert whole(store, store.run(PurgeAll(JOBS))) == 2_000
+
+    store.commit()
+    store.run(Add(RELIABLE, b"other", [b"x"], RELIABLE_TERMS))
+    assert lines_run(store.commit) < 1_000  # the record does not look at all that it has to tell
+    ticks = 0
+    while store.leaving:
+        assert lines_run(store.tick) < LINES_MOST
+        store.commit()
+        ticks += 1
+    assert ticks < 50
+    assert store.info()["messages"] == 1
     check_indexes(store)
 
 
@@ -380,3 +510,256 @@ def test_temporary_tubes_that_are_filled_and_emptied_leave_no_backlog(
         most = max(most, sum(it.remains.size for it in store.leaving))
 
     assert most <= 2_000
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_end_of_one_of_many_jobs_that_are_awaited_is_not_much_work(
+    store: EmbeddedStore, is_first: bool
+) -> None:
+    """A client may wait for 10,000 jobs, and asks again whenever one of them ends."""
+    ids = store.run(Add(JOBS, b"q", [b"x"] * 1_000, Terms(DAY_MS)))
+    awaited = AwaitEnd(JOBS, ids)
+    assert store.run(awaited) is None
+
+    for id in ids[:-1] if is_first else ids[:0:-1]:
+        store.run(Finish(JOBS, [id]))
+        assert lines_run(lambda: store.run(awaited)) < 200
+    assert store.run(awaited) is None
+    store.run(Finish(JOBS, ids))
+    assert store.run(awaited) == 1_000
+
+
+def test_a_dead_job_that_is_queued_again_is_awaited_again(store: EmbeddedStore) -> None:
+    ids = store.run(Add(JOBS, b"q", [b"x"] * 3, Terms(DAY_MS)))
+    awaited = AwaitEnd(JOBS, ids)
+    assert store.run(awaited) is None
+    store.run(Take(JOBS, [b"q"], 3))
+    store.run(Requeue(JOBS, ids[2:], is_nack=True, is_dead=True))
+    assert store.run(awaited) is None
+
+    store.run(Redrive(JOBS, ids[2:]))
+    store.run(Finish(JOBS, ids[:2]))
+    assert store.run(awaited) is None
+
+    store.run(Take(JOBS, [b"q"], 3))
+    store.run(Requeue(JOBS, ids[2:], is_nack=True, is_dead=True))
+    assert store.run(awaited) == 2
+
+
+# -- operations that take many ticks --------------------------------------------------------------
+
+
+def jobs_of(store: EmbeddedStore, *bodies: bytes, delay_ms: int = 0) -> list[bytes]:
+    terms = Terms(DAY_MS, delay_ms, retry_ms=DAY_MS)
+    ids: list[bytes] = store.run(Add(JOBS, b"q", bodies, terms))
+    return ids
+
+
+def bodies_of(store: EmbeddedStore, queue: bytes = b"q") -> list[bytes]:
+    """What can be taken, in its order."""
+    bodies: list[bytes] = []
+    while given := store.run(Take(JOBS, [queue], TOGETHER)):
+        bodies += [it.body for it in given]
+    return bodies
+
+
+@pytest.mark.parametrize("state", [State.READY, State.DELAYED, State.LEASED, State.DEAD])
+def test_jobs_of_a_state_are_purged_a_little_at_a_time(
+    store: EmbeddedStore, clock: ManualClock, state: State
+) -> None:
+    delay_ms = DAY_MS if state == State.DELAYED else 0
+    many(store, lambda bodies: Add(JOBS, b"q", bodies, Terms(DAY_MS * 2, delay_ms, 60_000, 1)))
+    if state in (State.LEASED, State.DEAD):
+        while store.run(Take(JOBS, [b"q"], TOGETHER)):
+            store.commit()
+    if state == State.DEAD:
+        clock.advance(120_000)
+        tick_all(store, clock)
+    other = store.run(Add(JOBS, b"q", [b"other"], Terms(DAY_MS, 1 if not delay_ms else 0)))
+    answers: list[Any] = []
+
+    # To list the leased ones, all are gone through.
+    lines = lines_run(lambda: answers.append(store.run(Purge(JOBS, b"q", [state]))))
+    more = jobs_of(store, b"more", delay_ms=delay_ms)
+
+    assert lines < LINES_MOST
+    assert isinstance(answers[0], Pending)
+    assert tick_all(store, clock) < LINES_MOST
+    assert answers[0].value() == MANY
+    assert set(store.directory.by_id) == {*other, *more}
+    check_indexes(store)
+
+
+def test_what_changes_meanwhile_is_not_purged(store: EmbeddedStore, clock: ManualClock) -> None:
+    ids = jobs_of(store, *[b"%d" % number for number in range(2_000)])
+    first = store.run(Purge(JOBS, b"q", [State.READY]))
+    second = store.run(Purge(JOBS, b"q", [State.READY, State.DEAD]))
+
+    [taken] = store.run(Take(JOBS, [b"q"]))
+    assert store.run(Finish(JOBS, ids[-1:])) == [True]
+    tick_all(store, clock)
+
+    assert first.value() + second.value() == 1_998
+    assert list(store.directory.by_id) == [taken.message_id]
+    assert store.run(Finish(JOBS, [taken.message_id])) == [True]
+    store.commit()
+    assert store.next_due_ms() > store.now_ms()
+    check_indexes(store)
+
+
+@pytest.mark.parametrize("how", [Purge(JOBS, b"q"), PurgeAll(JOBS), DeleteQueues(JOBS, [b"q"])])
+def test_a_queue_that_goes_meanwhile_ends_the_purge(
+    store: EmbeddedStore, clock: ManualClock, how: Op
+) -> None:
+    jobs_of(store, *[b"x"] * 2_000)
+    purge = store.run(Purge(JOBS, b"q", [State.READY]))
+
+    store.run(how)
+    jobs_of(store, b"new")
+    tick_all(store, clock)
+
+    assert purge.value() == 500
+    assert bodies_of(store) == [b"new"]
+    check_indexes(store)
+
+
+def test_a_restart_finds_each_job_purged_or_as_it_was(folder: Path, clock: ManualClock) -> None:
+    store = EmbeddedStore(folder / "data", clock=clock, fsync="no")
+    jobs_of(store, *[b"%d" % number for number in range(2_000)])
+    purge = store.run(Purge(JOBS, b"q", [State.READY]))
+    store.tick()
+    store.commit()
+    crashed = folder / "crashed"
+    shutil.copytree(folder / "data", crashed, ignore=shutil.ignore_patterns("lock"))
+    store.close()
+
+    again = EmbeddedStore(crashed, clock=clock, fsync="no")
+    assert not purge.is_settled
+    assert again.run(Purge(JOBS, b"none", [State.READY])) == 0
+    assert again.next_due_ms() > again.now_ms()
+    assert bodies_of(again) == [b"%d" % number for number in range(1_000, 2_000)]
+    check_indexes(again)
+    again.close()
+
+
+def test_many_queues_are_flushed_a_little_at_a_time(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    for number in range(1_000):
+        store.run(Add(JOBS, b"q%d" % number, [b"x", b"y"], Terms(DAY_MS)))
+    store.commit()
+
+    flushed = store.run(PurgeAll(JOBS))
+    store.run(Add(JOBS, b"q999", [b"later"], Terms(DAY_MS)))
+    store.run(Add(JOBS, b"new", [b"later"], Terms(DAY_MS)))
+    left = [len(store.queues)]
+    while store.next_due_ms() <= store.now_ms():
+        clock.advance(1)
+        store.tick()
+        store.commit()
+        left.append(len(store.queues))
+
+    assert flushed.value() == 2_000
+    assert max(before - after for before, after in pairwise(left)) == 100
+    assert set(store.queues) == {b"q999", b"new"}
+    assert bodies_of(store, b"q999") == bodies_of(store, b"new") == [b"later"]
+    check_indexes(store)
+
+
+def test_a_job_that_is_added_between_two_slices_of_a_flush_stays(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    for number in range(100):  # the first slice
+        store.run(Add(JOBS, b"q%d" % number, [b"x"], Terms(DAY_MS)))
+    store.run(Add(JOBS, b"small", [b"x"], Terms(DAY_MS)))
+    for _ in range(3):
+        store.run(Add(JOBS, b"large", [b"x"] * 500, Terms(DAY_MS)))
+    store.commit()
+
+    flushed = store.run(PurgeAll(JOBS))
+    store.run(Add(JOBS, b"large", [b"later"], Terms(DAY_MS)))
+    slices = 0
+    while store.next_due_ms() <= store.now_ms():
+        clock.advance(1)
+        store.tick()
+        slices += 1
+        if slices == 2:
+            store.run(Add(JOBS, b"small", [b"later"], Terms(DAY_MS)))
+        store.commit()
+
+    assert flushed.value() == 1_601
+    assert slices > 3
+    assert bodies_of(store, b"small") == bodies_of(store, b"large") == [b"later"]
+    check_indexes(store)
+
+
+@pytest.mark.parametrize("kind", [b"fifo", b"fifottl", b"utube"])
+def test_taken_tasks_are_released_a_little_at_a_time(
+    store: EmbeddedStore, clock: ManualClock, kind: bytes
+) -> None:
+    begin(store, kind)
+    for number in range(0, MANY, TOGETHER):
+        store.run(PutTasks(TUBE, [b"x"] * TOGETHER, TaskTerms()))
+        if kind == b"utube":
+            store.run(PutTasks(TUBE, [b"x"], TaskTerms(lane=b"lane-%d" % number)))
+    held = len(store.run(TakeTasks(TUBE, ANN, MANY))) + len(store.run(TakeTasks(TUBE, ANN, MANY)))
+    answers: list[Any] = []
+
+    lines = lines_run(lambda: answers.append(store.run(ReturnTasks(TUBE))))
+
+    assert lines < LINES_MOST
+    if kind == b"utube":
+        assert answers == [held]
+    else:
+        [again] = store.run(TakeTasks(TUBE, ANN))
+        assert tick_all(store, clock) < LINES_MOST
+        # The one that was taken again since is not released from its new consumer.
+        assert answers[0].value() == held == MANY
+        assert store.run(AckTasks(TUBE, ANN, [again.message_id, b"7"])) == [
+            TaskView(again.message_id, None, b"x"),
+            None,
+        ]
+    check_indexes(store)
+
+
+def test_buried_tasks_are_kicked_a_little_at_a_time(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    begin(store, b"fifottl")
+    many(store, lambda bodies: PutTasks(TUBE, bodies, TaskTerms()))
+    store.run(BuryTasks(TUBE, [b"%d" % number for number in range(5_000)]))
+    answers: list[Any] = []
+
+    lines = lines_run(lambda: answers.append(store.run(KickTasks(TUBE, 4_000))))
+    store.run(DeleteTasks(TUBE, [b"3999"]))
+    store.run(KickTasks(TUBE, message_ids=[b"3998"]))
+    store.run(BuryTasks(TUBE, [b"0"]))
+
+    assert lines < LINES_MOST // 3
+    assert tick_all(store, clock) < LINES_MOST // 3
+    assert answers[0].value() == 3_998
+    assert [it.message_id for it in store.run(BrowseTasks(TUBE, State.DEAD, 2))] == [b"0", b"4000"]
+    check_indexes(store)
+
+
+def test_names_are_matched_with_patterns_a_little_at_a_time(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    terms = Terms(DAY_MS, retry_ms=DAY_MS)
+    for number in range(1_000):
+        store.run(Add(JOBS, b"%d-queue-%d" % (number, number), [b"x"], terms))
+    store.commit()
+    few, most = [b"*-queue-999"], [b"*-queue-999", *(b"*-none-%d*" % n for n in range(99))]
+
+    [given] = store.run(Take(JOBS, [], 2, patterns=few))
+    store.run(Requeue(JOBS, [given.message_id], is_nack=False))
+    matched = store.run(Take(JOBS, [], 2, patterns=most))
+    store.run(Add(JOBS, b"later-queue-999", [b"x"], Terms(DAY_MS)))
+    ticks = 0
+    while not matched.is_settled:
+        store.tick()
+        ticks += 1
+
+    assert [it.queue for it in matched.value()] == [given.queue]
+    assert ticks > 5
+    assert [it.queue for it in store.run(Take(JOBS, [], 2, patterns=few))] == [b"later-queue-999"]

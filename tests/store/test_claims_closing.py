@@ -245,9 +245,11 @@ def test_claims_are_closed_at_once_and_their_messages_follow(
     state = ClaimState.SETTLED if op is SettleClaims else ClaimState.FORFEITED
     other, group = (EVENTS, b"g") if family is JOBS else (JOBS, b"")
 
+    assert not store.is_awaited()
     answer: Any = store.run(op(b"q", b"s", epoch, 1))
 
     assert isinstance(answer, Pending)
+    assert store.is_awaited(), "the ticks hurry"
     assert states(store) == [state]
     assert store.run(LookAtClaims(b"q", b"s")).settled == 1
     assert 0 < claimed(store) < MANY
@@ -272,6 +274,7 @@ def test_claims_are_closed_at_once_and_their_messages_follow(
     finished: Any = whole(store, answer)
     assert finished == (0 if op is SettleClaims and family is JOBS else MANY)
     assert whole(store, again) == 0
+    assert not store.is_awaited()
 
 
 def _ids(store: EmbeddedStore) -> list[bytes]:

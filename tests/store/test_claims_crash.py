@@ -9,6 +9,7 @@ from random import Random
 import msgpack
 import pytest
 
+from quinque.model.claim_events import CLAIM_MARKED, SUBSCRIPTION_KEPT
 from quinque.model.claim_ops import (
     FillClaim,
     MarkClaim,
@@ -27,6 +28,7 @@ from quinque.stores.embedded.survey import survey
 from tests.store.crash_walk import compact_always
 from tests.store.picture import check_indexes, picture_of, picture_of_claims
 from tests.store.random_claims import ClaimWorker
+from tests.store.stage import Stage
 
 SEGMENT = "0000000001.journal"
 
@@ -60,6 +62,49 @@ def test_cut_anywhere_the_journal_keeps_all_that_was_acknowledged_before(
         assert look_of(store) == pictures[max(end for end in pictures if end <= cut)]
         check_indexes(store)
         store.close()
+
+
+def test_marks_are_written_again_some_in_a_step_and_are_there_after_a_crash_in_between(
+    stage: Stage,
+) -> None:
+    store = stage.store
+    ids = store.run(Add(JOBS, b"w", [b"x"] * 3_000, Terms(86_400_000)))
+    store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000))
+    store.run(FillClaim(b"w", b"s", 1, 1, 3_000, seals=True))
+    for at, outcome in enumerate((Outcome.NACK, Outcome.DEAD, Outcome.NACK)):
+        some = ids[at * 1_000 : at * 1_000 + 900]
+        store.run(MarkClaim(b"w", b"s", 1, outcome, some, delay_ms=at, reason=b"%d" % at))
+    stage.turn()
+    written: list[int] = []
+
+    for step, _ in enumerate(stage.compact_first()):
+        written.append(count_marks(store))
+        # A mark that changes, and one that goes, before and after they are written again.
+        store.run(MarkClaim(b"w", b"s", 1, Outcome.DEAD, [ids[2_899 - step]], reason=b"new"))
+        store.run(MarkClaim(b"w", b"s", 1, Outcome.ACK, [ids[step], ids[2_500 + step]]))
+        stage.turn()
+        opened = EmbeddedStore(stage.copied(), clock=ManualClock())
+        assert look_of(opened) == look_of(store), f"after step {step}"
+        opened.close()
+
+    assert sum(written) >= 2_600
+    assert max(written) <= 2_000
+    before = look_of(store)
+    assert look_of(stage.reopened()) == before
+    stage.compact_all()
+    assert look_of(stage.reopened()) == before
+
+
+def count_marks(store: EmbeddedStore) -> int:
+    """The marks in the records of this turn."""
+    count = 0
+    for record in store.journal._pending:
+        row = msgpack.unpackb(record)
+        if row[0] == SUBSCRIPTION_KEPT:
+            count += sum(len(claim[5] or ()) for claim in row[9])
+        elif row[0] == CLAIM_MARKED:
+            count += len(row[-1])
+    return count
 
 
 def test_a_claim_whose_subscription_was_damaged_is_kept_when_the_rest_is_repaired(
@@ -152,6 +197,7 @@ def test_marks_outlive_a_claim_that_shrank_before_its_first_chunk_was_written_ag
     store.commit()
     compact_first(store)  # what is known of the subscription stands behind its marks
     store.run(PlayClaim(b"w", b"s", 1, 1, 3))
+    store.run(MarkClaim(b"w", b"s", 1, Outcome.DEAD, first, 0, b"because"))
     store.commit()
     for _ in range(3):
         compact_first(store)

@@ -108,6 +108,47 @@ def test_a_message_put_before_all_is_not_lost_to_a_group_that_had_come_further(
     assert stage.take() == []
 
 
+def test_a_message_put_before_all_does_not_make_the_records_of_others_longer(stage: Stage) -> None:
+    """Of the others, the cursor of a group says whether it is past them."""
+    for number in range(10):
+        stage.put(b"%d" % number)
+    for number in range(100):
+        stage.take(group=b"group %d" % number, lease_ms=0, count=10)
+    stage.put(b"front", message_id=b"front", to_front=True)
+    stage.put(b"last", message_id=b"last")
+    stage.turn()
+    before = picture_of(stage.store)
+
+    stage.compact_all()
+
+    sizes = stage.store.journal.sizes.values()
+    assert len([size for size in sizes if size > 1_000]) == 1, "one record names all groups"
+    assert picture_of(stage.reopened()) == before
+    stage.compact_all()
+    assert picture_of(stage.reopened()) == before
+    assert stage.take(group=b"group 7", count=20) == [b"front", b"last"]
+
+
+def test_a_message_put_before_all_is_not_lost_to_a_group_that_ended_and_came_back(
+    stage: Stage,
+) -> None:
+    """The records of its leases, which are later than the message in the order of places, stay."""
+    gone = stage.put(b"gone", is_single=True)
+    stage.put(b"stays")
+    stage.turn()
+    stage.take()
+    stage.ack(gone)
+    stage.put(b"front", message_id=b"front", to_front=True)
+    stage.turn()
+
+    for _ in range(3):
+        stage.compact_all()
+        stage.turn()
+        stage.reopened()
+
+    assert stage.take(count=5) == [b"front", b"stays"]
+
+
 def test_a_message_put_before_all_while_compaction_is_under_way_is_not_lost(stage: Stage) -> None:
     for number in range(3):
         stage.put(b"%d" % number)
@@ -357,6 +398,39 @@ def test_compaction_ends_where_records_are_small_and_names_long(
     store.close()
 
 
+@pytest.mark.parametrize("name", [b"q", b"q" * 400])
+def test_a_backlog_that_is_gone_leaves_no_journal_behind(folder: Path, name: bytes) -> None:
+    """It was written again and acked before compaction had gone through all segments."""
+    segment_bytes = 8_192
+    store = EmbeddedStore(folder, clock=ManualClock(), segment_bytes=segment_bytes, fsync="no")
+
+    def put() -> bytes:
+        ids: list[bytes] = store.run(Put(EVENTS, name, [b"x" * 500], is_single=True))
+        store.commit()
+        return ids[0]
+
+    def ack(*ids: bytes) -> None:
+        store.run(Ack(EVENTS, name, b"", ids, held_only=False))
+        store.commit()
+
+    backlog = [put() for _ in range(100)]
+    compactor = store._compactor
+    while compactor.dropped < 3 or min(store.journal.sizes) < compactor._round_end:
+        store.compact()
+        ack(put())
+    ack(*backlog)
+    while compactor.is_working:
+        store.commit()
+
+    most_bytes = 0
+    for _ in range(200):
+        ack(put())
+        most_bytes = max(most_bytes, store.journal.total_bytes)
+
+    assert most_bytes < 5 * segment_bytes
+    store.close()
+
+
 def test_a_message_that_lives_long_is_moved_and_moved_and_stays_the_same(folder: Path) -> None:
     clock = ManualClock()
     store = EmbeddedStore(folder, clock=clock, segment_bytes=2_000, fsync="no")
@@ -603,6 +677,69 @@ def test_a_chunk_that_waited_for_room_is_not_written_when_its_claim_has_ended(
 
     before = picture_of(store)
     assert picture_of(stage.reopened()) == before
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_one_step_writes_few_small_messages_again_and_fewer_if_there_are_many_groups(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, folder: Path, *, is_damaged: bool
+) -> None:
+    """Their bodies take next to nothing, and each is looked up in every group."""
+    monkeypatch.setattr(compact, "STEP_BYTES", 64 << 10)
+    stage.store.run(Put(EVENTS, b"alone", [b"x"] * 3_000))
+    stage.store.run(Put(EVENTS, b"q", [b"x"] * 3_000))
+    for number in range(980):
+        stage.take(group=b"%d" % number)
+    stage.turn()
+    before = picture_of(stage.store)
+    first = folder / f"{min(stage.store.journal.sizes):010d}.journal"
+    if is_damaged:
+        with open(first, "r+b") as file:  # the same file: what the store has open
+            file.seek(stage.store.journal.sizes[1] // 2)
+            file.write(b"damage")
+
+    written: list[int] = []
+    steps = stage.store.journal.steps
+    for _ in stage.compact_first():
+        written.append(stage.store.journal.steps - steps)
+        stage.turn()
+        steps = stage.store.journal.steps
+
+    assert sum(written) >= 6_000
+    assert max(written) <= 500
+    assert sum(1 for number in written if number <= 10) >= 290, "a step looks at 10,000 groups"
+    assert not first.exists()
+    assert picture_of(stage.reopened()) == before
+
+
+def test_a_large_message_does_not_make_one_turn_of_compaction_long(folder: Path) -> None:
+    """The compactor has to go through more than the message takes, but not at once."""
+    store = EmbeddedStore(folder, clock=ManualClock(), segment_bytes=400_000, fsync="no")
+    while len(store.journal.sizes) < 2:
+        store.run(Put(EVENTS, b"q", [b"x" * 100]))
+        store.commit()
+    before = messages_of(store)
+    steps = 0
+
+    def work() -> Iterator[None]:
+        nonlocal steps
+        for _ in store._compactor._compact(1):
+            steps += 1
+            yield
+        assert 1 not in store.journal.sizes
+
+    store._compactor._work = work()
+    store.run(Put(EVENTS, b"large", [b"x" * compact.STEP_BYTES * 1_000]))
+    turns: list[int] = []
+    while 1 in store.journal.sizes and len(turns) < 5_000:
+        steps = 0
+        store.commit()
+        turns.append(steps)
+
+    assert max(turns) <= 1 + 8 + 3 * 1_000 // 64 + 1
+    assert min(turns[:20]) >= 9, "the rest is not forgotten"
+    assert 1 not in store.journal.sizes
+    assert messages_of(store) == {**before, b"large": [b"x" * compact.STEP_BYTES * 1_000]}
+    store.close()
 
 
 def go_on_until_stuck(stage: Stage, disk: Disk, compaction: Iterator[None]) -> None:

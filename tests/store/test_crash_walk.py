@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from quinque.engine.work.worklist import LEASED, READY
+from quinque.errors import QuinqueError
+from quinque.model.families import JOBS
+from quinque.model.states import State
+from quinque.model.tube_ops import KickTasks, ReturnTasks
+from quinque.model.work_ops import Add, Purge, PurgeAll, Terms
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.model.effort import EFFORT
 from tests.store.crash_walk import ClosingWalk, FullDiskWalk, Walk
@@ -106,3 +112,35 @@ def test_killed_while_queues_are_being_emptied_a_store_is_as_it_was_committed(
 
     assert walk.copies > TURNS
     assert walk.emptied > 10
+
+
+class SlicedWalk(Walk):
+    """Jobs are purged and tasks released and kicked, one with each turn."""
+
+    sliced = 0  # turns that began in the middle of such a request
+
+    def before_turn(self) -> None:
+        self.sliced += self.store.sliced.is_working
+        jobs = [it.name for it in self.store.queues.values() if it.family is JOBS]
+        tubes = list(self.store.tubes)
+        choice = self._random.choice
+        if jobs and self._random.random() < 0.3:
+            name = choice(jobs)
+            with suppress(QuinqueError):  # the node may be leaving, or the queue be paused
+                self.store.run(Add(JOBS, name, [b"x"] * 8, Terms(60_000, 0, 60_000)))
+            self.store.run(choice((Purge(JOBS, name, list(State)), PurgeAll(JOBS))))
+        if tubes and self._random.random() < 0.3:
+            self.store.run(choice((ReturnTasks(choice(tubes)), KickTasks(choice(tubes), 5))))
+
+
+@pytest.mark.usefixtures("compaction_pauses_often", "requests_are_sliced")
+@pytest.mark.parametrize("seed", range(40, 40 + 5 * max(1, EFFORT)))
+def test_killed_in_the_middle_of_a_request_a_store_is_as_it_was_committed(
+    folder: Path, seed: int
+) -> None:
+    walk = SlicedWalk(folder, seed, look_of)
+
+    walk.go(TURNS)
+
+    assert walk.copies > TURNS
+    assert walk.sliced > 2

@@ -64,6 +64,27 @@ def test_names_of_queues_that_were_deleted_are_forgotten(
     assert growth_bytes(use) < GROWTH_MOST_BYTES
 
 
+def test_batches_that_were_published_leave_no_reminders(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    """A batch reminds of its end, a day later, and so does what is remembered of its run."""
+
+    def use(number: int) -> None:
+        clock.advance(1_000)
+        stage_words.stage(store, stage_words.run_of(b"x"), number=number, run=b"r" * 8)
+        stage_words.publish(store, (0, 0, 1), number=number, run=b"r" * 8, keep_ms=30 * DAY_MS)
+        store.run(Finish(JOBS, [store.run(Take(JOBS, [b"w"]))[0].message_id]))
+        store.ready.clear()
+        store.commit()
+
+    assert growth_bytes(use) < GROWTH_MOST_BYTES
+    stage_words.stage(store, stage_words.run_of(b"x"), run=b"late")
+    clock.advance(STAGE_KEPT_MS)
+    store.tick()
+    assert store.run(FindStages()) == []
+    assert store.stages.soonest_ms <= store.now_ms() + 30 * DAY_MS
+
+
 def test_queues_that_were_renamed_and_deleted_are_forgotten(
     store: EmbeddedStore, clock: ManualClock
 ) -> None:

@@ -13,10 +13,12 @@ import pytest
 
 from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
 from quinque.model.events import REMOVED
-from quinque.model.families import EVENTS, JOBS
+from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.lifecycle import Entry, Kind
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
 from quinque.model.ops import Flush, Op, Put
+from quinque.model.own_ops import RELIABLE_TERMS
+from quinque.model.tube_ops import PutTasks, ReleaseTasks, TakeTasks, TaskTerms
 from quinque.model.work_ops import Add, Finish, PurgeAll, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded import record
@@ -25,6 +27,7 @@ from quinque.stores.embedded.record import Keeping
 from quinque.stores.embedded.record_files import FILE_MS, RecordFiles
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance.record_words import rows, rows_of
+from tests.conformance.tube_words import ANN, TUBE, begin
 from tests.store.random_claims import ClaimWorker
 from tests.store.random_items import ItemWorker
 from tests.store.random_reliable import ReliableWorker
@@ -69,6 +72,70 @@ def test_the_record_tells_what_the_store_holds(
             store = EmbeddedStore(folder, clock=clock, fsync="no", segment_bytes=4096)
             worker = kind(store, clock, seed + 100 * turn)
             assert check_record(store) == before
+    store.close()
+
+
+def bytes_in(note: Any) -> int:
+    """All bytes that are kept because of the note."""
+    if isinstance(note, bytes):
+        return len(note)
+    return sum(map(bytes_in, note)) if isinstance(note, list | tuple) else 0
+
+
+def test_events_that_wait_for_a_large_queue_to_be_emptied_keep_no_bodies(
+    folder: Path, clock: ManualClock
+) -> None:
+    """The record needs the sizes of bodies alone, and rows of one kind may wait for millions."""
+    store = EmbeddedStore(folder, clock=clock, fsync="no")
+    for _ in range(4):
+        store.run(Add(JOBS, b"large", [b"x"] * 5_000, Terms(HOUR_MS)))
+    begin(store)
+    store.commit()
+    rows_before = the_record(store).next
+    run(store, PurgeAll(JOBS))
+    sizes = range(30_000, 30_020)
+
+    for size in sizes:
+        body = b"x" * size
+        put(store, body, b"small")
+        run(store, Add(JOBS, b"jobs", [body], Terms(HOUR_MS)))
+        run(store, PutTasks(TUBE, [body], TaskTerms()))
+        (task,) = run(store, TakeTasks(TUBE, ANN))
+        run(store, ReleaseTasks(TUBE, ANN, [task.message_id], body=body + b"!"))
+
+    assert store.leaving
+    notes = store.journal.notes
+    assert notes is not None
+    assert sum(map(bytes_in, notes)) < 400_000 < 3 * sum(sizes)
+    while store.next_due_ms() <= store.now_ms():
+        store.tick()
+        store.commit()
+    told = [row for row in rows(store) if row.number >= rows_before + 20_000]
+    assert [row.seen.size for row in told if row.seen.kind is Kind.ADDED] == [
+        it for size in sizes for it in (size, 5, size, size)
+    ]
+    assert len(told) == 6 * len(sizes)
+    store._lock.release()  # and nothing else: it was killed
+    with closing(EmbeddedStore(folder, clock=clock)) as store:
+        assert rows(store)[rows_before + 20_000 - 1 :] == told
+
+
+def test_a_large_queue_is_emptied_faster_while_many_events_wait_for_it(
+    folder: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy broker has few ticks, and takes and acks bring no messages to remove others for."""
+    monkeypatch.setattr(record, "WAITING_MOST", 100)
+    store = EmbeddedStore(folder, clock=clock, fsync="no")
+    for _ in range(2):
+        store.run(Add(JOBS, b"large", [b"x"] * 5_000, Terms(HOUR_MS)))
+    ids = store.run(Add(RELIABLE, b"other", [b"x"] * 200, RELIABLE_TERMS))
+    run(store, PurgeAll(JOBS))
+
+    for _ in ids:
+        run(store, Take(RELIABLE, [b"other"]))
+
+    assert not store.leaving
+    assert not store._record.is_behind
     store.close()
 
 
@@ -128,7 +195,8 @@ def test_a_journal_that_is_older_than_the_record_is_not_told(
 
     store = EmbeddedStore(folder, clock=clock)
 
-    assert the_record(store) == Record(0, 1, 1, clock.now_us() // 1000)
+    record = the_record(store)
+    assert record == Record(0, 1, 1, clock.now_us() // 1000, record.log)
     store.close()
 
 

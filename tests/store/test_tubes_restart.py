@@ -39,6 +39,7 @@ from quinque.model.tube_ops import (
     MakeTube,
     PeekTasks,
     PutTasks,
+    ReturnTasks,
     TakeTasks,
     TaskTerms,
     TruncateTube,
@@ -60,6 +61,7 @@ from tests.conformance.tube_words import (
     take_views,
 )
 from tests.copying.places import FolderPlace, copy
+from tests.servers.steps import lines_run
 from tests.store.picture import check_indexes, picture_of
 from tests.store.random_tubes import TubeWorker
 from tests.store.stage import Stage
@@ -133,8 +135,42 @@ def test_a_session_of_the_same_name_begins_with_nothing(stage: Stage) -> None:
     stage.store.run(LeaveSession(ANN))
 
     stage.store.run(JoinSession(ANN, is_new=True))
+    [mine] = take_views(stage.store)
 
-    assert counts(stage.store)[:2] == (held, 0)
+    # All but the ticks' share is back by now, and none of it is the new session's.
+    left = [b"%d" % number for number in range(RETURNED_AT_ONCE_MOST, held)]
+    assert stage.store.run(AckTasks(TUBE, ANN, left)) == [None] * len(left)
+    assert stage.store.run(ReturnTasks(TUBE)) == 1
+    taken(stage.store, 1)
+    while stage.store.next_due_ms() <= stage.store.now_ms():
+        stage.store.tick()
+        stage.store.commit()
+    assert counts(stage.store)[:2] == (held - 1, 1)
+    assert stage.store.run(AckTasks(TUBE, ANN, [mine.message_id]))[0] is not None
+    check_indexes(stage.store)
+
+
+def test_many_sessions_that_end_together_cost_an_operation_little(stage: Stage) -> None:
+    begin(stage.store)
+    sessions = [b"session-%d" % number for number in range(3_000)]
+    put(stage.store, *[b"x"] * len(sessions))
+    for session in sessions:
+        stage.store.run(JoinSession(session, is_new=True))
+        stage.store.run(TakeTasks(TUBE, session))
+    for session in sessions:
+        stage.store.run(LeaveSession(session, 1_000))
+
+    stage.clock.advance(1_000)
+    lines = lines_run(lambda: stage.store.run(TakeTasks(TUBE, ANN)))
+
+    assert counts(stage.store)[1] > 1
+    while stage.store.next_due_ms() <= stage.store.now_ms():
+        lines = max(lines, lines_run(stage.store.tick))
+        stage.store.commit()
+    assert lines < 200 * SETTLE_MOST
+    assert counts(stage.store)[:2] == (len(sessions) - 1, 1)
+    assert list(stage.store.sessions.by_id) == [ANN, BEN]
+    check_indexes(stage.store)
 
 
 # -- other words ---------------------------------------------------------------------------------

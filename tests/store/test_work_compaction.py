@@ -79,7 +79,15 @@ def fill(stage: Stage) -> dict[str, bytes]:
     run(Requeue(JOBS, [ids["nacked"]], True, 5_000))
     ids["delayed"] = add(stage, b"delayed", delay_ms=9_000)
     stage.turn()
-    run(Configure(JOBS, b"w", is_paused_out=True, max_deliveries=3, rate=(5, 1_000)))
+    run(
+        Configure(
+            *(JOBS, b"w"),
+            is_paused_out=True,
+            max_deliveries=3,
+            rate=(5, 1_000),
+            keeps_expired=True,
+        )
+    )
     stage.turn()
     return ids
 

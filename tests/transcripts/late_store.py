@@ -20,7 +20,9 @@ from quinque.errors import QuinqueError
 from quinque.model.measure_ops import MeasureStore
 from quinque.model.ops import Op
 from quinque.model.work_ops import LookAtNode, SetNode
+from quinque.stats.expirations import Expirations
 from quinque.stores.base import Fsync
+from quinque.stores.consumers import Consumers
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.pending import Pending
 
@@ -42,6 +44,22 @@ class LateStore:
     @ready.setter
     def ready(self, queues: set[bytes]) -> None:
         self._store.ready = queues
+
+    @property
+    def ready_lanes(self) -> dict[bytes, set[bytes]]:
+        return self._store.ready_lanes
+
+    @ready_lanes.setter
+    def ready_lanes(self, lanes: dict[bytes, set[bytes]]) -> None:
+        self._store.ready_lanes = lanes
+
+    @property
+    def expired(self) -> Expirations:
+        return self._store.expired
+
+    @property
+    def consumers(self) -> Consumers:
+        return self._store.consumers
 
     @property
     def watched(self) -> Collection[bytes]:
@@ -98,6 +116,12 @@ class LateStore:
 
     def next_due_ms(self) -> int:
         return self._store.next_due_ms()
+
+    def finish_slices(self) -> None:
+        self._store.finish_slices()
+
+    def is_awaited(self) -> bool:
+        return self._store.is_awaited()
 
     def now_ms(self) -> int:
         return self._store.now_ms()

@@ -39,7 +39,7 @@ STEP: Final = re.compile(
     r"|Fix the handler in `(?P<fixed>[\w.]+)`"
     r"|(?P<restart>Stop the worker with Ctrl-C and start it again)"
     r"|The worker prints `(?P<printed>[^`]+)`"
-    r"|(?P<spark>`pip install 'quinque\[spark\]'`)",
+    r"|(?P<spark>`pip install ~/quinque'\[spark\]'`)",
     re.MULTILINE | re.DOTALL,
 )
 RUNS_ON: Final = ("quinque serve", "quinque work ")  # in a terminal of its own

@@ -10,11 +10,33 @@ from tests.servers import stores
 from tests.transcripts.notation import FOLDER, parse, transcript_paths
 from tests.transcripts.player import Player
 
-# What of a reply depends on how many servers there are: each primary of the cluster has a replica.
-_NODES = {"as many nodes; there is one": "as many nodes; there are 2"}
+_NOREPL = "NOREPL Not enough reachable nodes for the requested replication level"
+
+
+def _too_few(connected: int) -> dict[str, str]:
+    """What a reply says of the replicas that a primary has."""
+    return {
+        f"REPLICATE {copies}{rest}\n< -{_NOREPL}\n": f"REPLICATE {copies}{rest}\n< -{_NOREPL}: "
+        f"REPLICATE {copies} needs {copies - 1} replicas of the Redis primary, and it has "
+        f"{connected}; brokers keep no copies\n"
+        for copies in (5, 65535)
+        for rest in ("", " ASYNC")
+    }
+
+
 # And drivers need an embedded store.
-_KINDS = {"tube type lifo": "tube type lifo; drivers need an embedded store"}
-ELSEWHERE = {"cluster": _NODES | _KINDS, "redis": _KINDS}
+_KINDS = {"utubettl or a driver": "utubettl or a driver; drivers need an embedded store"}
+# And a broker has only some of the microseconds for ids of events.
+_IDS = {
+    "< 1700000000000001\n": "< 1700000000000004\n",
+    "< 1700000000000002\n": "< 1700000000000006\n",
+    "< 1700000001500001\n": "< 1700000001500004\n",
+}
+# Each primary of the cluster has a replica.
+ELSEWHERE = {
+    "cluster": _too_few(1) | _KINDS | _IDS,
+    "redis": _too_few(0) | _KINDS | _IDS,
+}
 
 
 @pytest.mark.parametrize("protocol", [2, 3])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from quinque.dialects.command import Session, Wait
-from quinque.errors import BadArgument
+from quinque.errors import BadArgument, LimitReached
 from quinque.model.claim_ops import (
+    ClaimState,
+    ClaimView,
     DropClaims,
     FillClaim,
     FindClaims,
@@ -22,11 +25,12 @@ from quinque.model.claim_ops import (
     ReleaseClaims,
     RenewClaims,
     SettleClaims,
+    SubscriptionView,
 )
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS
 from quinque.model.look_ops import BrowsePlaces, DividePlaces, FindRecords, ReadRecord
-from quinque.model.stage_ops import DropStage, FindStages, Part, Publish, Stage
+from quinque.model.stage_ops import DropStage, FindStages, Part, Publish, Stage, StageView
 from quinque.model.states import State
 from quinque.server.commands.table import all_commands
 
@@ -38,6 +42,9 @@ class Everyone:
     """A session that may see every queue."""
 
     def sees_all(self) -> bool:
+        return True
+
+    def sees(self, queue: bytes) -> bool:
         return True
 
 
@@ -74,8 +81,8 @@ _WORDS = {"EMPTY": b"", "LONG": bytes(NAME_MOST_BYTES + 1)}
         ("CLAIM.PURGE q s 7 SHARD 1", PurgeClaims(b"q", b"s", 7, 1)),
         ("CLAIM.DROP q s SHARD 1", DropClaims(b"q", b"s", 1)),
         ("CLAIM.INFO q s SHARD 1", LookAtClaims(b"q", b"s", 1)),
-        ("CLAIM.LIST", FindClaims()),
-        ("CLAIM.LIST q", FindClaims(b"q")),
+        ("CLAIM.LIST", FindClaims(None, 10_000)),
+        ("CLAIM.LIST q", FindClaims(b"q", 10_000)),
         ("CLAIM.MARK q s 7 ack IDS a b", MarkClaim(b"q", b"s", 7, Outcome.ACK, [b"a", b"b"])),
         (
             "CLAIM.MARK q s 7 NACK DELAY 1500 REASON IDS SHARD 2 IDS IDS",
@@ -102,7 +109,7 @@ _WORDS = {"EMPTY": b"", "LONG": bytes(NAME_MOST_BYTES + 1)}
             Publish(JOBS, b"q", b"sink", b"run", 4, [], 10, 1_000),
         ),
         ("STAGE.DROP q sink run 4", DropStage(b"q", b"sink", b"run", 4)),
-        ("STAGE.LIST", FindStages()),
+        ("STAGE.LIST", FindStages(None, 10_000)),
         ("MESSAGES.PAGE jobs q 0 0", BrowsePlaces(JOBS, b"q", 0, 0, 1_000)),
         (
             "MESSAGES.PAGE events q 5 9 SHARD 2 COUNT 7 STATES dead,LEASED,dead",
@@ -263,3 +270,54 @@ def test_what_is_wrong_is_named(text: str, said: str) -> None:
         parsed(text)
 
     assert str(caught.value) == said
+
+
+SUBSCRIPTION = SubscriptionView(JOBS, b"q", b"s", b"", 0, 1, 1, 0, 0, 0, 0, False, 0, 0, 0)
+CLAIM = ClaimView(1, ClaimState.FILLING, 0, 0, 0, 0, 0)
+BATCH = StageView(b"q", b"sink", b"run", 1, False, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "more", "refused"),
+    [
+        (
+            "CLAIM.LIST",
+            [SUBSCRIPTION] * 10_000,
+            [SUBSCRIPTION] * 10_001,
+            "all subscriptions and their claims are over 10000 rows in one reply: name a queue",
+        ),
+        (
+            "CLAIM.LIST q",
+            [replace(SUBSCRIPTION, claims=[CLAIM] * 9_999)],
+            [replace(SUBSCRIPTION, claims=[CLAIM] * 10_000)],
+            "these claims are over 10000 rows in one reply: CLAIM.INFO returns one subscription",
+        ),
+        (
+            "CLAIM.LIST",
+            [replace(SUBSCRIPTION, queue=b"x" * 1024)] * 4_000,
+            [replace(SUBSCRIPTION, queue=b"x" * 1024)] * 4_100,
+            (
+                "the names of all subscriptions and their claims have 4202500 bytes, and at most"
+                " 4194304 are sent in one reply: name a queue"
+            ),
+        ),
+        (
+            "STAGE.LIST",
+            [BATCH] * 10_000,
+            [BATCH] * 10_001,
+            (
+                "all batches are over 10000 rows in one reply: publish or drop some of them with"
+                " STAGE.PUBLISH and STAGE.DROP"
+            ),
+        ),
+    ],
+)
+def test_a_listing_has_so_many_rows_and_bytes_at_most(
+    text: str, most: list[Any], more: list[Any], refused: str
+) -> None:
+    reply = cast(Any, ROWS[text.split()[0]].reply)
+
+    assert len(reply(parsed(text), most, Everyone())) == len(most)
+    with pytest.raises(LimitReached) as caught:
+        reply(parsed(text), more, Everyone())
+    assert str(caught.value) == refused

@@ -35,6 +35,18 @@ def name(queue: str) -> bytes:
     return queue.encode()
 
 
+def test_queues_of_elements_may_have_the_names_of_options(asked: Broker) -> None:
+    names = [b"BLOCK", b"5", b"COUNT", b"7", b"last"]
+    for name in names:
+        asked.run(Add(RELIABLE, name, [name], RELIABLE_TERMS))
+
+    taken = asked.run(Take(RELIABLE, names, 10, is_drained=True))
+
+    assert [it.queue for it in taken] == names
+    for it in taken:
+        asked.run(Complete(RELIABLE, it.queue, [it.message_id], is_leased=True))
+
+
 def test_elements_are_pushed_popped_recovered_and_acked(asked: Broker, name: bytes) -> None:
     ids = asked.run(Add(RELIABLE, name, [b"a", b"b", b"c"], RELIABLE_TERMS))
     taken = asked.run(Take(RELIABLE, [name], 2))

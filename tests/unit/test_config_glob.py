@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from quinque.model.glob import compile_glob
+from quinque.model.glob import JOINED_MOST_BYTES, compile_glob, matcher
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,26 @@ def test_the_name_matches(pattern: bytes, name: bytes) -> None:
 )
 def test_the_name_does_not_match(pattern: bytes, name: bytes) -> None:
     assert not compile_glob(pattern).fullmatch(name)
+
+
+@given(
+    patterns=st.lists(st.text("ab*?[]^-\\", max_size=6), min_size=1, max_size=8),
+    names=st.lists(st.text("ab-]", max_size=5), min_size=1, max_size=8),
+    is_long=st.booleans(),
+)
+def test_several_patterns_match_what_one_of_them_matches(
+    patterns: list[str], names: list[str], is_long: bool
+) -> None:
+    listed = [pattern.encode() for pattern in patterns]
+    if is_long:  # too long to be read as one
+        listed.append(b"z" * JOINED_MOST_BYTES)
+    expected = [
+        any(compile_glob(pattern).fullmatch(name.encode()) for pattern in listed) for name in names
+    ]
+
+    matches = matcher(listed)
+
+    assert [bool(matches(name.encode())) for name in names] == expected
 
 
 def test_a_pattern_of_many_stars_ends_soon() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -123,6 +124,8 @@ def test_the_retry_time_is_a_tenth_of_the_life_within_bounds(ttl_s: int, retry_s
         ("9223372036854775807", f"timeout 9223372036854775807 is over {SPAN_MOST_MS} ms"),
         ("0 RETRY 0 REPLICATE 2 DELAY 9 TTL 5", "RETRY 0 requires REPLICATE 1"),
         ("0 DELAY 5 TTL 5", "DELAY 5 must be less than TTL 5"),
+        ("0 DELAY 1.5 TTL 1", "DELAY 1.5 must be less than TTL 1"),
+        ("0 DELAY 100 TTL 10", "DELAY 100 must be less than TTL 10"),
         ("0 DELAY 86400", "DELAY 86400 must be less than TTL 86400"),
     ],
 )
@@ -199,7 +202,8 @@ def test_getjob_becomes_a_wait(options: str, wanted: Wait) -> None:
         ("FROM", "syntax error in GETJOB, at 'FROM'"),
         ("MATCH", "syntax error in GETJOB, at 'MATCH'"),
         ("TIMEOUT", "syntax error in GETJOB, at 'TIMEOUT'"),
-        ("q", "syntax error in GETJOB, at 'q'"),
+        ("q", "syntax error in GETJOB, at 'q': FROM or MATCH is missing before it"),
+        ("NOSUCH FROM q", "syntax error in GETJOB, at 'NOSUCH'"),
         ("COUNT 0 FROM q", "COUNT 0 is less than 1"),
         ("COUNT -5 FROM q", "COUNT -5 is less than 1"),
         ("COUNT many FROM q", "COUNT 'many' is not an integer or out of range"),
@@ -225,7 +229,9 @@ def test_waits_for_one_job_from_one_queue_are_put_together() -> None:
         assert not disque.gather_getjob(parsed(f"GETJOB {options}"), [b"q"] * 3)
 
 
-@pytest.mark.parametrize("command", ["ACKJOB", "FASTACK", "DELJOB", "ENQUEUE", "DEQUEUE", "NACK"])
+@pytest.mark.parametrize(
+    "command", ["ACKJOB", "FASTACK", "DELJOB", "ENQUEUE", "UNGETJOB", "DEQUEUE", "NACK"]
+)
 def test_ids_may_be_none_or_many_and_one_bad_one_refuses_all(command: str) -> None:
     assert list(parsed(command).message_ids) == []
     assert list(parsed(f"{command} {ID} {ID} {OTHER_ID}").message_ids) == words(
@@ -286,6 +292,9 @@ def test_a_nack_may_say_when_and_why() -> None:
         JOBS, ids, True, 0, b"dead", is_dead=True
     )
     assert parsed(f"ENQUEUE {ID}") == Requeue(JOBS, ids, is_nack=False)
+    back = Requeue(JOBS, ids, is_nack=False, is_uncounted=True)
+    assert parsed(f"UNGETJOB {ID}") == back
+    assert parsed(f"UNGETJOB {ID} unseen") == replace(back, lease=0)
 
 
 @pytest.mark.parametrize(
@@ -391,6 +400,8 @@ def test_qscan_becomes_a_scan(options: str, wanted: ScanQueues) -> None:
         ("QSET q RATE 1", "syntax error in QSET, at 'RATE'"),
         ("QSET q MAXDELIVERIES", "syntax error in QSET, at 'MAXDELIVERIES'"),
         ("QSET q TTL 5", "syntax error in QSET, at 'TTL'"),
+        ("QSET q EXPIRED", "syntax error in QSET, at 'EXPIRED'"),
+        ("QSET q EXPIRED kept", "EXPIRED kept is neither delete nor dead"),
         ("QSET q MAXDELIVERIES -1", "MAXDELIVERIES -1 is less than 0"),
         (
             "QSET q RATE 5 0",
@@ -402,6 +413,11 @@ def test_qscan_becomes_a_scan(options: str, wanted: ScanQueues) -> None:
         ),
         ("QSET q RATE 5 99999999999", f"RATE 99999999999 is over {SPAN_MOST_S} s"),
         ("QPURGE q dead", "syntax error in QPURGE, at 'dead'"),
+        ("QPURGE q FORGET STATE dead", "syntax error in QPURGE, at 'STATE'"),
+        (
+            "QPURGE q STATE dead FORGET",
+            "STATE 'FORGET' is not one of queued, delayed, active, dead",
+        ),
         ("QPURGE q STATE", "syntax error in QPURGE, at 'STATE'"),
         ("QPURGE q STATE dead lost", "STATE 'lost' is not one of queued, delayed, active, dead"),
         ("QREDRIVE q 5", "syntax error in QREDRIVE, at '5'"),
@@ -442,12 +458,15 @@ def test_pause_goes_from_left_to_right_and_starts_from_nothing(
     [
         ("QSET q", LookAt(JOBS, b"q")),
         ("QSET q MAXDELIVERIES 3", Configure(JOBS, b"q", max_deliveries=3)),
+        ("QSET q EXPIRED dead", Configure(JOBS, b"q", keeps_expired=True)),
+        ("QSET q EXPIRED DELETE", Configure(JOBS, b"q", keeps_expired=False)),
         ("QSET q RATE 10 1", Configure(JOBS, b"q", rate=(10, 1_000))),
         (
             "QSET q RATE 0 0 MAXDELIVERIES 0",
             Configure(JOBS, b"q", max_deliveries=0, rate=(0, 0)),
         ),
         ("QPURGE q", Purge(JOBS, b"q")),
+        ("QPURGE q forget", Purge(JOBS, b"q", forgets=True)),
         (
             "QPURGE q STATE dead queued dead",
             Purge(JOBS, b"q", [State.DEAD, State.READY]),

@@ -11,9 +11,9 @@ from quinque.dialects.command import Session, Wait
 from quinque.errors import BadArgument, EmptyKey, WrongUsage
 from quinque.model.families import RELIABLE
 from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
-from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Recover
+from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Recover, Undeliver
 from quinque.model.queue_ops import FindFamilies
-from quinque.model.work_ops import Add, LookAt, Take
+from quinque.model.work_ops import Add, LookAt, Take, WorkDelivery
 from quinque.server.commands.table import all_commands
 
 ROWS = {row.name: row for row in all_commands()}
@@ -150,6 +150,12 @@ def test_an_ack_names_a_queue_and_ids_of_any_form() -> None:
     assert parsed(f"RQ.ACK q 1-1 {long} x") == Complete(RELIABLE, b"q", ids, is_leased=True)
 
 
+def test_an_unpop_names_a_queue_and_ids_each_once() -> None:
+    deliveries = [WorkDelivery(b"q", id, b"", 0, 0) for id in (b"1-1", b"x")]
+
+    assert parsed("RQ.UNPOP q 1-1 x 1-1") == Undeliver(RELIABLE, deliveries)
+
+
 @pytest.mark.parametrize(
     ("said", "count", "elapsed_ms"),
     [
@@ -221,6 +227,7 @@ def test_a_queue_that_is_not_there_is_an_empty_key() -> None:
         "RQ.POP {}",
         "RQ.POP a {}",
         "RQ.ACK {} 1-1",
+        "RQ.UNPOP {} 1-1",
         "RQ.RECOVER {} 1 0",
         "RQ.INSPECT {} 0 1",
         "RQ.INFO {}",

@@ -56,6 +56,9 @@ class Asking:
     def sees(self, queue: bytes) -> bool:
         return queue != b"secret"
 
+    def sees_all(self) -> bool:
+        return False
+
 
 def parsed(text: str) -> Any:
     """What a request becomes."""
@@ -212,8 +215,8 @@ def test_what_is_about_a_tube() -> None:
     assert parsed("TUBE.RELEASEALL t") == ReturnTasks(b"t")
     assert parsed("TUBE.TRUNCATE t") == TruncateTube(b"t")
     assert parsed("TUBE.DROP t") == DropTube(b"t")
-    assert parsed("TUBE.STATS") == parsed("TUBE.LIST") == FindTubes()
-    assert parsed("TUBE.STATS t") == LookAtTube(b"t")
+    assert parsed("TUBE.STATS") == parsed("TUBE.LIST") == FindTubes(10_000)
+    assert parsed("TUBE.STATS t") == parsed("TUBE.LIST t") == LookAtTube(b"t")
     with pytest.raises(TubeBusy, match="There are consumers connected the tube"):
         parsed("TUBE.DROP busy")
 
@@ -251,7 +254,7 @@ def test_what_means_nothing_is_refused(said: str) -> None:
         parsed(said)
 
 
-@pytest.mark.parametrize("said", ["TUBE.KICK t 1 2", "TUBE.STATS t u"])
+@pytest.mark.parametrize("said", ["TUBE.KICK t 1 2", "TUBE.STATS t u", "TUBE.LIST t u"])
 def test_a_word_too_many_is_refused(said: str) -> None:
     with pytest.raises(WrongArity):
         parsed(said)

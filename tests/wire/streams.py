@@ -70,7 +70,11 @@ def single_bytes(data: bytes) -> list[bytes]:
 def read(chunks: Iterable[bytes], limits: RequestLimits = QUICK) -> Outcome:
     """What a new reader makes of the chunks."""
     reader = RequestReader(limits)
-    requests = [request for chunk in chunks for request in reader.feed(chunk)]
+    requests = []
+    for chunk in chunks:
+        requests += reader.feed(chunk)
+        while reader.has_more:
+            requests += reader.feed(b"")
     why = "" if reader.broken is None else str(reader.broken)
     return Outcome(requests, why, reader.buffered_bytes)
 

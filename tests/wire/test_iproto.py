@@ -202,3 +202,18 @@ def test_replies_have_fixed_places(sync: int, code: int) -> None:
         body = unpacker.unpack()
         assert body.get(0x31, "") == ("Tube ü" if status else "")
         assert iproto.sync_of(answer) == sync
+
+
+def test_many_packets_are_read_some_at_a_time() -> None:
+    reader = PacketReader(PacketLimits())
+    last = packet(iproto.CALL, 2, [])
+    found = reader.feed(packet(iproto.PING, 1, []) * 10_000 + last[:5])
+
+    times = 1
+    while reader.has_more:
+        found += reader.feed(b"")
+        times += 1
+
+    assert times == 3
+    assert [each.sync for each in found + reader.feed(last[5:])] == [1] * 10_000 + [2]
+    assert reader.broken is None

@@ -77,3 +77,42 @@ def test_the_two_bytes_after_an_argument_are_not_looked_at() -> None:
     reader = RequestReader(LIMITS)
 
     assert reader.feed(b"*1\r\n$3\r\nabcXY" + array([b"PING"])) == [[b"abc"], [b"PING"]]
+
+
+@pytest.mark.parametrize("small", [b"\r\n", b"\n", b" \n", b"*0\r\n", b"*-1\r\n", b"PING\n"])
+def test_small_requests_are_read_some_at_a_time(small: bytes) -> None:
+    """Each costs a microsecond, and 256 KB can be a quarter of a million of them."""
+    reader = RequestReader(LIMITS)
+    found = reader.feed(small * 10_000 + array([b"END"]) + b"*1\r\n$4\r\nPI")
+
+    times = 1
+    while reader.has_more:
+        reader.refuse_large(10, 100)  # which none of these is
+        found += reader.feed(b"")
+        times += 1
+
+    assert times == 3
+    assert found == [[b"PING"]] * (10_000 if b"PING" in small else 0) + [[b"END"]]
+    assert reader.feed(b"NG\r\n") == [[b"PING"]]
+    assert reader.broken is None
+
+
+def test_bytes_that_come_while_there_are_more_are_read_after_those() -> None:
+    reader = RequestReader(LIMITS)
+    found = reader.feed(b"\n" * 5_000 + array([b"1"]))
+    assert reader.has_more
+
+    found += reader.feed(array([b"2"]))
+
+    assert found == [[b"1"], [b"2"]]
+    assert not reader.has_more
+
+
+def test_broken_bytes_end_what_there_is_more() -> None:
+    reader = RequestReader(LIMITS)
+    reader.feed(b"\n" * 5_000 + b"*x\r\n" + b"\n" * 5_000)
+
+    assert reader.feed(b"") == []
+
+    assert reader.broken is not None
+    assert not reader.has_more

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,15 @@ def test_a_board_shows_what_was_in_hand() -> None:
         held, running, done, gone, longer = (
             Message("q", id, b"", 1) for id in (b"h", b"r", b"d", b"g", long)
         )
+        held.ours_until_s = done.ours_until_s = 1.5
         board.hold([held, running, done, gone, longer], 1, b"salt")
         for message in (running, longer):
             board.mark(message, Hand.RUNNING)
         board.mark(done, Hand.DONE)
+        done.ours_until_s = 2.5
+        board.extend(done)
         board.drop([gone])
+        board.extend(gone)
         board.write(Told(1.5, 2, 3, 4, 5))
 
         assert board.read() == Told(1.5, 2, 3, 4, 5)
@@ -35,10 +40,10 @@ def test_a_board_shows_what_was_in_hand() -> None:
         assert set(board.crash(salts)) == {(1, key_of(b"salt", it)) for it in (b"r", long)}
         assert board.crash(salts) == []  # each is told once
         assert set(board.take_left()) == {
-            Left(Hand.HELD, 1, b"h"),
-            Left(Hand.CRASHED, 1, b"r"),
-            Left(Hand.DONE, 1, b"d"),
-            Left(Hand.CRASHED, 1, b""),  # it had no room
+            Left(Hand.HELD, 1, b"h", 1, 1.5),
+            Left(Hand.CRASHED, 1, b"r", 1, inf),
+            Left(Hand.DONE, 1, b"d", 1, 2.5),
+            Left(Hand.CRASHED, 1, b"", 1, inf),  # it had no room
         }
         assert list(board.take_left()) == []
     finally:

@@ -385,8 +385,78 @@ def test_what_a_process_had_in_hand_when_it_died_is_settled_by_the_next(
         wait_until(lambda: set(seen) == {b"held", b"running"}, "they are worked again")
         wait_until(lambda: jobs.show(held.id) is None, "they are acked")
 
-    assert {body: it.deliveries for body, it in seen.items()} == {b"held": 2, b"running": 2}
+    assert {body: it.deliveries for body, it in seen.items()} == {b"held": 1, b"running": 2}
     assert jobs.show(done.id) is None
+
+
+def test_a_board_tells_until_when_a_message_is_surely_of_its_process(
+    app: CountingApp, queues: Queues, queue: str
+) -> None:
+    began, ends = dict[bytes, Message](), threading.Event()
+
+    def work(body: bytes, message: Message) -> None:
+        began[body] = message
+        ends.wait(TIMEOUT_S)
+
+    app.add(f"{queue}.jobs", work)
+    app.add(f"{queue}.items", work, family="items", lease=300)
+    with working(app) as board:
+        queues.jobs(f"{queue}.jobs").add(b"job", retry=1)
+        queues.items(f"{queue}.items").add("x", b"item")
+        # The first is on the board by then: at least 0.4 s after the job was taken, for 1 s.
+        wait_until(lambda: app.broker.extended >= 2, "the lease of the job is extended twice")
+        until_s = {it.handler: it.ours_until_s for it in board.take_left()}
+        ends.set()
+
+    job, item = began[b"job"], began[b"item"]
+    assert until_s[0] >= job.taken_s + 1.4
+    assert item.taken_s < until_s[1] <= item.taken_s + 300
+
+
+@pytest.mark.parametrize("hand", [Hand.HELD, Hand.CRASHED, Hand.DONE])
+@pytest.mark.parametrize("family", ["jobs", "events", "items"])
+def test_what_another_consumer_holds_by_now_is_not_taken_from_it(
+    app: CountingApp, queues: Queues, queue: str, family: str, hand: Hand
+) -> None:
+    """The lease of the dead process has ended before its replacement was there. A job or an event
+    that was done is acked all the same: its id is never another one's."""
+    jobs, events, items = queues.jobs(queue, retry=300), queues.events(queue), queues.items(queue)
+    group, seen = events.group("g", lease=300), list[bytes]()
+    if family == "jobs":
+        id = jobs.add(b"x")
+        jobs.nack(jobs.take_many(1))
+        assert [it.id for it in jobs.take_many(1)] == [id]
+    elif family == "events":
+        id = events.add(b"x")
+        assert len(group.take_many(1)) == 1
+    else:
+        id = "x"
+        items.add(id, b"x")
+        assert items.lease(300) is not None
+    left, board = Message(queue, id.encode(), b"x", 1), Board()
+    left.ours_until_s = monotonic()
+    board.hold([left], 0, b"")
+    board.mark(left, hand)
+    app.add(queue, seen.append, family=family, group="g", lease=300)
+    with working(app, board=board):
+        if family == "jobs":
+            jobs.add(b"next")
+        elif family == "events":
+            events.add(b"next")
+        else:
+            items.add("next", b"next")
+        wait_until(lambda: b"next" in seen, "the next is worked")
+
+    is_acked = hand is Hand.DONE and family != "items"
+    leased: int | None
+    if family == "events":
+        counted = events.info()
+        leased = counted.groups[0].leased if counted is not None else 0
+    else:
+        view = (jobs if family == "jobs" else items).info()
+        leased = view.leased if view is not None else 0
+    assert seen == [b"next"]
+    assert leased == (0 if is_acked else 1)
 
 
 def test_what_was_left_is_of_its_queue_though_the_app_was_changed_since(

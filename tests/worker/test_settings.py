@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -39,6 +43,52 @@ def test_what_an_app_cannot_do_is_said_when_it_is_asked() -> None:
         App("a.folder")
 
 
+@pytest.mark.parametrize(
+    ("setting", "wrong", "said"),
+    [
+        ("timeout", "3", "timeout must be a number of seconds or a timedelta, not str"),
+        ("lease", "3", "lease must be a number of seconds or a timedelta, not str"),
+        ("lease", None, "lease must be a number of seconds or a timedelta, not NoneType"),
+        ("backoff", 1, "backoff must be a pair of times or a Backoff, not int"),
+        ("backoff", (1,), "backoff must be a pair of times or a Backoff, not tuple"),
+        ("backoff", ("1", 2), "backoff must be a number of seconds or a timedelta, not str"),
+        ("backoff", Backoff("1", 2), "backoff must be a number of seconds or a timedelta, not str"),  # type: ignore[arg-type]
+        ("batch", "5", "batch '5' is not a whole number"),
+        ("concurrency", 1.5, "concurrency 1.5 is not a whole number"),
+        ("max_deliveries", "5", "max_deliveries '5' is not a whole number"),
+    ],
+)
+def test_a_setting_of_another_type_is_refused_with_its_name(
+    setting: str, wrong: object, said: str
+) -> None:
+    app = App("redis://127.0.0.1:1")
+
+    with pytest.raises(BadSetting, match=f"^{re.escape(said)}$"):
+        app.add("q", print, **{setting: wrong})  # type: ignore[arg-type]
+
+    assert app.handlers == []
+
+
+def test_the_times_of_a_handler_may_be_timedeltas() -> None:
+    app, second = App("redis://127.0.0.1:1"), timedelta(seconds=1)
+
+    app.add("q", print, lease=5 * second, timeout=3 * second, backoff=(second, 2 * second))
+
+    assert (app.handlers[0].lease_s, app.handlers[0].timeout_s) == (5, 3)
+    assert app.handlers[0].backoff == Backoff(1, 2)
+
+
+@pytest.mark.parametrize("wrong", [{"deadline": "30"}, {"deadline": -1}, {"threads": "8"}])
+def test_what_an_app_cannot_run_with_is_said_before_it_runs(wrong: dict[str, Any]) -> None:
+    app = App("redis://127.0.0.1:1")
+    app.add("q", print)
+
+    with pytest.raises(BadSetting, match=f"^{next(iter(wrong))} "):
+        app.run(**wrong)
+    with pytest.raises(BadSetting, match=f"^{next(iter(wrong))} "):
+        asyncio.run(app.run_async(**wrong))
+
+
 def _takes_more(body: bytes, *, more: int) -> None: ...
 
 
@@ -66,6 +116,11 @@ def test_a_rest_is_twice_as_long_each_time_and_up_to_half_of_it_less() -> None:
     assert [backoff.delay_s(failures, chance=0) for failures in range(1, 6)] == [1, 2, 4, 8, 10]
     assert backoff.delay_s(2, chance=1) == 1
     assert backoff.delay_s(10_000, chance=0) == 10
+
+
+def test_a_delay_of_another_type_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^delay must be a number of seconds or a timedelta, not"):
+        Retry("5")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("delay", [-1, float("nan"), float("inf")])

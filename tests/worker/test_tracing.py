@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from opentelemetry import trace
@@ -11,9 +13,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import quinque
+from quinque.client.aio import traced_runner as aio
 from quinque.client.sync.queues import Queues
 from quinque.client.sync.traced_runner import TracedRunner
 from quinque.client.traced import Traced
+from quinque.errors import BadSetting
 from quinque.worker import App
 from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
@@ -87,6 +91,14 @@ def test_a_body_without_a_context_is_read_as_it_is() -> None:
     assert codec.context_of(b"plain") is None
     for odd in (b"\0trace ", b"\0trace x y", b"\0trace 3 {}", b"\0trace 2 []"):
         assert codec.decode(odd) == odd
+
+
+@pytest.mark.parametrize("runner", [TracedRunner, aio.TracedRunner])
+def test_a_package_that_is_missing_is_named(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
+
+    with pytest.raises(BadSetting, match=r"trace is missing; install the extra 'otel'"):
+        runner(None)
 
 
 def _named(spans: InMemorySpanExporter, name: str) -> list[ReadableSpan]:

@@ -41,6 +41,29 @@ def damaged(place: Place, prefix: str) -> Worker:
     return worker
 
 
+def test_one_item_is_not_called_items(place: Place, prefix: str, redis_server: RedisServer) -> None:
+    sync_worker(place.raw, prefix).add_item(Item("x"))
+
+    done = run(prefix, "--redis", redis_server.url, "--once")
+
+    told = "deep clean, checked 1 item, returned 0, 0 without data, 0 duplicates"
+    assert done.stdout == f"{prefix}: {told}\n"
+
+
+def test_a_right_that_is_missing_is_named(redis_server: RedisServer) -> None:
+    rules = ("on", "nopass", "resetkeys", "~other:*", "+@all")
+    redis_server.ask("ACL", "SETUSER", "cleaner", "reset", *rules)
+    url = f"{redis_server.url}?username=cleaner&password=x"
+
+    done = run("mails", "--redis", url, "--once")
+
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "quinque: mails: the Redis user lacks the right ~mails:*; grant it with ACL SETUSER in "
+        "Redis\n"
+    )
+
+
 def test_once_cleans_every_queue_and_says_what_it_did(
     place: Place, prefix: str, redis_server: RedisServer, tmp_path: Path
 ) -> None:

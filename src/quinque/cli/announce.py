@@ -3,7 +3,8 @@
 Called by   serve.py.
 Calls       the system, for this machine's way to others.
 
-Not here: how they are told (stores/redis/nodes.py), what clients see (server/commands/cluster.py).
+Not here: how other brokers learn it (stores/redis/nodes.py), what clients see
+(server/commands/cluster.py).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from quinque.server.address import Address, is_every_host, parse_address
 from quinque.server.config import Config
 
 _HERE: Final = "127.0.0.1"
-_FAR_AWAY: Final = ("192.0.2.1", 9)  # of a network that is nobody's
+_FAR_AWAY: Final = ("192.0.2.1", 9)  # of a network that is reserved for documentation
 
 
 def announced_address(
     config: Config, servers: Iterable[Server], way_to_store: str
 ) -> Address | None:
-    """The one that is set, or the first that is listened on; None when there is nobody to tell, or
-    no address to be told.
+    """The address that is set, or the first that the broker listens on; None when there are no
+    other brokers, or there is no such address.
 
     Where every address of this machine is listened on, it is the one by which the machine reaches
     the store, `way_to_store`, or others if the store is on this machine.

@@ -8,7 +8,7 @@ Calls       client/sync/broker.py, which is imported when a command runs: help a
     @click.argument("name")
     @asks
     def info(broker: Broker, out: Output, name: str) -> int:
-        …                                        the exit code; errors are told and have theirs
+        …                                        the exit code; errors are printed and have theirs
 
 However it ends, it ends in order: a terminal is as it was, and nothing is left of a bench.
 
@@ -41,6 +41,7 @@ from quinque.cli.exit_codes import (
     code_of,
 )
 from quinque.cli.shown import Output, is_terminal, text_of
+from quinque.client.login import PASSWORD_IS_MISSING
 from quinque.errors import BadSetting, NoAuth, NotABroker, NotDone, QuinqueError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -71,23 +72,26 @@ def asks(work: Callable[..., int]) -> Callable[..., None]:
 
 
 def run(out: Output, work: Callable[[], int]) -> int:
-    """The exit code of the work; what it raises on purpose is told."""
+    """Run the work and return its exit code. Errors of Quinque are printed."""
     try:
         with _ended_by_signals():
             return work()
     except QuinqueError as error:
         code = code_of(error)
-        how = " Pass --password or set QUINQUE_PASSWORD." if isinstance(error, NoAuth) else ""
-        out.failed(f"{error}{how}", code)
+        text = str(error)
+        if isinstance(error, NoAuth):
+            text = text.removesuffix(PASSWORD_IS_MISSING)
+            text += " Pass --password or set QUINQUE_PASSWORD."
+        out.failed(text, code)
         return code
     except NothingFound as nothing:
         out.failed(str(nothing), NOTHING)
         return NOTHING
     except BrokenPipeError:
-        # Or Python would complain at its end that there is nobody to write the rest to.
+        # Or Python would complain at its end that the rest cannot be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return NOT_READ
-    except OSError as error:  # not the broker's: those are none of Python's by then
+    except OSError as error:  # not the broker's: those are errors of Quinque by then
         with suppress(OSError):  # which stdout may have raised
             out.failed(error.strerror or str(error), NOT_HERE)
         return NOT_HERE
@@ -98,8 +102,8 @@ def run(out: Output, work: Callable[[], int]) -> int:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP are exits as any other, with the code that shells have for it. One
-    that is ignored, as under nohup, stays so."""
+    """Within, SIGTERM and SIGHUP are exits as any other, with the code that shells have for it. A
+    signal that is ignored, as under nohup, stays ignored."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
@@ -131,7 +135,7 @@ def _with_broker(who: dict[str, Any], work: Callable[[Broker], int]) -> int:
 
 
 def _refuse_other_servers(broker: Broker) -> None:
-    """Raises NotABroker when it is no broker that answers: a plain Redis speaks the same protocol,
+    """Raises NotABroker when another server answers: a plain Redis speaks the same protocol,
     and answers some commands, for example that there is no such queue. The client itself notices
     commands that are unknown."""
     try:
@@ -150,7 +154,7 @@ def open_broker(url: str, *, retries: int = _RETRIES, **who: Any) -> Broker:
 
 
 def confirm(question: str, is_sure: bool) -> None:
-    """Goes on if `is_sure`, or if somebody says so. Raises BadSetting where nobody can be asked,
+    """Return if `is_sure`, or if the user confirms. Raises BadSetting when stdin is not a terminal,
     and ends the command when the answer is no."""
     if is_sure:
         return
@@ -170,12 +174,12 @@ yes_option: Final = click.option(
 def complete_queue(
     ctx: click.Context, argument: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The names of queues that begin so, each with its family; none that cannot be typed. A shell
-    is told no errors."""
+    """The names of queues that begin with `incomplete`, each with its family; names that cannot be
+    typed are left out. Errors are not shown in a shell."""
     from quinque.cli.queue_counts import read_every
 
     try:
-        # What was not said is not among them where a line is only completed.
+        # Options that are not on the line are not among them while a shell completes it.
         who = {
             option.name: option.consume_value(ctx, ctx.params)[0]
             for option in ctx.command.params
@@ -195,7 +199,7 @@ def _for_shell(name: str) -> str:
     """As it stands on a command line: bash alone leaves that to us."""
     if not os.environ.get("_QUINQUE_COMPLETE", "").startswith("bash"):
         return name
-    # Two for one: the script of click's reads what it is told with `read`, which takes one away.
+    # Two for one: the script of click reads the lines with `read`, which takes one away.
     return re.sub(r"([^\w@%+=:,./-])", r"\\\\\1", name)
 
 
@@ -205,5 +209,5 @@ def queue_argument(**more: Any) -> Callable[[Any], Any]:
 
 
 def as_bytes(text: str) -> bytes:
-    """What was typed, whatever bytes it is."""
+    """The bytes that were typed, even if they are not UTF-8."""
     return os.fsencode(text)

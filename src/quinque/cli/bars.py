@@ -22,7 +22,7 @@ _LONG_S: Final = 0.5
 
 @contextmanager
 def telling(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """What is told that so many more are done; of `total`, if that is known."""
+    """A function to call with the number of further steps done; of `total`, if that is known."""
     if not is_terminal(sys.stderr):
         yield lambda some: None
         return

@@ -38,7 +38,7 @@ _COLUMNS: Final = {
     "median_ms": "median ms",
     "p99_ms": "p99 ms",
 }
-_ALONE: Final = 10  # of so many messages, one is sent alone
+_ALONE: Final = 10  # one message of this many is sent alone
 _GROUP: Final = "bench"
 _NAME: Final = "quinque-bench-"
 
@@ -83,7 +83,7 @@ def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, 
             ),
         ]
     except BaseException:
-        with suppress(QuinqueError):  # what went wrong first is what is told
+        with suppress(QuinqueError):  # the first error is the one to report
             _remove(broker, verbs)
         raise
     _remove(broker, verbs)
@@ -92,7 +92,7 @@ def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, 
 
 
 def _measured(what: str, messages: int, batch: int, work: Callable[[int], int]) -> dict[str, Any]:
-    """So many messages, some at a time, until there are no more; and how long that took."""
+    """Do `messages` of them, `batch` at a time, until there are no more; and measure the time."""
     spent_ms: list[float] = []
     done = 0
     began_s = time.perf_counter()

@@ -12,8 +12,8 @@ Calls       nothing.
     ca = "/etc/ssl/ours.pem"
 
 Options of the command line win. Then come the credentials of the URL, or of the broker in the file;
-those of the environment are used only where these have none, so that the password of one broker is
-not sent to another.
+those of the environment are used only where these are missing, so that the password of one broker
+is not sent to another.
 
 Not here: what a URL means (client/addresses.py).
 """
@@ -37,7 +37,7 @@ SAID: Final = ("url", "username", "password", "ca", "certificate", "key")
 
 
 class _Credential(click.Option):
-    """A user name or a password. The variable is used only if the broker's own has none."""
+    """A user name or a password. The variable is used only if the broker sets none of its own."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         url = ctx.params.get("url") or os.environ.get("QUINQUE_URL", "")
@@ -71,7 +71,7 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
                 default=default,
                 envvar=None if default is None else "QUINQUE_URL",
                 show_default=default is not None,
-                # The first to be read: what the file has of a broker is what others are by default.
+                # Read first: the entry of the file gives the defaults of the other options.
                 is_eager=True,
                 callback=_known_url,
                 shell_complete=_complete_name,
@@ -125,5 +125,5 @@ def _brokers() -> dict[str, Any]:
         return tomllib.loads(brokers_file().read_text())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:  # what is no TOML is no good value
+    except (OSError, ValueError) as error:  # also when it is not TOML
         raise click.BadParameter(f"{brokers_file()}: {error}") from error

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from quinque.errors import JournalDamaged
+from quinque.errors import JournalDamaged, many
 from quinque.stores.embedded.lock import FolderLock
 from quinque.stores.embedded.manifest import find_manifest, segment_numbers, segment_path
 from quinque.stores.embedded.repair import carry_out, plan
@@ -144,8 +144,8 @@ def _show(found: Survey) -> None:
         click.echo("  ".join(cells))
     holds = found.holds
     click.echo(
-        f"\n{_many(len(holds.queues), 'queue')}, {_many(holds.messages, 'message')}, "
-        f"{_many(found.leases, 'lease')}"
+        f"\n{many(len(holds.queues), 'queue')}, {many(holds.messages, 'message')}, "
+        f"{many(found.leases, 'lease')}"
         + (", as far as the journal is readable" if found.damaged else "")
     )
     for problem in found.problems:
@@ -157,19 +157,15 @@ def _meaning(found: Survey, problem: Problem) -> str:
     where = f"{segment_path(found.folder, problem.segment)} at byte {problem.at}: {problem.why}."
     if problem.is_torn:
         return (
-            f"{where}\n    A crash left {_many(problem.end - problem.at, 'byte')} there that were"
+            f"{where}\n    A crash left {many(problem.end - problem.at, 'byte')} there that were"
             " never acknowledged. This is harmless: the next start removes them."
         )
     lost = "All data in this segment is lost."
     if problem.end > problem.at:
-        lost = f"{_many(problem.end - problem.at, 'byte')} of data are lost."
+        lost = f"{many(problem.end - problem.at, 'byte')} of data are lost."
     kept = "The rest of this segment contains no intact data."
     if problem.batches_after:
-        batches = _many(problem.batches_after, "batch", "es")
-        records = _many(problem.records_after, "record")
+        batches = many(problem.batches_after, "batch", "batches")
+        records = many(problem.records_after, "record")
         kept = f"Intact after this position: {batches} with {records}."
     return f"{where}\n    {lost} {kept}"
-
-
-def _many(number: int, word: str, plural: str = "s") -> str:
-    return f"{number:,} {word}{'' if number == 1 else plural}"

@@ -19,7 +19,8 @@ from quinque.cli.asking import (
     yes_option,
 )
 from quinque.cli.exit_codes import DONE
-from quinque.cli.shown import Output, many
+from quinque.cli.shown import Output
+from quinque.errors import many
 from quinque.model.claim_ops import ClaimState, DropClaims, FindClaims
 
 if TYPE_CHECKING:

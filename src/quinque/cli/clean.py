@@ -34,7 +34,8 @@ from rich.progress import Progress as Bars
 
 from quinque.cli.interrupts import asked_to_end
 from quinque.cli.redis_client import open_client
-from quinque.errors import BadArgument, BadSetting
+from quinque.errors import BadArgument, BadSetting, many
+from quinque.stores.redis.rights import what_is_missing
 from quinque.workqueue import DeepClean, KeyPrefix, LightClean, Progress, WorkQueue
 
 ENDED, FAILED, FOUND_SOMETHING = 0, 1, 3
@@ -102,7 +103,7 @@ class _Cleaning:
         self._db = db
         self._is_ending = is_ending
         self._queues = {prefix: WorkQueue(KeyPrefix(prefix)) for prefix in asked.prefixes}
-        self._lease_s: dict[str, float] = {}  # of each queue, the shortest seen
+        self._lease_s: dict[str, float] = {}  # the shortest seen, by queue
 
     def run_once(self) -> int:
         """Every queue is clean; light cleaning is part of the deep one."""
@@ -123,7 +124,7 @@ class _Cleaning:
     def run_on(self) -> int:
         """Queues are cleaned as they are due, until a signal comes."""
         now_s = time.monotonic()
-        # Deep after light where both are due: what light cleaning finds is wanted soonest.
+        # Deep after light where both are due: items that light cleaning finds are most urgent.
         due: list[tuple[float, int, Kind, str]] = []
         for prefix in self._queues:
             heapq.heappush(due, (now_s, 0, "light", prefix))
@@ -155,7 +156,7 @@ class _Cleaning:
         return min(_LONGEST_S, max(_SHORTEST_S, self._lease_s.get(prefix, _UNKNOWN_S)))
 
     def _clean(self, kind: Kind, prefix: str) -> int:
-        """How much was, or would be, repaired; it is told."""
+        """Clean one queue and print the result. Returns how much was, or would be, repaired."""
         make = DeepClean if kind == "deep" else LightClean
         cleaning = make(self._queues[prefix], self._db, dry_run=self._asked.is_dry)
         began_s = time.monotonic()
@@ -171,9 +172,9 @@ class _Cleaning:
         else:
             would = "would return" if self._asked.is_dry else "returned"
             click.echo(
-                f"{prefix}: {kind} clean, checked {counts.looked:,} items,"
+                f"{prefix}: {kind} clean, checked {many(counts.looked, 'item')},"
                 f" {would} {counts.returned:,}, {counts.ghosts:,} without data,"
-                f" {counts.duplicates:,} duplicates"
+                f" {many(counts.duplicates, 'duplicate')}"
                 + ("" if cleaning.is_done else ", not finished")
             )
         return counts.repaired
@@ -181,7 +182,8 @@ class _Cleaning:
 
 def _failed(exc: RedisError, prefix: str = "") -> int:
     where = f"{prefix}: " if prefix else ""
-    click.secho(f"quinque: {where}{exc}", fg="red", err=True)
+    missing = what_is_missing(str(exc), keys=f"~{prefix}:*")
+    click.secho(f"quinque: {where}{missing or exc}", fg="red", err=True)
     return FAILED
 
 

@@ -24,7 +24,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from quinque.errors import BadSetting, CopyDiffers, CopyRefused, QuinqueError
+from quinque.errors import BadSetting, CopyDiffers, CopyRefused, QuinqueError, many
 from quinque.stores.copying import Tally, Tell, carry, compare
 from quinque.stores.embedded.copy_in import FolderWriter
 from quinque.stores.embedded.copy_out import open_folder
@@ -156,7 +156,7 @@ class _Lines:
 
 
 def _say_nothing(some: int) -> None:
-    """Nobody reads it."""
+    """Show no progress."""
 
 
 def _summary(
@@ -179,7 +179,8 @@ def _summary(
 def _in_words(done: dict[str, Any]) -> str:
     counts = ", ".join(f"{number:,} {kind}" for kind, number in done["counts"].items())
     return (
-        f"copied {done['queues']:,} queues with {done['messages']:,} messages to {done['to']}"
+        f"copied {many(done['queues'], 'queue')} with {many(done['messages'], 'message')}"
+        f" to {done['to']}"
         + (f" ({counts})" if counts else "")
         + f"\nthe source and the target are identical: checksum {done['checksum']}"
     )

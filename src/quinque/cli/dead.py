@@ -24,8 +24,8 @@ from quinque.cli.asking import (
 )
 from quinque.cli.exit_codes import DONE, NOTHING
 from quinque.cli.queue_counts import read_every
-from quinque.cli.shown import Output, many
-from quinque.errors import BadSetting
+from quinque.cli.shown import Output
+from quinque.errors import BadSetting, many
 from quinque.model.states import State
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ def _error_lines(fields: dict[str, Any]) -> list[str]:
 
 
 def _in_a_line(fields: dict[str, Any]) -> dict[str, Any]:
-    """What one line tells of a dead message. The worker writes the exception first, and then where
-    it was raised."""
+    """The fields of a dead message for one line. The worker writes the exception first, and then
+    where it was raised."""
     age_s = (datetime.now(UTC) - datetime.fromisoformat(fields["added"])).total_seconds()
     error = next(iter(_error_lines(fields)), None)
     return fields | {"age_s": max(0, round(age_s)), "error": error}

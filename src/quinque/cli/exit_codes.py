@@ -53,7 +53,9 @@ CODES: Final = {
     "broker commands": MEANINGS,
     "serve": {
         0: "The broker stopped cleanly, after a signal or `SHUTDOWN`.",
-        1: "The broker cannot start until you act, for example because the journal is corrupted.",
+        1: "The broker cannot start until you act: the journal is corrupted, or Redis is not set up"
+        " for a broker, because its `maxmemory-policy`, the password or a right of the user is"
+        " wrong.",
         2: "A setting or an argument is wrong, or an address is in use.",
         4: "The broker cannot start now, but may start later: Redis does not answer, or another"
         " process uses the data directory. Or an unexpected error ended it while it ran.",

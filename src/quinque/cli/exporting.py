@@ -1,9 +1,9 @@
-"""The exporter of the record, kept running beside a broker.
+"""The exporter of the record, kept running next to a broker.
 
 Called by   serve.py, when `lifecycle-export` is set.
 Calls       spark/export.py, as a process: it takes no time from the broker's loop.
 
-It is told where the broker listens, and the password through its environment. When it ends though
+It gets the broker's address, and the password through its environment. When it ends though
 it should not, it is started again after a while. When the broker is killed, it ends by itself.
 
 Not here: what it does (spark/export.py).
@@ -19,12 +19,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from quinque.errors import BadSetting
+from quinque.errors.extras import package_missing
 from quinque.server.address import is_every_host, parse_address
 from quinque.server.config import Config
 
 _AGAIN_S: Final = 5.0
-_STOP_S: Final = 10.0  # for its last file; a broker that is to stop does not wait for ever
+_STOP_S: Final = 10.0  # for its last file; a broker that stops does not wait longer
 
 log = logging.getLogger("quinque")
 
@@ -36,10 +36,7 @@ class Exporting:
         self._facts = facts
         for package in ("pyarrow", "numpy", "redis"):
             if find_spec(package) is None:
-                raise BadSetting(
-                    f"lifecycle-export is set but the package {package} is missing; run: pip "
-                    "install 'quinque[spark]'"
-                )
+                raise package_missing(package, "spark", "lifecycle-export is set")
         self._words = (
             *(sys.executable, "-m", "quinque.spark.export", "--beside", str(os.getpid())),
             *("--url", broker_url(address), "--folder", str(Path(config.lifecycle_export))),
@@ -88,7 +85,7 @@ class Exporting:
             await asyncio.sleep(_AGAIN_S)
 
     async def _read(self, stdout: asyncio.StreamReader) -> None:
-        """What it tells of itself is among the facts, until it ends."""
+        """Add what it reports to the facts, until it ends."""
         async for line in stdout:
             word, _, number = line.partition(b" ")
             if word == b"lag":

@@ -1,8 +1,8 @@
 """The HTTP port of a broker: its metrics and probes, put together.
 
 Called by   serve.py, when `http-listen` is set.
-Calls       server/metrics.py, server/measuring.py and server/readiness.py (what is told), console/
-            (how), the system (sockets).
+Calls       server/metrics.py, server/measuring.py and server/readiness.py (the content), console/
+            (HTTP), the system (sockets).
 
 Not here: the paths (console/app.py), which metrics there are (server/metrics.py).
 """
@@ -15,9 +15,10 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from quinque.errors import BadSetting
+from quinque.errors.extras import package_missing
 from quinque.server.address import parse_address
 from quinque.server.broker import Broker
+from quinque.server.listener import cannot_listen
 from quinque.server.measuring import measure
 from quinque.server.metrics import METRICS
 from quinque.server.readiness import stall, trouble
@@ -33,7 +34,7 @@ class HttpPort:
     def __init__(self, broker: Broker, addresses: Sequence[str]) -> None:
         """Metrics and probes of the broker are served at these addresses, if there are any.
 
-        Raises BadSetting when a package is missing, or an address cannot be had.
+        Raises BadSetting when a package is missing, or an address is not available.
         """
         self._broker = broker
         self._is_stopping = False
@@ -54,10 +55,7 @@ class HttpPort:
     def _open(self, addresses: Sequence[str]) -> None:
         for package in _PACKAGES:
             if find_spec(package) is None:
-                raise BadSetting(
-                    f"http-listen is set but the package {package} is missing; run: pip install "
-                    "'quinque[http]'"
-                )
+                raise package_missing(package, "http", "http-listen is set")
         # Not at the top: a broker without this port runs without these packages.
         from quinque.console.app import make_app
         from quinque.console.exposition import Page
@@ -73,7 +71,7 @@ class HttpPort:
 
 
 def bind(addresses: Sequence[str]) -> list[socket.socket]:
-    """Sockets that listen there. Raises BadSetting, naming the address that cannot be had."""
+    """Sockets that listen there. Raises BadSetting with the address that is not available."""
     sockets: list[socket.socket] = []
     for text in addresses:
         address = parse_address(text)
@@ -93,7 +91,7 @@ def bind(addresses: Sequence[str]) -> list[socket.socket]:
         except OSError as exc:
             for sock in sockets:
                 sock.close()
-            raise BadSetting(f"cannot listen on http-listen {text}: {exc.strerror or exc}") from exc
+            raise cannot_listen("http-listen", text, exc) from exc
     return sockets
 
 

@@ -63,7 +63,7 @@ class JobVerbs(Verbs):
             "state": view.state.name.lower(),
             "added": None if view.place is None else instant(view.place // 1000),
             "due_within_s": None if view.due_within_ms is None else view.due_within_ms / 1000,
-            "lives_s": None if view.ttl_left_ms is None else view.ttl_left_ms / 1000,
+            "lives_s": _lives_s(view),
             "retry_s": None if view.terms is None else view.terms.retry_ms / 1000,
             "deliveries": view.deliveries,
             "max_deliveries": view.max_deliveries or None,
@@ -85,6 +85,9 @@ class JobVerbs(Verbs):
         else:
             self._jobs.resume()
 
+    def keep_expired(self, is_kept: bool) -> None:
+        self._jobs.keep_expired(is_kept)
+
     def details(self) -> dict[str, Any]:
         view = self._jobs.info()
         if view is None:
@@ -94,6 +97,7 @@ class JobVerbs(Verbs):
             "paused_out": view.is_paused_out,
             "max_deliveries": view.max_deliveries or None,
             "rate": f"{view.rate_count} in {view.rate_ms / 1000:g} s" if view.rate_count else None,
+            "keeps_expired": view.keeps_expired,
             "partitions": view.partitions if view.partitions > 1 else None,
             "came": view.came,
             "went": view.went,
@@ -118,3 +122,10 @@ class JobVerbs(Verbs):
         """Those of the jobs that are in this queue: by its id, one of any queue could be meant."""
         views = {id: self._jobs.show(id) for id in ids}
         return {id: view for id, view in views.items() if view and view.queue == self.queue}
+
+
+def _lives_s(view: WorkView) -> float | None:
+    """The remaining time to live; None for a dead job, which stays until it is dropped."""
+    if view.state is State.DEAD or view.ttl_left_ms is None:
+        return None
+    return view.ttl_left_ms / 1000

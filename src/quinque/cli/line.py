@@ -42,6 +42,10 @@ class Refusal:
     text: str
 
 
+class Verbatim(bytes):
+    """A reply that is a text for people, in lines."""
+
+
 class Line:
     """Connected when something is asked, and again after it was lost."""
 
@@ -70,7 +74,7 @@ class Line:
         self.at = str(told.addresses[0])  # where it is, for the prompt
 
     def ask(self, *words: bytes | str) -> Any:
-        """The reply. Raises NotDone when nobody is there, OutcomeUnknown when no answer came."""
+        """The reply. Raises NotDone when it cannot connect, OutcomeUnknown when no reply came."""
         sock = self._connected()
         try:
             sock.sendall(_packed(words))
@@ -215,8 +219,10 @@ def _read(replies: BinaryIO) -> Any:
         case b"!":
             text = _read_bytes(replies, int(rest), is_verbatim=False)
             return Refusal(text.decode("utf-8", "backslashreplace"))
-        case b"$" | b"=":
-            return None if rest == b"-1" else _read_bytes(replies, int(rest), kind == b"=")
+        case b"$":
+            return None if rest == b"-1" else _read_bytes(replies, int(rest), is_verbatim=False)
+        case b"=":
+            return Verbatim(_read_bytes(replies, int(rest), is_verbatim=True))
         case b"*" | b"~" | b">":
             return None if rest == b"-1" else [_read(replies) for _ in range(int(rest))]
         case b"%":

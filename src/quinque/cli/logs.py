@@ -5,11 +5,11 @@ Calls       nothing.
 
     {"ts": 1767225600.123, "level": "info", "logger": "quinque", "msg": "stopping"}
 
-What a call gives as `extra` is among the fields, and so is the traceback of an error, as `error`.
-What libraries and drivers log, what Python warns of and what nobody caught goes there too, so that
-each line of stderr has one shape.
+The `extra` of a call is among the fields, and so is the traceback of an error, as `error`. Logs of
+libraries and drivers, warnings of Python and uncaught exceptions go there too, so that each line of
+stderr has one shape.
 
-Not here: what is logged (whoever it happens to).
+Not here: what is logged (each module logs its own events).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class JsonLines(logging.Formatter):
                 line.setdefault(name, value)
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        # What JSON has no word for is shown as Python would.
+        # Values that JSON cannot express are shown as Python would.
         return json.dumps(line, default=repr)
 
 
@@ -50,10 +50,10 @@ def start_logging(config: Config) -> None:
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter(f"%(asctime)s [{os.getpid()}] %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if config.log_json else text)
-    # The everyday news of others nobody needs.
+    # Everyday messages of other packages are left out.
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("quinque").setLevel(config.log_level.upper())
-    # That a request was no HTTP is the news of whoever sent it.
+    # A request that is not HTTP is the sender's mistake, and not logged.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     logging.captureWarnings(True)
     sys.excepthook = _log_uncaught

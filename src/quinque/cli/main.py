@@ -2,12 +2,12 @@
 
 Called by   the shell (`quinque`, `python -m quinque`).
 Calls       cli/check.py, cli/copy.py, cli/clean.py and cli/spark.py, which do the work; all other
-            commands are in modules of their own. What is slow to import is imported when asked for,
+            commands are in modules of their own. Slow modules are imported when they are needed,
             so that help and errors are there at once.
 
     0  done          1  it was tried and failed          2  it was asked wrongly
 
-Who asks a broker ends with a code of cli/exit_codes.py.
+A command that talks to a broker ends with a code of cli/exit_codes.py.
 
 Not here: the settings of a broker (cli/serve_command.py).
 """
@@ -25,10 +25,10 @@ from click.shell_completion import CompletionItem
 
 from quinque.cli.failures import code_of_work
 from quinque.cli.spans import span_s
-from quinque.errors import BadSetting
+from quinque.errors.extras import package_missing
 from quinque.version import __version__
 
-# What the help shows, in its order.
+# The commands in the help, in this order.
 _SECTIONS: Final = {
     "A broker and its data": {
         "serve": "Run a broker until SIGTERM or SIGINT.",
@@ -116,7 +116,7 @@ def main(ctx: click.Context) -> None:
         # Names and bodies may have characters that the locale has not.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    # https://no-color.org: set, to whatever but the empty text, is no colour.
+    # https://no-color.org: any value but the empty text means no colour.
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
 
@@ -167,7 +167,8 @@ def copy(ctx: click.Context, source: str, target: str, live: bool, as_json: bool
     metavar="FILE",
     help="File of prefixes, one on each line. - means stdin.",
 )
-@click.option("--redis", "url", default="redis://127.0.0.1:6379", show_default=True, metavar="URL")
+@click.option("--redis", "url", default="redis://127.0.0.1:6379", show_default=True, metavar="URL",
+              help="URL of the Redis that has the queues.")  # fmt: skip
 @click.option(
     "--light-every",
     "light_every_s",
@@ -204,9 +205,7 @@ def clean(ctx: click.Context, /, prefixes: tuple[str, ...], file: str | None, **
         try:
             from quinque.cli.clean import Asked, read_prefixes, run
         except ModuleNotFoundError as exc:
-            raise BadSetting(
-                f"the package {exc.name} is missing; run: pip install 'quinque[redis]'"
-            ) from exc
+            raise package_missing(exc.name, "redis") from exc
         return run(Asked(read_prefixes(prefixes, file), **asked))
 
     ctx.exit(code_of_work(run_clean))

@@ -25,9 +25,9 @@ from quinque.cli.asking import (
 )
 from quinque.cli.bars import telling
 from quinque.cli.exit_codes import DONE, NOTHING
-from quinque.cli.shown import Output, is_terminal, many, text_of
+from quinque.cli.shown import Output, is_terminal, text_of
 from quinque.cli.spans import span_s
-from quinque.errors import BadSetting, QuinqueError
+from quinque.errors import BadSetting, QuinqueError, many
 from quinque.model.families import BY_NAME, JOBS
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def peek(broker: Broker, out: Output, name: str, count: int, state: str) -> int:
 
 
 def _show_ids(out: Output, ids: list[str]) -> None:
-    """One on each line; with --json they are part of what is told in the end."""
+    """Print each id on a line of its own; with --json they are part of the final document."""
     out.so_far["added"] = ids
     for id in () if out.as_json else ids:
         click.echo(text_of(id))
@@ -269,7 +269,7 @@ def _batches(bodies: tuple[str, ...], has_lines: bool, may_be_empty: bool) -> It
         return
     stdin = cast("BufferedReader", sys.stdin.buffer)
     begun: list[bytes] = []
-    # What there is, and not a number of lines: who writes one now and then wants it added then.
+    # Read what there is, and not a number of lines: a line that comes now is added now.
     while data := stdin.read1(_READ_BYTES):
         *whole, last = data.split(b"\n")
         if whole:

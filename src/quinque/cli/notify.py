@@ -1,10 +1,10 @@
-"""What systemd is told of a broker: that it is ready, that it stops, that it still runs.
+"""The state of a broker for systemd: that it is ready, that it stops, that it still runs.
 
 Called by   serve.py.
 Calls       the system: one datagram to the socket that $NOTIFY_SOCKET names.
 
 A unit of `Type=notify` waits for READY=1; one with `WatchdogSec=` restarts a broker whose event
-loop has stopped turning. Where nobody listens, nothing is sent.
+loop has stopped turning. Without $NOTIFY_SOCKET, nothing is sent.
 
 Not here: the unit (examples/systemd/quinque.service).
 """
@@ -20,7 +20,7 @@ class Notifier:
     def __init__(self, variables: Mapping[str, str] | None = None) -> None:
         """`variables` are those of the environment."""
         variables = os.environ if variables is None else variables
-        # One that begins with @ is not a file: on the wire it begins with a 0.
+        # A name that begins with @ is not a file: on the wire it begins with a 0.
         name = variables.get("NOTIFY_SOCKET", "")
         self._address = "\0" + name[1:] if name.startswith("@") else name
         is_for_us = variables.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
@@ -43,7 +43,7 @@ class Notifier:
         if not self._address:
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-            sock.setblocking(False)  # a broker does not wait for whoever watches it
+            sock.setblocking(False)  # a broker does not wait for its watchdog
             try:
                 sock.sendto(text.encode(), self._address)
             except OSError:

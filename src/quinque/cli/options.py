@@ -4,8 +4,8 @@ Called by   cli/serve_command.py.
 Calls       server/config.py for the table, server/config_sources.py and server/users.py to read
             what the flags, the environment and the files say.
 
-click sees every value as text. What a value may be is checked in one place for flags,
-environment and file alike, so that one start reports everything that is wrong.
+click sees every value as text. Values of flags, environment and file are checked in one place, so
+that one start reports everything that is wrong.
 
 Not here: what the command does (cli/serve_command.py).
 """

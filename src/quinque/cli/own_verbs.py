@@ -65,7 +65,8 @@ class ItemVerbs(Verbs):
         self._items: Items[bytes] = Items(broker, queue)
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
-        """An item has the id that is told, or one of its own. An id that is there is not told."""
+        """Add items and return their ids: the id that is given, or new ones. An id that exists
+        already is left out."""
         if "id" not in how:
             items = {str(uuid4()): body for body in bodies}
             self._items.add_many(items)
@@ -87,7 +88,7 @@ class ItemVerbs(Verbs):
         self.refuse("message nack", "an item returns to the queue when its lease ends")
 
     def delete(self, ids: Sequence[str]) -> int:
-        """In this family, an item that is completed is gone, whoever has it."""
+        """In this family, completing an item removes it, even if another worker has leased it."""
         return self._items.complete(ids)
 
     def peek(self, state: State, count: int) -> list[Shown]:
@@ -100,8 +101,8 @@ class ItemVerbs(Verbs):
         return None if item is None else _shown(item)
 
     def flush(self, tell: Tell) -> int:
-        """There is no word for it: items are completed, some at a time, as many as there are now;
-        those that wait first, so that nobody leases them meanwhile."""
+        """Complete items, some at a time, as many as there are now: no command removes them all.
+        Waiting items come first, so that no worker leases them meanwhile."""
         view = self._items.info()
         left = view.ready + view.leased if view is not None else 0
         count = 0

@@ -84,13 +84,14 @@ def spark_options(command: Command) -> Command:
 )
 @click.option("--id-column", default=None, help="Column of the message id (events, items).")
 @click.option("--key-column", default=None, help="Column of the unique key (jobs).")
-@click.option("--queue-column", default=None, help="Column of the queue name. It replaces QUEUE.")
+@click.option("--queue-column", default=None, help="Column of the queue name. Null means QUEUE.")
 @click.option("--delay-column", default=None, help="Column of the delay in milliseconds.")
 @click.option("--ttl-column", default=None, help="Column of the time to live in milliseconds.")
 @click.option("--retry-column", default=None, help="Column of the lease duration in milliseconds.")
 @click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", callback=pairs,
               help="Option of the file format, for example header=true.")  # fmt: skip
-@click.option("--family", type=click.Choice(tuple(BY_NAME)), default="jobs", show_default=True)
+@click.option("--family", type=click.Choice(tuple(BY_NAME)), default="jobs", show_default=True,
+              help="Family of the queue.")  # fmt: skip
 @click.option("--rate", type=click.IntRange(min=0), default=0, show_default=True,
               help="Maximum messages added per second. 0 means no limit.")  # fmt: skip
 @click.option("--checkpoint", default=None, metavar="DIR",
@@ -142,7 +143,8 @@ def ingest(ctx: click.Context, /, source: str, queue: str, format_: str, **optio
 @click.option("--format", "format_", default="parquet", show_default=True,
               help="Format of the files: parquet, json, csv or delta.")  # fmt: skip
 @click.option("--body", "body_as", type=click.Choice(["binary", "text", "base64"]),
-              default="binary", show_default=True)  # fmt: skip
+              default="binary", show_default=True,
+              help="Form of the bodies. csv and json have no binary: they use text.")  # fmt: skip
 @click.option("--subscription", default="drain", show_default=True,
               help="Name under which the broker stores the read position.")  # fmt: skip
 @click.option("--checkpoint", default=None, metavar="DIR",
@@ -190,10 +192,12 @@ def drain(ctx: click.Context, /, queue: str, target: str, format_: str, **option
 
 @pipeline.command()
 @click.argument("lake", metavar="LAKE")
+@click.option("--parquet", "plain", default=None, metavar="DIR",
+              help="Also write the tables to DIR as plain Parquet files.")  # fmt: skip
 @broker_options(None)
 @spark_options
 @click.pass_context
-def archive(ctx: click.Context, /, lake: str, **options: Any) -> None:
+def archive(ctx: click.Context, /, lake: str, plain: str | None, **options: Any) -> None:
     """Copy the lifecycle log to the directory LAKE and update its tables.
 
     Without --url, the command reads the files that the broker's exporter wrote to LAKE.
@@ -206,15 +210,16 @@ def archive(ctx: click.Context, /, lake: str, **options: Any) -> None:
         from quinque.spark.jobs.archive import archive
         from quinque.spark.jobs.lake import Lake
 
-        return archive(spark, asked.broker(), Lake(lake), tell)
+        return archive(spark, asked.broker(), Lake(lake), tell, plain=plain)
 
     ctx.exit(run_job(asked, work))
 
 
 @pipeline.command()
 @click.argument("lake", metavar="LAKE")
-@click.option("--to", "target", default="report", show_default=True, metavar="DIR")
-@click.option("--title", default="Quinque", show_default=True)
+@click.option("--to", "target", default="report", show_default=True, metavar="DIR",
+              help="Directory of the report.")  # fmt: skip
+@click.option("--title", default="Quinque", show_default=True, help="Title of the report.")
 @broker_options(None)
 @spark_options
 @click.pass_context

@@ -3,8 +3,8 @@
 Called by   cli/pipeline.py.
 Calls       spark/session.py, client/sync/broker.py.
 
-What Spark and Java say goes into a file, which is there to be read when the job failed; people see
-how far it is and what it did. What is wrong is said before Spark starts, which takes seconds.
+The output of Spark and Java goes into a file, which stays there if the job fails. People see how
+far the job is and what it did. Wrong options are reported before Spark starts, which takes seconds.
 
 Not here: the options (cli/pipeline.py).
 """
@@ -26,6 +26,7 @@ import click
 from quinque.cli.interrupts import interrupted_by_signals
 from quinque.cli.shown import text_of
 from quinque.errors import BadSetting, QuinqueError
+from quinque.errors.extras import package_missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ Work = Callable[["SparkSession", "Tell"], dict[str, Any]]
 
 @dataclass
 class Asked:
-    """What all jobs are asked: where Spark runs, which broker, and how the answer is told."""
+    """The options of all jobs: where Spark runs, which broker, and how the result is printed."""
 
     master: str
     memory: str
@@ -180,7 +181,7 @@ def show_queues(queues: Sequence[dict[str, Any]]) -> None:
         cells = [f"{queue[name]:,}" for name in (*names, *signs)]
         table.add_row(Text(text_of(queue["queue"])), *cells, style=style)
     console = Console(file=sys.stdout)
-    # A figure that is cut off is of no use: in a narrow window lines wrap.
+    # A number must not be cut off: in a narrow window lines wrap.
     console.width = max(console.width, _TABLE_WIDTH)
     console.print(table)
 
@@ -207,9 +208,7 @@ def _check_packages() -> None:
         try:
             __import__(package)
         except ModuleNotFoundError as exc:
-            raise BadSetting(
-                f"the package {exc.name} is missing; run: pip install 'quinque[spark]'"
-            ) from exc
+            raise package_missing(exc.name, "spark") from exc
 
 
 @contextmanager

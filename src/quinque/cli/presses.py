@@ -3,14 +3,14 @@
 Called by   cli/prompt.py, around the prompt.
 Calls       nothing.
 
-input() hears of a signal only if it comes while it waits for a key. Two moments are left:
+input() sees a signal only if it comes while it waits for a key. Two moments are left:
 
-    while a key is handled     nobody looks until the next line is complete
+    while a key is handled     the signal is not seen until the next line is complete
     just before a key is read  the terminal drops the key, because of Ctrl-C, and readline waits for
                                another one with signals put off
 
-So the terminal drops nothing (NOFLSH) until the press is handled, and a thread that hears of every
-press sends another signal until somebody has looked.
+So the terminal drops nothing (NOFLSH) until the press is handled, and a thread that sees every
+press sends another signal until the press is handled.
 
 Not here: what a press ends (cli/line.py, cli/prompt.py).
 """
@@ -85,7 +85,7 @@ def presses_heard(terminal: int) -> Iterator[None]:
 
 
 def drop_typed(terminal: int) -> None:
-    """What was typed before a press is not read, as the terminal itself would have it."""
+    """Drop the input that was typed before a press, as the terminal itself would do."""
     termios.tcflush(terminal, termios.TCIFLUSH)
 
 

@@ -26,7 +26,7 @@ from quinque.cli.asking import as_bytes, run
 from quinque.cli.broker_options import URL, broker_options
 from quinque.cli.exit_codes import DONE, NOTHING, REFUSED
 from quinque.cli.hints import Hint, Hints, pairs
-from quinque.cli.line import Line, Refusal
+from quinque.cli.line import Line, Refusal, Verbatim
 from quinque.cli.presses import drop_typed, presses_heard
 from quinque.cli.replies import reply_as_json, shown_reply
 from quinque.cli.shown import Output, is_terminal, text_of
@@ -39,6 +39,13 @@ _SECRETS: Final = re.compile(r"\b(auth|requirepass|password|setuser)\b", re.IGNO
 _PLAIN: Final = re.compile(rb"[!-~]+")
 _ENDS: Final = frozenset({"exit", "quit"})
 _MUTE: Final = frozenset({b"CLIENT REPLY OFF", b"CLIENT REPLY SKIP"})
+# Commands that reply with a text for people. RESP2 does not mark it, so redis-cli has such a list.
+_TEXTS: Final = frozenset(
+    {
+        *(b"INFO", b"LOLWUT", b"CLIENT LIST", b"CLIENT INFO", b"CLUSTER NODES", b"CLUSTER INFO"),
+        *(b"LATENCY DOCTOR", b"LATENCY GRAPH", b"MEMORY DOCTOR", b"MEMORY MALLOC-STATS"),
+    }
+)
 _ARITY: Final = "wrong number of arguments"
 
 
@@ -81,7 +88,7 @@ def _run(out: Output, words: Sequence[str], history: str | None, who: dict[str, 
 
 
 class _Talk:
-    """What is typed, and what is shown of it."""
+    """Runs the lines that are typed, and shows their replies."""
 
     def __init__(self, line: Line, out: Output) -> None:
         self.line = line
@@ -120,6 +127,8 @@ class _Talk:
             if words[0].upper() != b"SHUTDOWN":
                 raise
             return DONE  # it is answered so, unless it is refused
+        if type(reply) is bytes and _replies_with_text(words):
+            reply = Verbatim(reply)
         click.echo(show(reply))
         if isinstance(reply, Refusal):
             if _ARITY in reply.text and not self._out.as_json:
@@ -178,7 +187,7 @@ def _prompt(talk: _Talk, history: Path | None) -> int:
     readline.set_completer_delims(" \t")
     readline.set_completer(_completer(talk))
     readline.parse_and_bind("tab: complete")
-    talk.line.ask("PING")  # whoever is not there is said to be so at once
+    talk.line.ask("PING")  # reports a broker that does not run at once
     try:
         with presses_heard(sys.stdin.fileno()):
             while _goes_on(talk):
@@ -249,6 +258,10 @@ def _completions(talk: _Talk, begun: str) -> tuple[list[str], Hint | None]:
     return found, None if is_help else talk.hints.find(before)
 
 
+def _replies_with_text(words: Sequence[bytes]) -> bool:
+    return any(b" ".join(words[:count]).upper() in _TEXTS for count in (1, 2))
+
+
 def _text(word: bytes) -> str:
     return word.decode("utf-8", "surrogateescape")
 
@@ -257,7 +270,7 @@ def _history_file(named: str | None) -> Path | None:
     if named is not None:
         return Path(named) if named else None
     state = Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"))
-    # Who has no home has no history: then it begins with ~ still.
+    # A user without a home directory has no history: the path then still begins with ~.
     return state / "quinque" / "history" if state.is_absolute() else None
 
 
@@ -273,7 +286,7 @@ def _read_history(file: Path | None) -> None:
 
 
 def _write_history(file: Path | None) -> None:
-    """Only its owner can read it. A history that cannot be written is no reason to complain."""
+    """Write the history, readable only by its owner. An error is ignored."""
     import readline
 
     if file is None:

@@ -24,10 +24,12 @@ from quinque.cli.asking import (
 from quinque.cli.bars import telling
 from quinque.cli.exit_codes import DONE
 from quinque.cli.queue_counts import Counts, QueueCounts, read_counts, read_every
-from quinque.cli.shown import Output, many
-from quinque.model.families import BY_NAME
+from quinque.cli.shown import Output
+from quinque.errors import many
+from quinque.model.families import BY_NAME, JOBS
 
 if TYPE_CHECKING:
+    from quinque.cli.verbs import Verbs
     from quinque.client.sync.broker import Broker
 
 COLUMNS: Final = {
@@ -45,7 +47,7 @@ SORTS: Final = ("name", "ready", "leased", "delayed", "dead", "oldest")
 
 @click.group()
 def queue() -> None:
-    """List, show, pause and flush queues."""
+    """List, show, set, pause and flush queues."""
 
 
 @queue.command("ls")
@@ -78,9 +80,8 @@ def list_queues(broker: Broker, out: Output, pattern: str, family: str | None, s
     else:
         out.nothing("no queues yet" if is_all else "no queue matches")
     if counts.left_out:
-        click.echo(
-            f"quinque: {counts.left_out:,} queues with fewer messages are not shown", err=True
-        )
+        queues = many(counts.left_out, "queue")
+        click.echo(f"quinque: not shown: {queues} with fewer messages", err=True)
     return DONE
 
 
@@ -107,15 +108,17 @@ def info(broker: Broker, out: Output, name: str) -> int:
 def pause(broker: Broker, out: Output, name: str, is_in: bool, is_out: bool) -> int:
     """Pause QUEUE: refuse new messages, or stop deliveries (jobs).
 
-    Without --in and --out, the command does both.
+    Without --in and --out, the command does both. A queue that does not exist is created, as a
+    queue of jobs.
     """
     from quinque.cli.verbs_of import verbs_of
 
     both = is_in == is_out
-    verbs_of(broker, as_bytes(name)).pause(is_in or both, is_out or both)
+    verbs = verbs_of(broker, as_bytes(name), JOBS)
+    verbs.pause(is_in or both, is_out or both)
     fields = {"name": name, "paused_in": is_in or both, "paused_out": is_out or both}
     what = "in and out" if both else "in" if is_in else "out"
-    out.done(f"{name} is paused ({what})", fields)
+    out.done(f"{_named(name, verbs)} is paused ({what})", fields | {"created": verbs.is_new})
     return DONE
 
 
@@ -128,6 +131,28 @@ def resume(broker: Broker, out: Output, name: str) -> int:
 
     verbs_of(broker, as_bytes(name)).pause(is_in=False, is_out=False)
     out.done(f"{name} is not paused", {"name": name, "paused_in": False, "paused_out": False})
+    return DONE
+
+
+@queue.command("set")
+@queue_argument()
+@click.option("--expired", type=click.Choice(("delete", "dead")), required=True,
+              help="Delete jobs that expire, or keep them as dead jobs.")  # fmt: skip
+@asks
+def set_options(broker: Broker, out: Output, name: str, expired: str) -> int:
+    """Change a setting of QUEUE (jobs).
+
+    With --expired dead, a job whose time to live ends is dead, and `quinque dead` lists it. By
+    default it is deleted. A queue that does not exist is created, as a queue of jobs.
+    """
+    from quinque.cli.verbs_of import verbs_of
+
+    is_kept = expired == "dead"
+    verbs = verbs_of(broker, as_bytes(name), JOBS)
+    verbs.keep_expired(is_kept)
+    what = "are kept as dead jobs" if is_kept else "are deleted"
+    fields = {"name": name, "keeps_expired": is_kept, "created": verbs.is_new}
+    out.done(f"{_named(name, verbs)}: jobs that expire {what}", fields)
     return DONE
 
 
@@ -151,6 +176,11 @@ def flush(broker: Broker, out: Output, name: str, is_sure: bool) -> int:
         {"name": name, "removed": removed, "left": left},
     )
     return DONE
+
+
+def _named(name: str, verbs: Verbs) -> str:
+    """The queue, and that it is new: its name may be a slip."""
+    return f"{name} (created)" if verbs.is_new else name
 
 
 def fields_of(found: QueueCounts) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How much is in each queue, as a broker tells it of all at once.
 
 Called by   cli/queue.py, cli/dead.py, cli/top.py, cli/asking.py (names of queues, for shells).
-Calls       the commands QUEUES and, where there are more queues than that tells of, SCAN.
+Calls       the commands QUEUES and, where there are more queues than that lists, SCAN.
 
 Not here: how the broker knows (server/commands/queues.py).
 """
@@ -18,12 +18,12 @@ from quinque.model.glob import compile_glob
 if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
 
-_AT_ONCE: Final = 500  # queues: fewer than QUEUES tells of
+_AT_ONCE: Final = 500  # queues: fewer than QUEUES lists
 
 
 @dataclass(frozen=True)
 class QueueCounts:
-    """A queue. `oldest_s` is None when none is ready, or nobody knows."""
+    """A queue. `oldest_s` is None when no message is ready, or its age is unknown."""
 
     name: bytes
     family: Family

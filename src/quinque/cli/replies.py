@@ -6,6 +6,8 @@ Calls       nothing.
     (integer) 1        1) "a"          OK          (nil)          (error) ERR …
                        2) (integer) 2              (empty array)
 
+A text for people, such as the reply of INFO, is shown in its own lines and without quotes.
+
 Not here: reading them (cli/line.py).
 """
 
@@ -15,7 +17,7 @@ import json
 from base64 import b64encode
 from typing import Any, Final
 
-from quinque.cli.line import Refusal, Status
+from quinque.cli.line import Refusal, Status, Verbatim
 from quinque.cli.shown import text_of
 
 _ESCAPES: Final = {
@@ -42,6 +44,8 @@ def shown_reply(reply: Any, indent: str = "") -> str:
             return f"(integer) {reply}"
         case None:
             return "(nil)"
+        case Verbatim():
+            return "\n".join(map(text_of, reply.splitlines()))
         case bytes():
             return quoted(reply)
         case dict():

@@ -19,6 +19,8 @@ import logging
 import os
 import resource
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -31,13 +33,13 @@ from quinque.cli.http_port import HttpPort
 from quinque.cli.logs import start_logging
 from quinque.cli.notify import Notifier
 from quinque.drivers import Drivers
-from quinque.errors import BadDriver, BadSetting, QuinqueError
+from quinque.errors import BadDriver, BadSetting, QuinqueError, many
 from quinque.model.work_ops import Announce
 from quinque.server.broker import Broker
 from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.commands.table import all_commands
 from quinque.server.config import Config
-from quinque.server.listener import addresses, close, listen, listen_for_tarantool
+from quinque.server.listener import addresses, close, listen, listen_for_tarantool, open_to_all
 from quinque.server.users import Users
 from quinque.stores.base import Store
 from quinque.stores.embedded.store import EmbeddedStore
@@ -48,6 +50,8 @@ from quinque.version import __version__
 log = logging.getLogger("quinque")
 
 _FAILED, _ASKED_WRONGLY, _MAY_START_LATER = 1, 2, 4  # exit codes: docs/install.md
+
+_LATE_S = 1.0  # a Redis that does not answer for longer is logged
 
 _FILES_OF_OUR_OWN = 32  # listeners, segments, the event loop
 _FILES_OF_HTTP = 72  # as many connections as console/port.py lets in, and its listeners
@@ -82,7 +86,7 @@ async def open_store(config: Config) -> Store:
 
 
 async def close_store(store: Store) -> None:
-    """What the store has under way is done, and it is closed."""
+    """Finish the running operations of the store, and close it."""
     if hasattr(store, "aclose"):
         await store.aclose()
     else:
@@ -91,18 +95,33 @@ async def close_store(store: Store) -> None:
 
 async def _open_redis(config: Config) -> Store:
     from quinque.stores.redis.served import ServedRedisStore
+    from quinque.stores.redis.urls import shown_store_url
 
     # The broker's id is kept under this name. No two brokers of a machine listen on one address;
     # but the same port of it may be any.
     first = [*config.listen, *config.tls_listen][0]
     node = f"{gethostname()}:{Path(config.dir).resolve()}:{first}"
-    return await ServedRedisStore.open(
-        config.store,
-        node=node,
-        timeout_s=config.store_timeout,
-        replicas=config.store_replicas,
-        keeping=_keeping(config),
-    )
+    url = shown_store_url(config.store)
+    with said_if_late(asyncio.get_running_loop(), f"connecting to {url}"):
+        return await ServedRedisStore.open(
+            config.store,
+            node=node,
+            timeout_s=config.store_timeout,
+            replicas=config.store_replicas,
+            may_evict=config.store_may_evict,
+            takes_fewer=config.store_replicate == "available",
+            keeping=_keeping(config),
+        )
+
+
+@contextmanager
+def said_if_late(loop: asyncio.AbstractEventLoop, text: str) -> Iterator[None]:
+    """Log the text if what is done inside takes longer than a moment."""
+    timer = loop.call_later(_LATE_S, log.info, "%s", text)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _open_embedded(config: Config) -> EmbeddedStore:
@@ -121,12 +140,15 @@ def _open_embedded(config: Config) -> EmbeddedStore:
         ) from exc
     found = store.recovered
     log.info(
-        "opened %s with %d messages in %d queues", config.dir, found.messages, len(found.queues)
+        "opened %s with %s in %s",
+        config.dir,
+        many(found.messages, "message"),
+        many(len(found.queues), "queue"),
     )
     if found.cut_bytes:
         log.warning(
-            "removed an incomplete last write of %d bytes that was never acknowledged: %s",
-            found.cut_bytes,
+            "removed an incomplete last write of %s that was never acknowledged: %s",
+            many(found.cut_bytes, "byte"),
             found.cut_where,
         )
     return store
@@ -186,6 +208,13 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     gc.freeze()
     gc.disable()
     seconds = loop.create_task(_each_second(broker))
+    exposed = open_to_all(broker, [*servers, *others])
+    if exposed:
+        log.warning(
+            "anyone who can connect to %s can read and change all queues; set a password "
+            "(requirepass) or users",
+            ", ".join(exposed),
+        )
     if others:
         log.info("listening on %s for Tarantool clients", ", ".join(addresses(others)))
     if http.urls:
@@ -266,17 +295,18 @@ async def _each_second(broker: Broker) -> None:
 
 
 async def _each_while(notifier: Notifier) -> None:
-    """As long as the event loop turns, whoever watches is told."""
+    """Notify the watchdog as long as the event loop turns."""
     while notifier.watchdog_s:
         notifier.alive()
         await asyncio.sleep(notifier.watchdog_s)
 
 
 async def _until_closed(broker: Broker, timeout_s: float) -> None:
-    """Wait for the connections to close; those that do not are cut off."""
+    """Wait for the connections to close. Cut the others off: the messages of replies that have not
+    gone out are ready again."""
     try:
         async with asyncio.timeout(timeout_s):
             await broker.all_gone.wait()
     except TimeoutError:
         for connection in list(broker.clients.values()):
-            connection.abort()
+            connection.drop()

@@ -52,7 +52,7 @@ def serve(
         return
 
     def run_broker() -> int:
-        # Who asks brokers from the same shell has these, which are no settings of one.
+        # Variables of the client commands in the same shell are not settings of a broker.
         environ = {name: text for name, text in os.environ.items() if name not in VARIABLES}
         config = config_of(options, environ)
         if only_prints:

@@ -4,7 +4,7 @@ Called by   the commands that ask a broker (cli/queue.py and its neighbours).
 Calls       nothing.
 
 With --json, a command prints one JSON document and nothing else: an array if it lists something,
-else an object. Bodies and names that are not UTF-8 are told in base64, under a name that says so.
+else an object. Bodies and names that are not UTF-8 are in base64, under a name that says so.
 
 Whatever people see is text of others: it has no control characters, which a terminal would obey,
 and none that turn the order of the others around.
@@ -44,7 +44,7 @@ _LEAST_CUT: Final = 20  # characters that are left of a cell when a row is too l
 class Output:
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self.so_far: dict[str, Any] = {}  # what is done though the command may fail
+        self.so_far: dict[str, Any] = {}  # results that stay even if the command fails
 
     def rows(self, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
         """A line each. `columns` are fields and what stands above them; JSON has all fields."""
@@ -82,7 +82,7 @@ class Output:
         click.echo(json.dumps(_plain(fields)) if self.as_json else text_of(sentence))
 
     def nothing(self, sentence: str) -> None:
-        """There was nothing to list: people at a terminal are told so."""
+        """Say at a terminal that there is nothing to list."""
         if not self.as_json and is_terminal(sys.stderr):
             click.echo(f"quinque: {text_of(sentence)}", err=True)
 
@@ -138,7 +138,7 @@ def width_of(text: str) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """So much of it as goes into so many columns of a terminal."""
+    """The text, shortened to `most` columns of a terminal."""
     if width_of(text) <= most:
         return text
     kept, room = "", most - 1
@@ -161,11 +161,6 @@ def span_text(span_s: float) -> str:
         if number or parts:
             parts.append(f"{number}{unit}")
     return " ".join(parts[:2])
-
-
-def many(number: int, word: str) -> str:
-    """Such as 1 message, 2,000 messages."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _columns(character: str) -> int:

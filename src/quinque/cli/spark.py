@@ -19,6 +19,7 @@ from pathlib import Path
 import click
 
 from quinque.errors import BadSetting
+from quinque.errors.extras import package_missing
 
 
 def run(words: list[str]) -> int:
@@ -28,9 +29,7 @@ def run(words: list[str]) -> int:
 
         from quinque.spark.session import NoJava, prepare_environment
     except ModuleNotFoundError as exc:
-        raise BadSetting(
-            f"the package {exc.name} is missing; run: pip install 'quinque[spark]'"
-        ) from exc
+        raise package_missing(exc.name, "spark") from exc
     try:
         java = prepare_environment()
     except NoJava as exc:

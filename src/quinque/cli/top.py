@@ -3,8 +3,8 @@
 Called by   cli/main.py.
 Calls       cli/queue_counts.py, twice for a rate; rich, which draws.
 
-What messages became is counted by the broker that is asked, and so are the rates: of several
-brokers on one store, each tells its own.
+The counts of messages and the rates are those of the broker that is asked: of several brokers on
+one store, each reports its own.
 
 Not here: the same for Prometheus (server/metrics.py).
 """
@@ -29,9 +29,9 @@ from quinque.cli.asking import asks
 from quinque.cli.exit_codes import DONE
 from quinque.cli.queue import COLUMNS, SORTS, fields_of, sorted_by
 from quinque.cli.queue_counts import Counts, QueueCounts, read_counts
-from quinque.cli.shown import Output, cut, is_terminal, many, span_text, text_of, width_of
+from quinque.cli.shown import Output, cut, is_terminal, span_text, text_of, width_of
 from quinque.cli.spans import span_s
-from quinque.errors import BadSetting, NotDone, StoreUnavailable
+from quinque.errors import BadSetting, NotDone, StoreUnavailable, many
 
 if TYPE_CHECKING:
     from rich.console import ConsoleDimensions, RenderableType
@@ -45,7 +45,7 @@ _OTHER_LINES: Final = 5  # of the screen, which are not queues
 _BLINK_S: Final = 0.05  # how late a key or an answer may be noticed
 _SILENT_S: Final = 3.0  # a broker that takes longer is said to
 _LEAST_NAME: Final = 16  # columns of a terminal
-# What goes, one after the other, where a terminal is too narrow for all.
+# Columns that are dropped, one after the other, where a terminal is too narrow.
 _SPARED: Final = (
     "delayed",
     "family",
@@ -103,7 +103,7 @@ class Watch:
             return None
         before = self._before.get(found.name)
         more: int = getattr(found, counter) - (getattr(before, counter) if before else 0)
-        # Less than before: the broker was started anew.
+        # Less than before: the broker was restarted.
         return round(max(0, more) / (now_s - self._before_s), 1)
 
 
@@ -266,7 +266,8 @@ def _style(name: str, value: Any) -> str:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """What tells of a key within so many seconds, without Enter; none where nobody types."""
+    """A function that returns a key pressed within the given seconds, without Enter. It returns no
+    key when stdin is not a terminal."""
     if not is_terminal(sys.stdin):
         yield _no_key
         return

@@ -115,8 +115,8 @@ class TubeVerbs(Verbs):
         return count
 
     def details(self) -> dict[str, Any]:
-        listed = map(as_map, self.broker.call("TUBE.LIST"))
-        told = next((told for told in listed if told[b"name"] == self.queue), None)
+        listed = map(as_map, self.broker.call("TUBE.LIST", self.queue))
+        told = next(listed, None)
         if told is None:  # by now
             raise NoTube(self.queue)
         calls = as_map(as_map(self.broker.call("TUBE.STATS", self.queue))[b"calls"])
@@ -137,7 +137,7 @@ class TubeVerbs(Verbs):
         return self.delete(dead)
 
     def _drop_all(self) -> int:
-        """As many as there are now: somebody may bury more meanwhile."""
+        """Drop as many as there are now: other clients may bury more meanwhile."""
         dropped, left = 0, self._buried()
         while left > 0 and (tasks := self.peek(State.DEAD, min(left, _AT_ONCE))):
             dropped += self.delete([task.id for task in tasks])

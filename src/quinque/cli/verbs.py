@@ -3,8 +3,8 @@
 Called by   cli/queue.py, message.py, dead.py, bench.py, through verbs_of.py.
 Calls       a Broker.
 
-Each family says how a verb is done in its words (job_verbs.py and its neighbours). What a family
-does not have is refused, with what there is instead, and nothing is asked.
+Each family maps a verb to its commands (job_verbs.py and its neighbours). A verb that a family does
+not have is refused, with an alternative, and nothing is sent.
 
 Not here: options and printing (cli/message.py and its neighbours).
 """
@@ -25,14 +25,14 @@ from quinque.model.look_ops import BrowsePlaces, DividePlaces
 from quinque.model.rows import CHUNK_ROWS_MOST, Row
 from quinque.model.states import State
 
-Tell = Callable[[int], None]  # so many more are done
+Tell = Callable[[int], None]  # takes the number of messages that are newly done
 
 STATES: Final = {state.name.lower(): state for state in State}
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A message. What is None is not known, or not so."""
+    """A message. A fact that is None is unknown, or does not apply."""
 
     id: str
     body: bytes
@@ -54,6 +54,7 @@ class Verbs:
     def __init__(self, broker: Broker, queue: bytes) -> None:
         self.broker = broker
         self.queue = queue
+        self.is_new = False  # it did not exist when it was looked up
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -66,7 +67,7 @@ class Verbs:
         raise NotImplementedError
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
-        """Up to so many messages are leased, or with `is_acked` done. `how` has options of
+        """Lease up to `count` messages, or with `is_acked` finish them. `how` has options of
         `taking`."""
         raise NotImplementedError
 
@@ -97,15 +98,19 @@ class Verbs:
     # -- the queue -------------------------------------------------------------------------------
 
     def flush(self, tell: Tell) -> int:
-        """Every message is gone; how many there were. `tell` is told of them."""
+        """Remove every message, and return how many there were. `tell` gets the progress."""
         raise NotImplementedError
 
     def pause(self, is_in: bool, is_out: bool) -> None:
-        """The queue takes no messages, or hands out none; with neither it does both again."""
+        """Refuse new messages (`is_in`), stop deliveries (`is_out`); with neither, resume both."""
         self.refuse("queue pause", "only queues of jobs can be paused")
 
+    def keep_expired(self, is_kept: bool) -> None:
+        """Messages that expire are dead, or deleted."""
+        self.refuse("queue set --expired", "only expired jobs can be kept")
+
     def details(self) -> dict[str, Any]:
-        """What only this family has to tell of the queue."""
+        """The facts about the queue that only this family has."""
         return {}
 
     # -- dead messages ---------------------------------------------------------------------------
@@ -161,7 +166,7 @@ def shown_row(row: Row) -> Shown:
 
 
 def instant(at_ms: int) -> str | None:
-    """A moment as text; None for 0, which is none."""
+    """A timestamp as text; None for 0, which means that there is none."""
     if not at_ms:
         return None
     moment = datetime.fromtimestamp(at_ms / 1000, UTC)

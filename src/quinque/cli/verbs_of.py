@@ -33,10 +33,12 @@ def verbs_of(broker: Broker, queue: bytes, otherwise: Family | None = None) -> V
     Raises NothingFound when there is no such queue, and no family for it.
     """
     [family] = broker.run(FindFamilies([queue]))
-    family = family or otherwise
+    family, is_new = family or otherwise, family is None
     if family is None:
         raise NothingFound(f"no queue {queue.decode('utf-8', 'backslashreplace')}")
-    return VERBS[family](broker, queue)
+    verbs = VERBS[family](broker, queue)
+    verbs.is_new = is_new
+    return verbs
 
 
 def given(verbs: Verbs, known: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Called by   cli/main.py.
 Calls       worker/supervisor.py; console/exposition.py for the text of the metrics.
 
-    0  ended as it was told     1  something did not end in order     2  it was asked wrongly
+    0  stopped cleanly          1  something did not end in order     2  it was asked wrongly
 
 Not here: the app (worker/app.py).
 """

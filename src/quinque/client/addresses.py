@@ -48,6 +48,10 @@ class BrokerUrl(NamedTuple):
 
 def parse_broker_url(url: str) -> BrokerUrl:
     """What the URL says. Raises BadSetting, without the URL: it may hold a password."""
+    if not isinstance(url, str):
+        raise BadSetting(
+            f"url must be a str such as redis://localhost:{_PORT}, not {type(url).__name__}"
+        )
     try:
         return _parse(urlsplit(url))
     except ValueError as error:

@@ -61,7 +61,7 @@ Request = Sequence[Word]
 class Call(NamedTuple):
     """`requests` of the operation, sent together; `result` of the replies to them, in order. An
     error of the class `absent` is a reply that says None. `waiting` are the requests that are
-    answered as soon as there is something, or when so many milliseconds have passed. With
+    answered as soon as there is something, or when the wait in milliseconds is over. With
     `is_of_session` they are asked on a connection that is of the client's session."""
 
     requests: Callable[[Any], list[Request]]
@@ -125,7 +125,8 @@ def _mark(op: MarkClaim) -> Request:
     delay: list[Word] = ["DELAY", op.delay_ms] if op.delay_ms else []
     reason: list[Word] = ["REASON", op.reason] if op.reason else []
     words = ("CLAIM.MARK", op.queue, op.subscription, op.number, op.outcome.name)
-    return [*words, *delay, *reason, *_shard(op), "IDS", *op.message_ids]
+    epoch: list[Word] = ["EPOCH", op.epoch] if op.epoch else []
+    return [*words, *delay, *reason, *epoch, *_shard(op), "IDS", *op.message_ids]
 
 
 def _settle(op: SettleClaims) -> Request:
@@ -185,6 +186,7 @@ def _subscription(reply: Any) -> SubscriptionView | None:
         oldest_ms=told[b"oldest-ms"],
         stamp_us=told[b"stamp-us"],
         claims=[_told_claim(each) for each in told[b"claims"]],
+        created_us=told.get(b"created-us", 0),
     )
 
 
@@ -217,7 +219,10 @@ def _stage(op: Stage) -> Request:
 def _publish(op: Publish) -> Request:
     batch = (op.family.name, op.queue, op.sink, op.run, op.number)
     parts = (number for part in op.parts for number in part)
-    return ["STAGE.PUBLISH", *batch, "COUNT", op.count, "KEEP", op.keep_ms, "PARTS", *parts]
+    options: list[str | bytes | int] = ["COUNT", op.count, "KEEP", op.keep_ms]
+    if op.content:
+        options += ["CONTENT", op.content]
+    return ["STAGE.PUBLISH", *batch, *options, "PARTS", *parts]
 
 
 def _drop_stage(op: DropStage) -> Request:
@@ -294,19 +299,19 @@ def _as_it_is(reply: Any) -> Any:
 CALLS: Final[dict[type[Op], Call]] = {
     # The second time gives a newer epoch, and that is the one the caller gets.
     OpenClaims: asks(_open, _subscription, is_safe=True),
-    # What the first time moved is in the claim and is told of; a sealed one takes no more.
+    # Messages that the first attempt moved are in the claim and in the reply; a sealed one is full.
     FillClaim: asks(_fill, _claim, is_safe=True)._replace(waiting=_fill_waiting),
-    # One reading more is counted than there was. What a claim was cut to, it is cut to again.
+    # One read attempt too many is counted. A claim that was cut is cut to the same size again.
     PlayClaim: asks(_play, _claim, is_safe=True),
     # Marks take the place of the same marks.
     MarkClaim: asks(_mark, _as_it_is, is_safe=True),
-    # What is settled, forfeited, purged or dropped already is left alone, and counted as none.
+    # Claims that are settled, forfeited, purged or dropped already are not changed or counted.
     SettleClaims: asks(_settle, _as_it_is, is_safe=True),
     ReleaseClaims: asks(_release, _as_it_is, is_safe=True),
     PurgeClaims: asks(_purge, _as_it_is, is_safe=True),
     DropClaims: asks(_drop, _as_it_is, is_safe=True),
     DropStage: asks(_drop_stage, _as_it_is, is_safe=True),
-    # The lease begins anew once more.
+    # The lease is extended once more.
     RenewClaims: asks(_renew, _as_it_is, is_safe=True),
     # A chunk takes the place of the chunk of its number.
     Stage: asks(_stage, _staged, is_safe=True),

@@ -1,6 +1,6 @@
 """Names and numbers as programs say them, refused where a command would refuse them.
 
-Called by   the queues of client/aio/: a store in the process believes what it is told.
+Called by   client/aio/: a store in the process does not check them again; worker/app.py.
 Calls       nothing.
 
 Not here: spans of time (spans.py), the same of commands (dialects/args.py).
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from quinque.errors import BadArgument, BadId
+from quinque.errors import BadArgument, BadId, BadSetting
 from quinque.model.limits import NAME_MOST_BYTES
 from quinque.model.work_ids import is_id
 
-# What every store keeps exactly: Lua has integers in doubles.
+# The largest number that every store keeps exactly: Lua has integers in doubles.
 EXACT_MOST: Final = (1 << 53) - 1
 
 
@@ -83,6 +83,15 @@ def as_whole(what: str, number: int, least: int = 0, most: int = EXACT_MOST) -> 
     if not least <= number <= most:
         raise BadArgument(f"{what} {number} is not within {least} and {most}")
     return number
+
+
+def as_whole_setting(what: str, number: int, least: int = -EXACT_MOST) -> int:
+    """A whole number that is a setting of a client or a worker. Raises BadSetting."""
+    if not isinstance(number, int):
+        raise BadSetting(f"{what} {number!r} is not a whole number")
+    if number < least:
+        raise BadSetting(f"{what} {number} must be {least} or more")
+    return int(number)
 
 
 def as_reason(text: str) -> bytes:

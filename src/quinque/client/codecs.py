@@ -1,6 +1,6 @@
 """How a program's values become the bytes of a message, and back.
 
-Called by   the queues of client/aio/, which are told one when they are opened.
+Called by   the queues of client/aio/, which get a codec when they are opened.
 Calls       nothing.
 
     queue.jobs("emails")                    bytes, and str as UTF-8, go in; bytes come out
@@ -9,7 +9,7 @@ Calls       nothing.
 
 Anything with the two methods is a codec too.
 
-Not here: headers, of which the families have none.
+Not here: headers. The families have no headers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Untyped = Literal["json", "msgpack"]  # bodies are of any type
 
 
 class Codec(Protocol[T]):
-    """How values become bodies, and back. What it raises, the program sees."""
+    """Turns values into bodies, and back. The program gets the errors that it raises."""
 
     def encode(self, value: T, /) -> bytes:
-        """The bytes of a message. Raises BadArgument when the value has none."""
+        """The bytes of a message. Raises BadArgument when the value cannot be encoded."""
 
     def decode(self, body: bytes, /) -> T:
-        """The value. Raises BadArgument when the bytes are of no value."""
+        """The value. Raises BadArgument when the bytes cannot be decoded."""
 
 
 class Bytes:
@@ -112,7 +112,7 @@ NAMED: Final[dict[str, Codec[Any]]] = {"bytes": Bytes(), "json": Json(), "msgpac
 
 
 def codec_of(codec: str | Codec[Any]) -> Codec[Any]:
-    """The codec, which may be told by its name. Raises BadArgument."""
+    """The codec, which may be given by its name. Raises BadArgument."""
     if not isinstance(codec, str):
         return codec
     if codec not in NAMED:

@@ -3,8 +3,8 @@
 Called by   aio/broker.py, when it connects to one of several brokers.
 Calls       nothing.
 
-A store in a folder is of one broker, which has an id for as long as there is the folder. Whether
-brokers on Redis have the same Redis is not told.
+A store in a folder belongs to one broker, which keeps its id for as long as the folder exists.
+Brokers on Redis do not report which Redis they use.
 
 Not here: URLs (addresses.py).
 """

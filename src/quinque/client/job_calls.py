@@ -45,7 +45,8 @@ def _requeue(op: Requeue) -> list[Request]:
     _is_of_jobs(op, op.family)
     if not op.is_nack:
         word = "UNGETJOB" if op.is_uncounted else "ENQUEUE"
-        return [[word, id] for id in op.message_ids]
+        unseen = [] if op.lease is None else ["UNSEEN"]
+        return [[word, id, *unseen] for id in op.message_ids]
     words: list[bytes | str | int] = []
     if op.delay_ms:
         words += ["DELAY", f"{op.delay_ms // 1000}.{op.delay_ms % 1000:03}"]
@@ -84,6 +85,8 @@ def _configure(op: Configure) -> list[Request]:
         settings += ["RATE", op.rate[0], _whole_s(op.rate[1])]
     if op.partitions is not None:
         settings += ["PARTITIONS", op.partitions]
+    if op.keeps_expired is not None:
+        settings += ["EXPIRED", "dead" if op.keeps_expired else "delete"]
     if settings:
         requests.append(["QSET", op.queue, *settings])
     return [*requests, ["QSTAT", op.queue, "DETAILS"]]
@@ -114,6 +117,7 @@ def queue_view(reply: Any) -> QueueView | None:
         rate_count=told[b"rate-count"],
         rate_ms=told[b"rate-seconds"] * 1000,
         partitions=told.get(b"partitions", 1),
+        keeps_expired=told.get(b"expired") == b"dead",
     )
 
 
@@ -195,7 +199,7 @@ def _shown(op: Show, replies: list[Any]) -> WorkView | None:
 def _purge(op: Purge) -> Request:
     _is_of_jobs(op, op.family)
     states = ["STATE", *(_WORDS[State(state)] for state in op.states)] if op.states else []
-    return ["QPURGE", op.queue, *states]
+    return ["QPURGE", op.queue, *(["FORGET"] if op.forgets else states)]
 
 
 def _find_key(op: FindKey) -> Request:
@@ -218,7 +222,7 @@ def _await_end(op: AwaitEnd) -> list[Request]:
 
 
 def _await_end_waiting(op: AwaitEnd, wait_ms: int) -> list[Request]:
-    """WAITJOB; 0 would be for ever."""
+    """WAITJOB, with at least 1 ms: 0 would wait without a limit."""
     _is_of_jobs(op, op.family)
     return [["WAITJOB", max(wait_ms, 1), *op.message_ids]]
 
@@ -241,11 +245,11 @@ CALLS: Final[dict[type[Op], Call]] = {
     Requeue: Call(_requeue, _requeued, is_safe=False),
     # It is counted as not being so the second time, since it is leased by then.
     Hold: Call(_hold, _requeued, is_safe=True),
-    # The lease begins anew either way.
+    # The lease is extended either way.
     Extend: asks(_extend, _extended, is_safe=True),
-    # What is set is set.
+    # Setting a value twice changes nothing.
     Configure: Call(_configure, _configured, is_safe=True),
-    # What came meanwhile would go too.
+    # A repeat would also remove messages that were added meanwhile.
     Purge: asks(_purge, _as_it_is, is_safe=False),
     # These change nothing.
     AwaitEnd: Call(_await_end, _first, is_safe=True, waiting=_await_end_waiting),

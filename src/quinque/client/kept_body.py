@@ -3,8 +3,8 @@
 Called by   the messages of client/aio/, which are of this class.
 Calls       a codec.
 
-What cannot be decoded was taken all the same, and by then somebody has the message in hand, to give
-it back or put it aside: a body that makes no sense keeps nobody from the messages beside it.
+A body is decoded when the program reads it. A message that cannot be decoded is taken like any
+other: the program holds it, and can give it back or bury it. It does not block other messages.
 
 Not here: what can be done with a message (client/aio/jobs.py and its neighbours).
 """

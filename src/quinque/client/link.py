@@ -68,7 +68,7 @@ class Replies:
         self._reader.feed(data)
 
     def take_into(self, replies: list[Any], most: int) -> None:
-        """Those that are whole are in the list, until it has so many.
+        """Append the complete replies to the list, until it has `most`.
 
         Raises ConnectionAbortedError when this is not a broker.
         """
@@ -79,4 +79,4 @@ class Replies:
             raise ConnectionAbortedError("the server is not a Quinque broker") from error
 
 
-_MORE: Final = object()  # what the reader gives while a reply is not whole
+_MORE: Final = object()  # the reader returns it while a reply is incomplete

@@ -1,4 +1,4 @@
-"""Who asks a broker, and how both sides know each other.
+"""How a client logs in at a broker, and how both sides verify each other.
 
 Called by   aio/broker.py, cli/line.py.
 Calls       nothing.
@@ -8,10 +8,13 @@ Not here: what a URL says of it (addresses.py).
 
 from __future__ import annotations
 
+import errno
 import ssl
 from typing import Final
 
-from quinque.errors import BadSetting
+from quinque.errors import BadSetting, NoAuth, QuinqueError
+
+PASSWORD_IS_MISSING: Final = " Pass password=, or put it in the URL."
 
 # Of OpenSSL: X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
 _NOT_YET_VALID: Final = 9
@@ -19,7 +22,7 @@ _EXPIRED: Final = 10
 
 
 def login_words(username: str, password: str) -> list[bytes]:
-    """The words of AUTH; none if nobody in particular asks. Raises BadSetting, without them."""
+    """The words of AUTH; empty if neither is set. Raises BadSetting, which does not show them."""
     try:
         who = username.encode("utf-8", "surrogateescape")
         word = password.encode("utf-8", "surrogateescape")
@@ -47,7 +50,7 @@ def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl
 # Of X509_V_ERR: self-signed, self-signed in the chain, and an issuer that is not known.
 _UNKNOWN_CA: Final = (18, 19, 20)
 
-# What OpenSSL makes of a server that answers in plain text; which one depends on its version.
+# Errors of OpenSSL for a server that answers in plain text; which one depends on its version.
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 
 
@@ -68,10 +71,18 @@ def untrusted(address: object, error: ssl.SSLCertVerificationError) -> BadSettin
     return BadSetting(why)
 
 
+def with_advice(error: QuinqueError) -> QuinqueError:
+    """The error with which a broker refuses a new connection, and what to do about it."""
+    return NoAuth(f"{error}{PASSWORD_IS_MISSING}") if type(error) is NoAuth else error
+
+
 def why_closed(error: OSError, *, is_tls: bool, certificate: str | None = None) -> str:
     """Why a broker did not answer on a new connection, and what to do about it. A broker that
     expects TLS, or does not accept the client's certificate, may close the connection without a
     word."""
+    is_nobody = f"[Errno {errno.ECONNREFUSED}]" in str(error)  # maybe at several addresses
+    if is_nobody or isinstance(error, FileNotFoundError):
+        return f"{error}; start one with: quinque serve"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if is_tls and reason in _NOT_TLS:
         return f"{error}; this address does not use TLS: use redis://, or the TLS port"

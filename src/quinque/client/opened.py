@@ -23,7 +23,7 @@ class Opened(Protocol):
         """The same at once, and in how many seconds time alone may bring another result."""
 
     def watching(self, op: Op) -> AbstractContextManager[None]:
-        """What the operation waits for is heard of meanwhile."""
+        """Within this block, `on_ready` callbacks also see the end of messages that `op` awaits."""
 
     def on_ready(self, call: Callable[[], None]) -> None:
         """It is called, in any thread, when there may be something for those who wait."""

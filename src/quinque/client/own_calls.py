@@ -25,6 +25,7 @@ from quinque.model.own_ops import (
     Inspect,
     Inspected,
     Recover,
+    Undeliver,
 )
 from quinque.model.queue_ops import DeleteQueues, FindFamilies
 from quinque.model.states import State
@@ -44,7 +45,7 @@ _TYPES: Final = {JOBS: JOBS.name, RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name, TUBE
 _FAMILIES: Final = {"RELIABLEQ": RELIABLE, **BY_NAME}
 _ITEM_STATES: Final = {State.READY: "queued", State.LEASED: "processing"}
 _LONG_MS: Final = 30_000  # a lease of this length runs still when the request is sent again
-_NO_LIMIT: Final = 1 << 62  # what ScanQueues has for none
+_NO_LIMIT: Final = 1 << 62  # means no limit in ScanQueues
 
 
 def add(op: Add) -> list[Request]:
@@ -67,6 +68,8 @@ def take(op: Take, wait_ms: int) -> Request:
     if op.family is RELIABLE:
         if len(op.queues) > 1 and not op.is_drained:
             raise BadArgument("RQ.POP drains one queue after the other")
+        # Three names could be taken for BLOCK, its number and a name, unless it is there already.
+        block = ["BLOCK", wait_ms] if len(op.queues) > 2 else block
         return ["RQ.POP", "COUNT", op.count, *block, *op.queues]
     if len(op.queues) != 1:
         raise BadArgument("WQ.LEASE is for one queue")
@@ -85,7 +88,7 @@ def look_at(op: LookAt) -> Request:
 
 def looked_at(op: LookAt, reply: Any) -> QueueView | None:
     """How many are ready and leased. These families have no other state and no settings; None
-    stands for what is not told."""
+    stands for values that the reply does not have."""
     if reply is None:
         return None
     ready, leased = as_map(reply).values()
@@ -120,7 +123,7 @@ def show(op: Show) -> Request:
 
 
 def item_view(queue: bytes, reply: Any) -> WorkView:
-    """As WQ.PEEK and WQ.SHOW have it; of all else nothing is told, and None stands for that."""
+    """As WQ.PEEK and WQ.SHOW have it. None stands for values that the reply does not have."""
     id, word, left_ms, data = reply
     state = State.LEASED if word == b"processing" else State.READY
     return WorkView(
@@ -186,6 +189,18 @@ def _recovered(op: Recover, replies: list[Any]) -> list[WorkDelivery] | None:
     return [WorkDelivery(op.queue, id, body, 0, 0) for id, body in reply or ()]
 
 
+def _undeliver(op: Undeliver) -> list[Request]:
+    _is_of(op, op.family, RELIABLE)
+    by_queue: dict[bytes, list[bytes]] = {}
+    for delivery in op.deliveries:
+        by_queue.setdefault(delivery.queue, []).append(delivery.message_id)
+    return [["RQ.UNPOP", queue, *some] for queue, ids in by_queue.items() for some in parts(ids)]
+
+
+def _undelivered(op: Undeliver, replies: list[int]) -> int:
+    return sum(replies)
+
+
 def _inspect(op: Inspect) -> Request:
     _is_of(op, op.family, RELIABLE)
     pending = ["PENDING"] if op.is_leased else []
@@ -238,15 +253,17 @@ def _is_of(op: Op, family: Family, only: Family) -> None:
 
 
 CALLS: Final[dict[type[Op], Call]] = {
-    # What is finished already is left alone, and said not to be there.
+    # Items that are finished already are not changed, and reported as missing.
     Complete: Call(_complete, _completed, is_safe=True),
     # Sent again, it would hand out more than was asked for.
     Recover: Call(lambda op: [_recover(op)], _recovered, is_safe=False),
+    # By then somebody else may have it.
+    Undeliver: Call(_undeliver, _undelivered, is_safe=False),
     # An item that is there stays.
     AddItems: Call(_add_items, _each_whether, is_safe=True),
-    # A lease begins anew. One that may have ended by then may be another consumer's.
+    # The lease is extended again. A short lease may have ended, and be another consumer's by then.
     ExtendLeases: Call(_extend, _each_whether, is_safe=lambda op: op.lease_ms >= _LONG_MS),
-    # Somebody may have made it anew.
+    # Another client may have created the queue again.
     DeleteQueues: asks(_delete, int, is_safe=False),
     # These change nothing.
     Inspect: Call(lambda op: [_inspect(op)], _inspected, is_safe=True, absent=EmptyKey),

@@ -1,6 +1,7 @@
 """Words of a request that are too many for one, as words of several.
 
-Called by   own_calls.py and tube_calls.py, whose commands take any number of messages or ids.
+Called by   own_calls.py, tube_calls.py and work_calls.py, for commands that take any number of
+            messages or ids; aio/jobs.py, which waits for one part after the other.
 Calls       nothing.
 
 Not here: commands that take one each (work_calls.py).

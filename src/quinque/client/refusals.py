@@ -1,4 +1,4 @@
-"""What refusals among the replies of a broker mean: which error it is, and who may ask again.
+"""Which error an error reply of a broker becomes, and whether the request may be repeated.
 
 Called by   aio/broker.py.
 Calls       nothing.

@@ -1,6 +1,6 @@
 """Spans of time as programs say them, in seconds, and as operations have them, in milliseconds.
 
-Called by   the queues of client/aio/.
+Called by   the queues and the broker of client/aio/, worker/app.py, worker/backoff.py.
 Calls       nothing.
 
 Not here: spans as commands have them (dialects/).
@@ -8,33 +8,63 @@ Not here: spans as commands have them (dialects/).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from quinque.errors import BadArgument
+from quinque.errors import BadArgument, BadSetting
 from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
 
-Delay = float | timedelta
+Seconds = float | timedelta
 
 
-def as_ms(seconds: float) -> int:
+def as_seconds(what: str, span: Seconds) -> float:
+    """Return the span as a number of seconds. Raises BadArgument for a value that is neither a
+    number nor a timedelta."""
+    given: Any = span  # annotations are not checked at run time
+    if isinstance(given, int | float):
+        return given
+    if isinstance(given, timedelta):
+        return given.total_seconds()
+    if hasattr(given, "__float__"):  # a number of another kind, such as a Decimal
+        with suppress(TypeError, ValueError, OverflowError):
+            return float(given)
+    raise BadArgument(
+        f"{what} must be a number of seconds or a timedelta, not {type(span).__name__}"
+    )
+
+
+def as_setting_s(what: str, span: Seconds) -> float:
+    """Return the same of a setting of a client or a worker. Raises BadSetting."""
+    try:
+        return as_seconds(what, span)
+    except BadArgument as error:
+        raise BadSetting(str(error)) from None
+
+
+def as_ms(what: str, span: Seconds) -> int:
     """Raises BadArgument."""
+    seconds = as_seconds(what, span)
     if not 0 <= seconds * 1000 <= SPAN_MOST_MS:
-        raise BadArgument(f"{seconds} is not a duration in seconds")
+        raise BadArgument(f"{what} {seconds} is not a duration in seconds")
     return round(seconds * 1000)
 
 
-def as_delay_ms(delay: Delay, eta: datetime | None, now: datetime | None = None) -> int:
+def as_delay_ms(delay: Seconds, eta: datetime | None, now: datetime | None = None) -> int:
     """Return the delay of a message, which is given as `delay` or as the time `eta`. A time in the
     past means at once. Raises BadArgument for both, and for an `eta` without a time zone."""
-    return as_ms(as_delay_s(delay, eta, now))
+    return as_ms("delay", as_delay_s(delay, eta, now))
 
 
-def as_delay_s(delay: Delay, eta: datetime | None, now: datetime | None = None) -> float:
+def as_delay_s(delay: Seconds, eta: datetime | None, now: datetime | None = None) -> float:
     """Return the same in seconds."""
+    delay_s = as_seconds("delay", delay)
     if eta is None:
-        return delay.total_seconds() if isinstance(delay, timedelta) else delay
-    if delay:
+        return delay_s
+    if delay_s:
         raise BadArgument("pass delay or eta, not both")
+    if not isinstance(eta, datetime):
+        raise BadArgument(f"eta must be a datetime with a time zone, not {type(eta).__name__}")
     if eta.utcoffset() is None:
         raise BadArgument(
             f"eta {eta} has no time zone: pass an aware datetime, for example "
@@ -43,21 +73,22 @@ def as_delay_s(delay: Delay, eta: datetime | None, now: datetime | None = None) 
     return max(0.0, (eta - (datetime.now(UTC) if now is None else now)).total_seconds())
 
 
-def as_some_ms(what: str, seconds: float) -> int:
+def as_some_ms(what: str, span: Seconds) -> int:
     """The same of a span that lasts. Raises BadArgument."""
-    span_ms = as_ms(seconds)
+    span_ms = as_ms(what, span)
     if not span_ms:
-        raise BadArgument(f"{what} {seconds} must be more than 0 s")
+        raise BadArgument(f"{what} {as_seconds(what, span)} must be more than 0 s")
     return span_ms
 
 
-def as_whole_ms(what: str, seconds: float) -> int:
+def as_whole_ms(what: str, span: Seconds) -> int:
     """The same of a span that Disque has in whole seconds. Raises BadArgument."""
+    seconds = as_seconds(what, span)
     if seconds % 1:
         raise BadArgument(f"{what} {seconds} is not a whole number of seconds")
-    return as_ms(seconds)
+    return as_ms(what, seconds)
 
 
-def as_wait_ms(seconds: float | None) -> int:
+def as_wait_ms(timeout: Seconds | None) -> int:
     """How long to wait; None = as long as it takes. Raises BadArgument."""
-    return NEVER_MS if seconds is None else as_ms(seconds)
+    return NEVER_MS if timeout is None else as_ms("timeout", timeout)

@@ -7,8 +7,8 @@ Calls       opentelemetry, where it is installed; a codec.
 
     \\0trace <length of the headers> <headers, as JSON><body>
 
-Messages have no headers, so this is an envelope, and whoever reads the queue has to know it: that
-is why it is chosen and not found. A body without one is read as it is; where OpenTelemetry is not
+Messages have no headers, so this is an envelope, and every reader of the queue has to know it: that
+is why the program chooses it. A body without one is read as it is. If OpenTelemetry is not
 installed, or no trace is under way, none is written.
 
 Not here: spans (worker/tracing.py).
@@ -47,7 +47,7 @@ class Traced:
         return self._codec.decode(_opened(body)[1])
 
     def context_of(self, body: bytes) -> Any:
-        """The context that whoever added the message had; None if it is not told."""
+        """The trace context in which the message was added; None if it is unknown."""
         headers = _opened(body)[0]
         return self._propagate.extract(headers) if headers and self._propagate is not None else None
 

@@ -191,7 +191,7 @@ def _each_of_parts(op: AckTasks | DeleteTasks, replies: list[Any]) -> list[TaskV
 
 
 def _look_at(op: LookAtTube) -> list[Request]:
-    return [["TUBE.LIST"], ["TUBE.STATS", op.queue]]
+    return [["TUBE.LIST", op.queue], ["TUBE.STATS", op.queue]]
 
 
 def _looked_at(op: LookAtTube, replies: list[Any]) -> TubeView | None:
@@ -241,7 +241,7 @@ def _tube(told: dict[bytes, Any], statistics: dict[bytes, Any]) -> TubeView:
 
 
 def _told_ms(told: dict[bytes, Any], name: bytes) -> int:
-    """Null is for ever, as is what a kind does not have."""
+    """Null means without a limit, and so does a time that the tube type does not have."""
     seconds = told.get(name)
     return FOREVER_MS if seconds is None else round(float(seconds) * 1000)
 
@@ -281,7 +281,7 @@ def _true(reply: Any) -> bool:
 CALLS: Final[dict[type[Op], Call]] = {
     # A tube that is there stays as it is, if that was asked for.
     MakeTube: asks(_make, bool, is_safe=False)._replace(is_safe=lambda op: op.is_idempotent),
-    # What the session does not hold any more is left alone, and said not to be taken.
+    # Tasks that the session no longer holds are not changed, and reported as not taken.
     AckTasks: Call(_ack, _each_of_parts, is_safe=True, absent=NotTaken, is_of_session=True),
     # Sent again, these would put, or hand out, more than was asked for.
     PutTasks: Call(_put, _put_done, is_safe=False, waiting=_put_waiting),
@@ -290,7 +290,7 @@ CALLS: Final[dict[type[Op], Call]] = {
     ReleaseTasks: Call(_release, _each, is_safe=False, absent=NotTaken, is_of_session=True),
     # The time would be longer twice.
     TouchTasks: Call(_touch, _each, is_safe=False, absent=NotTaken, is_of_session=True),
-    # By now somebody may have kicked the task, or made the tube anew, whose ids begin at 0.
+    # Another client may have kicked the task, or created the tube again, whose ids begin at 0.
     BuryTasks: Call(_bury, _each, is_safe=False, absent=NoTask),
     DeleteTasks: Call(_delete, _each_of_parts, is_safe=False, absent=NoTask),
     DropTube: asks(lambda op: ["TUBE.DROP", op.queue], _true, is_safe=False),

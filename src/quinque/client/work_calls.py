@@ -3,20 +3,22 @@
 Called by   broker.py, through CALLS.
 Calls       calls.py for the shape of a row, own_calls.py for families whose ids are their own.
 
-The families' words are older than ours, and cannot say all that an operation can: what they cannot
-say is refused here.
+The commands of the families are older than the operations, and have fewer options. An operation
+that no command can express is refused here.
 
 Not here: claims, stages, pages, the record (calls.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from quinque.client import own_calls
 from quinque.client.calls import Call, Request, as_map, asks, seconds
 from quinque.client.job_calls import queue_view
 from quinque.client.link import Word
+from quinque.client.parts import parts
 from quinque.errors import BadArgument, EmptyKey
 from quinque.model.families import EVENTS, JOBS, Family
 from quinque.model.limits import NEVER_MS, RESERVE_MOST
@@ -46,8 +48,8 @@ from quinque.model.work_ops import (
     WorkDelivery,
 )
 
-# A group that nobody has: QSTATUS tells of each group how many messages its queue has, so that of
-# this one it tells it also where there is no other.
+# A group without consumers: QSTATUS shows for each group how many messages its queue has, so this
+# group gets a number even where there is no other.
 _NOBODY: Final = b"\0"
 
 
@@ -186,9 +188,13 @@ def _scanned(reply: Any) -> tuple[int, list[bytes]]:
 
 def _count(op: Count) -> list[Request]:
     _is_of(op, op.family, EVENTS)
-    totals: Request = ["QSTATUS", *op.queues, "GROUPS", _NOBODY]
-    groups: Request = ["QSTATUS", *op.queues]
-    return [totals, groups if op.groups is None else [*groups, "GROUPS", *op.groups]]
+    # A word before each name: without it, the broker takes a queue named groups for the word.
+    queues: Request = ["QSTATUS", *_each_after("QUEUE", op.queues)]
+    return [[*queues, "GROUP", _NOBODY], [*queues, *_each_after("GROUP", op.groups or ())]]
+
+
+def _each_after(word: str, names: Sequence[bytes]) -> list[Word]:
+    return [told for name in names for told in (word, name)]
 
 
 def _counted(op: Count, replies: list[Any]) -> list[QueueCount]:
@@ -197,7 +203,11 @@ def _counted(op: Count, replies: list[Any]) -> list[QueueCount]:
         QueueCount(
             queue,
             totals.get(queue, 0),
-            [_group(name, as_map(told)) for name, told in as_map(groups).items()],
+            [
+                _group(name, as_map(told))
+                for name, told in as_map(groups).items()
+                if op.groups is None or name in op.groups
+            ],
         )
         for queue, groups in replies[1]
     ]
@@ -214,15 +224,15 @@ def _group(name: bytes, told: dict[bytes, int]) -> GroupCount:
     )
 
 
-def _redrive(op: Redrive) -> Request:
+def _redrive(op: Redrive) -> list[Request]:
     _is_of(op, op.family, JOBS)
     if op.queue is None:
-        return ["REDRIVE", *op.message_ids]
-    return ["QREDRIVE", op.queue, *(("COUNT", op.count) if op.count else ())]
+        return [["REDRIVE", *some] for some in parts(op.message_ids)]
+    return [["QREDRIVE", op.queue, *(("COUNT", op.count) if op.count else ())]]
 
 
-def _as_it_is(reply: Any) -> Any:
-    return reply
+def _redriven(op: Redrive, replies: list[int]) -> int:
+    return sum(replies)
 
 
 def _nothing(reply: Any) -> None:
@@ -259,14 +269,14 @@ CALLS: Final[dict[type[Op], Call]] = {
     Put: Call(_put, _each, is_safe=False),
     Take: Call(_take, _taken, is_safe=False, waiting=_take_waiting),
     Reserve: Call(_reserve, _reserved, is_safe=False),
-    # What is finished already is left alone, and said not to be there.
+    # Jobs that are finished already are not changed, and reported as missing.
     Finish: Call(_finish, _each_whether, is_safe=True),
     Ack: Call(_ack, _each_whether, is_safe=True),
-    # By now somebody may have it again, and it would be taken from them.
+    # Another consumer may hold it by now, and would lose it.
     Release: Call(_release, _each_whether, is_safe=False),
-    # By now somebody may have it again, and it is dead again: that would not have been asked for.
-    Redrive: asks(_redrive, _as_it_is, is_safe=False),
-    # What came meanwhile would go too.
+    # It may have been delivered and become dead again by now: that one was not to be redriven.
+    Redrive: Call(_redrive, _redriven, is_safe=False),
+    # A repeat would also remove messages that were added meanwhile.
     Flush: asks(_flush, _nothing, is_safe=False),
     # These change nothing.
     FindReady: Call(_find_ready, _first, is_safe=True, waiting=_find_ready_waiting),

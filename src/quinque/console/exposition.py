@@ -4,7 +4,7 @@ Called by   app.py, for each scrape; a worker's HTTP port (cli/work.py).
 Calls       prometheus_client, which knows the format.
 
 Text is made a hundred lines at a time, and others have their turn in between: ten thousand lines
-are a tenth of a second. What was made is good for a second, for everybody who asks.
+are a tenth of a second. A page is reused for a second, for all requests.
 
 Not here: which metrics there are (server/metrics.py, worker/metrics.py), HTTP (app.py).
 """
@@ -49,7 +49,7 @@ class Page:
             if monotonic() - self._made_s < _FRESH_S:
                 return self._text
             self._making = asyncio.get_running_loop().create_task(self._make())
-        # Whoever goes away does not take the page from the others.
+        # A client that goes away does not take the page from the others.
         return await asyncio.shield(self._making)
 
     async def _make(self) -> bytes:
@@ -65,7 +65,7 @@ class Page:
 
 
 def page_text(table: Sequence[Metric], found: Any) -> bytes:
-    """The page of all metrics, at once: for who has a thread for it."""
+    """The page of all metrics, made in one go: for callers that have a thread for it."""
     return b"".join(
         generate_latest(_Only(_family(metric, samples)))
         for metric in table
@@ -89,7 +89,7 @@ async def _parts(metric: Metric, found: Any) -> AsyncIterator[bytes]:
     is_first = True
     while some := list(islice(samples, _LINES_AT_ONCE)):
         text = generate_latest(_Only(_family(metric, some)))
-        # What the metric is stands before its first sample only.
+        # The description of a metric stands only before its first sample.
         yield text if is_first else _without_head(text)
         is_first = False
         await asyncio.sleep(0)

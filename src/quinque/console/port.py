@@ -3,7 +3,7 @@
 Called by   cli/http_port.py.
 Calls       uvicorn, and h11, by which it reads requests.
 
-Signals are the broker's. Connections are few and short, so that nobody can take the broker's files:
+Signals are the broker's. Connections are few and short, so that they cannot use up the open files:
 one that is not done with a request in time is cut off, whether it asks slowly, reads slowly or says
 nothing; and one that would be one too many takes the place of the one that is due to be cut off
 first. So a probe is answered however many hold on to theirs.
@@ -25,13 +25,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS_MOST: Final = 64
 REQUEST_S: Final = 30  # from one answer, or the beginning, to the end of the next
-_REQUEST_BYTES: Final = 16 << 10  # what is kept of lines that are not complete
+_REQUEST_BYTES: Final = 16 << 10  # limit for lines that are not complete
 _STOP_S: Final = 1
 
 
 class _Reader(h11.Connection):
     """A reader of requests whose errors can be freed. In those of h11, a frame of the traceback
-    holds the error, and nobody collects such circles while the collector is off."""
+    holds the error, and such cycles stay in memory while the collector is off."""
 
     def next_event(self) -> Any:
         try:
@@ -56,7 +56,7 @@ class _Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         cycle: Any = self.cycle
         if cycle is not None and not cycle.response_complete:
-            # The request is answered here: what the application says of it would be an error.
+            # The request is answered here: a second answer of the application would be an error.
             cycle.disconnected = True
             cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
@@ -73,13 +73,13 @@ class _Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end.cancel()
         super().connection_lost(exc)
-        # That does it only for who goes in order, and else the timer would keep this for a while.
+        # The base class does it only for a clean close; otherwise the timer would keep this alive.
         self._unset_keepalive_if_required()
 
     def _cut_off(self) -> None:
         # Not close(): that would wait until everything is read.
         self.transport.abort()
-        self.connections.discard(self)  # now: it is told that it is lost in the next turn
+        self.connections.discard(self)  # now: the base class does it only in the next turn
 
 
 class _Server(uvicorn.Server):
@@ -108,6 +108,6 @@ class Port:
         self._task = loop.create_task(self._server.serve(list(sockets)))
 
     async def stop(self) -> None:
-        """Nobody is served any more, and the sockets are closed."""
+        """Stop serving, and close the sockets."""
         self._server.should_exit = True
         await self._task

@@ -61,7 +61,8 @@ def read_seconds(what: str, text: bytes, *, least_ms: int = 0, is_endless: bool 
         nanoseconds += bool(part[9:].strip(b"0"))  # a client writes a float with all its digits
         span_ms = -(-nanoseconds // 10**6)
     else:
-        raise BadArgument(f"{what} '{_shown(text)}' is not a number of seconds, 0 or more")
+        least = "more than 0" if least_ms else "0 or more"
+        raise BadArgument(f"{what} '{_shown(text)}' is not a number of seconds, {least}")
     if span_ms > SPAN_MOST_MS:
         if is_endless:
             return SPAN_MOST_MS

@@ -3,7 +3,7 @@
 Called by   server/dispatch.py, through COMMANDS.
 Calls       dialects/args.py.
 
-Two commands have a second form that okq's clients send; they are told apart here, by count:
+Two commands have a second form that okq's clients send. The number of arguments shows which it is:
 QACK with two arguments, or with REDO as the third, and QNOTIFY with one.
 
 Not here: okq's own commands (okq.py), the rules (engine/feed/decide.py).
@@ -148,10 +148,16 @@ def parse_qstatus(argv: list[bytes], session: Session) -> Count:
     rows = len(asked.queues) * len(asked.groups or ())
     if rows > COUNTS_MOST:
         raise BadArgument(
-            f"{len(asked.queues)} queues and {len(asked.groups or ())} groups are {rows} rows in"
-            f" one reply; at most {COUNTS_MOST}"
+            f"{_some(len(asked.queues), 'queue')} and {_some(len(asked.groups or ()), 'group')} are"
+            f" {rows} rows in one reply; at most {COUNTS_MOST}"
         )
+    if not asked.queues and session.sees_all():  # else the rows that are seen might be cut off
+        asked.most = COUNTS_MOST
     return asked
+
+
+def _some(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def reply_qstatus(asked: Count, counts: list[QueueCount], session: Session) -> Value:
@@ -240,9 +246,10 @@ def _with_consumers(
         names = sorted({*known, *consumers}) if asked.groups is None else asked.groups
         count += max(1, len(names))
         if count > COUNTS_MOST:
+            which = _some(len(rows), "queue") if asked.queues else "all queues"
             raise LimitReached(
-                f"the counts of {len(rows)} queues and their groups are over {COUNTS_MOST} rows in"
-                " one reply: name fewer queues or groups"
+                f"the counts of {which} and their groups are over {COUNTS_MOST} rows in one reply:"
+                " name fewer queues or groups"
             )
         found.append((row, _groups_of(row, names, known, consumers)))
     return found

@@ -13,11 +13,12 @@ from typing import Final
 import msgpack
 
 from quinque.dialects.command import Session, Wait
+from quinque.dialects.listings import check_listing
 from quinque.model.claim_ops import ClaimView, FindClaims, SubscriptionView
 from quinque.model.rows import Row
 from quinque.wire.resp import NULL_ARRAY, Value
 
-GROUP: Final = "claims"  # what these commands, and those on stages and pages, are listed under
+GROUP: Final = "claims"  # the group of these commands, and of those on stages and pages, in lists
 
 
 def reply_subscription(view: SubscriptionView | None) -> Value:
@@ -46,6 +47,12 @@ def reply_read(asked: Wait, chunks: list[bytes], session: Session) -> Value:
 
 def reply_list(asked: FindClaims, views: list[SubscriptionView], session: Session) -> Value:
     """A map for each subscription on a queue that the user may know of."""
+    check_listing(
+        "all subscriptions and their claims" if asked.queue is None else "these claims",
+        sum(1 + len(view.claims) for view in views),
+        [name for view in views for name in (view.queue, view.subscription)],
+        "name a queue" if asked.queue is None else "CLAIM.INFO returns one subscription",
+    )
     return [_subscription(view) for view in views if session.sees(view.queue)]
 
 
@@ -66,6 +73,7 @@ def _subscription(view: SubscriptionView) -> Value:
         "backlog": view.backlog,
         "oldest-ms": view.oldest_ms,
         "stamp-us": view.stamp_us,
+        "created-us": view.created_us,
         "claims": [_claim(claim) for claim in view.claims],
     }
 

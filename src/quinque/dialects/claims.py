@@ -1,4 +1,4 @@
-"""Claims in words of our own: CLAIM.OPEN CLAIM.FILL CLAIM.READ CLAIM.SETTLE and the others.
+"""The commands of claims: CLAIM.OPEN CLAIM.FILL CLAIM.READ CLAIM.SETTLE and the others.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py, claim_replies.py.
@@ -24,6 +24,7 @@ from quinque.dialects.claim_replies import (
     reply_subscription,
 )
 from quinque.dialects.command import Command, Right, Session, Wait, plain_reply
+from quinque.dialects.listings import seen_by
 from quinque.dialects.options import (
     EXACT_MOST,
     Options,
@@ -49,7 +50,7 @@ from quinque.model.claim_ops import (
     SettleClaims,
 )
 from quinque.model.families import EVENTS, JOBS, Family
-from quinque.model.limits import NAME_MOST_BYTES
+from quinque.model.limits import COUNTS_MOST, NAME_MOST_BYTES
 from quinque.wire.resp import Value
 
 # A reader renews several times in a lease; one that is silent for a minute has most likely died.
@@ -170,8 +171,8 @@ def parse_play(argv: list[bytes]) -> PlayClaim:
 
 
 def parse_mark(argv: list[bytes]) -> MarkClaim:
-    """CLAIM.MARK queue subscription number outcome [DELAY ms] [REASON text] [SHARD n]
-    IDS id ...
+    """CLAIM.MARK queue subscription number outcome [DELAY ms] [REASON text] [EPOCH n]
+    [SHARD n] IDS id ...
 
     Set the outcome of these messages for when the claim is settled: ACK finishes them like all
     others, NACK returns them to the queue, after DELAY if given, and DEAD makes them dead.
@@ -190,6 +191,8 @@ def parse_mark(argv: list[bytes]) -> MarkClaim:
                 mark.delay_ms = options.span_ms()
             case b"REASON":
                 mark.reason = options.value()
+            case b"EPOCH":
+                mark.epoch = options.number(least=1)
             case b"SHARD":
                 mark.shard = options.shard()
             case b"IDS":
@@ -268,11 +271,13 @@ def parse_info(argv: list[bytes]) -> LookAtClaims:
 def parse_list(argv: list[bytes], session: Session) -> FindClaims:
     """CLAIM.LIST [queue]
 
-    Return all subscriptions, or those on the queue, each like CLAIM.INFO.
+    Return all subscriptions, or those on the queue, each like CLAIM.INFO. They and their claims
+    may be 10000.
     """
     if len(argv) > 2:
         raise WrongArity("CLAIM.LIST")
-    return FindClaims(read_any_queue(argv[1]) if len(argv) > 1 else None)
+    queue = read_any_queue(argv[1]) if len(argv) > 1 else None
+    return FindClaims(queue, COUNTS_MOST, seen_by(session))
 
 
 def _named(argv: list[bytes]) -> tuple[bytes, bytes]:

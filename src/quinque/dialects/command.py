@@ -62,7 +62,7 @@ NO_REPLY: Final = NoReply()
 
 
 class Session(Protocol):
-    """What a dialect may know of the connection a request came on."""
+    """The part of a client's connection that a dialect can see."""
 
     registered: Collection[bytes]
 
@@ -156,13 +156,13 @@ class Command:
     varies_on: bool = False
     words_each: int = 1
     share: Callable[[Any, list[bytes]], None] | None = None  # tells it whose each item is
-    none_is: type[QuinqueError] | None = None  # what an item is that is None, of what is gathered
+    none_is: type[QuinqueError] | None = None  # the error for an item that is None, when gathered
     is_open: bool = False  # needs no authentication
     is_blocking: bool = False  # may wait
     in_multi: InMulti = "queued"  # what becomes of it between MULTI and EXEC
     since: str = "0.1.0"  # the version that had it first
     subcommands: dict[bytes, Command] | None = None  # of a command that is only a first word
-    otherwise: str = ""  # what is said of a second word that there is not, if it is not as Redis's
+    otherwise: str = ""  # the error for an unknown second word, if it differs from that of Redis
     calls: int = 0
     failed_calls: int = 0
     spent_ns: int = 0
@@ -180,7 +180,7 @@ class Command:
 
     @property
     def is_fast(self) -> bool:
-        """Whether it looks at nothing but the connection and the clock."""
+        """Whether it looks only at the connection and the clock."""
         return not self.right and self.subcommands is None
 
     @property

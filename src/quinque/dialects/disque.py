@@ -4,7 +4,7 @@ Called by   server/dispatch.py, through COMMANDS.
 Calls       disque_args.py.
 
 A job that is queued is ready; one that a consumer has, or that waits for its delay to end, is
-active. Options that Disque does not have are said to be ours.
+active. Options that Disque does not have are called Quinque extensions.
 
 Not here: looking at jobs (disque_jobs.py), queues (disque_queues.py), commands that Disque does not
 have (disque_ours.py), HELLO and CLUSTER (server/commands/), the rules (engine/work/decide.py).
@@ -47,6 +47,7 @@ from quinque.model.work_ops import (
 )
 from quinque.wire.resp import NULL_ARRAY, Simple, Value
 
+_WITH_VALUE: Final = (b"FROM", b"MATCH", b"TIMEOUT", b"COUNT")  # of GETJOB
 _REPLICAS_MOST: Final = 65_535  # Disque keeps the number in 16 bits
 
 
@@ -99,7 +100,8 @@ def parse_addjob(argv: list[bytes]) -> Add:
     if retry_ms == 0 and replicas > 1:
         raise BadArgument("RETRY 0 requires REPLICATE 1: a second copy would be a second delivery")
     if delay_ms >= ttl_ms:
-        raise BadArgument(f"DELAY {delay_ms // 1000} must be less than TTL {ttl_ms // 1000}")
+        delay = f"{delay_ms // 1000}.{delay_ms % 1000:03}".rstrip("0").rstrip(".")
+        raise BadArgument(f"DELAY {delay} must be less than TTL {ttl_ms // 1000}")
     if retry_ms < 0:
         retry_ms = default_retry_ms(ttl_ms)
     terms = Terms(ttl_ms, delay_ms, retry_ms, max_deliveries, replicas)
@@ -128,7 +130,7 @@ def parse_getjob(argv: list[bytes], session: Session) -> Wait:
     arrives: forever, or up to TIMEOUT. NOHANG does not block. MATCH, for queues by pattern, is
     a Quinque extension.
 
-    Who had to wait gets one job, whatever the COUNT: the others who wait get the rest.
+    A client that was blocked gets one job, whatever the COUNT: other blocked clients get the rest.
     """
     timeout_ms, count = NEVER_MS, 1
     is_waiting, with_counters = True, False
@@ -163,7 +165,10 @@ def parse_getjob(argv: list[bytes], session: Session) -> Wait:
                 count = read_integer("COUNT", argv[at], least=1)
                 at += 1
             case _:
-                raise syntax_error("GETJOB", argv[at - 1])
+                error = syntax_error("GETJOB", argv[at - 1])
+                if any(it.upper() in (b"FROM", b"MATCH") for it in argv) or word in _WITH_VALUE:
+                    raise error
+                raise BadArgument(f"{error}: FROM or MATCH is missing before it")
     raise BadArgument("syntax error in GETJOB: FROM and the queue names are missing")
 
 
@@ -217,7 +222,7 @@ def parse_deljob(argv: list[bytes]) -> Finish:
 
 
 def gather_finish(finish: Finish, ids: list[bytes]) -> bool:
-    """Requests with an id each are one; if one of the ids is none, they are not."""
+    """Merge requests with one id each, unless an id is invalid."""
     if len(finish.message_ids) != 1 or not all(map(is_id, ids)):
         return False
     finish.message_ids = ids
@@ -225,7 +230,7 @@ def gather_finish(finish: Finish, ids: list[bytes]) -> bool:
 
 
 def reply_number(were_so: list[bool]) -> Value:
-    """For how many it was so."""
+    """The number of jobs for which the command took effect."""
     return sum(were_so)
 
 
@@ -267,12 +272,15 @@ def parse_enqueue(argv: list[bytes]) -> Requeue:
 
 
 def parse_ungetjob(argv: list[bytes]) -> Requeue:
-    """UNGETJOB [id ...]
+    """UNGETJOB [id ...] [UNSEEN]
 
-    Queue active jobs now, as ENQUEUE does, and do not count the delivery: they were not tried. How
-    many it was done to. Ours.
+    Queue active jobs now, as ENQUEUE does, and do not count the delivery: they were not tried. With
+    UNSEEN, which says that no consumer has seen them, also those with RETRY 0. Return how many were
+    queued. Quinque extension.
     """
-    return Requeue(JOBS, read_ids(argv[1:]), is_nack=False, is_uncounted=True)
+    ids = _ids_of_ungetjob(argv)
+    lease = None if len(ids) == len(argv) - 1 else 0
+    return Requeue(JOBS, read_ids(ids), is_nack=False, lease=lease, is_uncounted=True)
 
 
 def parse_dequeue(argv: list[bytes]) -> Hold:
@@ -309,6 +317,10 @@ def _ids_of_nack(argv: list[bytes]) -> Sequence[bytes]:
         if argv[at].upper() in (b"DELAY", b"REASON", b"DEAD"):
             return argv[1:at]
     return argv[1:]
+
+
+def _ids_of_ungetjob(argv: list[bytes]) -> Sequence[bytes]:
+    return argv[1:-1] if argv[-1].upper() == b"UNSEEN" else argv[1:]
 
 
 def _queues_of_getjob(argv: list[bytes]) -> Sequence[bytes]:
@@ -373,7 +385,7 @@ COMMANDS: Final = [
     _finishes("DELJOB", parse_deljob),
     _on_ids("NACK", -1, parse_nack, reply_number, _ids_of_nack),
     _on_ids("ENQUEUE", -1, parse_enqueue, reply_number),
-    _on_ids("UNGETJOB", -1, parse_ungetjob, reply_number),
+    _on_ids("UNGETJOB", -1, parse_ungetjob, reply_number, _ids_of_ungetjob),
     _on_ids("DEQUEUE", -1, parse_dequeue, reply_number),
     _on_ids("WORKING", -2, parse_working, reply_working, lambda argv: argv[1:2]),
 ]

@@ -28,7 +28,7 @@ from quinque.model.work_ops import ScanMessages, ScanQueues
 
 INTEGER_MOST: Final = (1 << 63) - 1
 
-# A scan of so many asks for nothing, because nothing can match; clients ask for 1 or more.
+# The count of a scan that needs no messages, because none can match; clients send 1 or more.
 NOTHING: Final = 0
 _SCAN_COUNT: Final = 100
 
@@ -94,12 +94,12 @@ def read_span_ms(what: str, text: bytes, least_s: int = 0) -> int:
 
 
 def read_delay_ms(text: bytes) -> int:
-    """The seconds after DELAY, as milliseconds; a fraction of one is ours."""
+    """The seconds after DELAY, as milliseconds; fractions are a Quinque extension."""
     return read_seconds("DELAY", text) if b"." in text else read_span_ms("DELAY", text)
 
 
 def read_timeout_ms(text: bytes) -> int:
-    """How long to wait; 0, which is for ever on the wire, is NEVER_MS."""
+    """How long to wait; 0, which means without a limit on the wire, is NEVER_MS."""
     timeout_ms = _integer(text)
     if timeout_ms is None:
         raise BadArgument("timeout is not an integer or out of range")
@@ -119,7 +119,7 @@ def read_state(text: bytes, among: Collection[bytes] = STATES) -> State:
 
 
 def unknown_state(text: bytes, among: Collection[bytes]) -> BadArgument:
-    """The error for a word that is none of these states."""
+    """The error for a word that does not name one of these states."""
     listed = ", ".join(state.decode() for state in among)
     return BadArgument(f"STATE '{_shown(text)}' is not one of {listed}")
 
@@ -130,8 +130,8 @@ def scan_options(
     """These options with their values, as they come; when none is left, the scan has its cursor
     and its count.
 
-    The cursor may stand anywhere: it is the word that is no option. So is an option without a
-    value, as in Disque.
+    The cursor may stand anywhere: it is the word that is not an option. An option without a value
+    is taken for the cursor too, as in Disque.
     """
     scan.count = _SCAN_COUNT
     has_cursor = is_all = False

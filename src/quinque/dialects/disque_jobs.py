@@ -35,7 +35,7 @@ from quinque.model.states import State
 from quinque.model.work_ops import Browse, ScanMessages, Show, WorkView
 from quinque.wire.resp import Simple, Value
 
-# Disque's nodes tell each other so long before they queue a job again, and wake for it.
+# Disque's nodes notify each other this long before they queue a job again, and wake for it.
 _AWAKE_BEFORE_MS: Final = 500
 
 _SHOWN_STATES: Final = {
@@ -177,7 +177,7 @@ def _shown(job: WorkView, node_id: bytes) -> list[Value]:
 
 
 def _requeue_within_ms(job: WorkView) -> int | None:
-    """When the job is queued next, if nobody does anything about it but take it."""
+    """When the job is queued next, if clients only take it."""
     if job.state == State.READY and job.terms is not None:
         return job.terms.retry_ms or None
     return job.due_within_ms

@@ -3,7 +3,7 @@
 Called by   server/dispatch.py, through COMMANDS.
 Calls       disque_args.py, disque.py and disque_queues.py for what their replies share.
 
-Not here: options of Disque's own commands that are ours (disque.py and the others).
+Not here: Quinque's extra options of Disque's commands (disque.py and the others).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from quinque.dialects.disque_args import (
     read_timeout_ms,
     syntax_error,
 )
-from quinque.dialects.disque_queues import settings_of
-from quinque.errors import BadArgument
+from quinque.dialects.disque_queues import EXPIRED_DEAD, EXPIRED_DELETE, settings_of
+from quinque.errors import BadArgument, printable
 from quinque.model.families import JOBS
 from quinque.model.limits import PARTITIONS_MOST
 from quinque.model.work_ops import (
@@ -47,7 +47,7 @@ def parse_waitjob(argv: list[bytes], session: Session) -> Wait:
     """
     timeout_ms = read_timeout_ms(argv[1])
     ids = list(dict.fromkeys(read_ids(argv[2:])))
-    # Those who wait for the same jobs are answered alike; only they are a group.
+    # Clients that wait for the same jobs get the same reply, so they are one group.
     return Wait(AwaitEnd(JOBS, ids), ids, b"".join(ids), timeout_ms)
 
 
@@ -89,11 +89,12 @@ def parse_qredrive(argv: list[bytes]) -> Redrive:
 
 
 def parse_qset(argv: list[bytes]) -> Configure | LookAt:
-    """QSET queue [MAXDELIVERIES n] [RATE n s] [PARTITIONS n]
+    """QSET queue [MAXDELIVERIES n] [RATE n s] [PARTITIONS n] [EXPIRED delete|dead]
 
     Set the delivery limit of jobs without their own limit, the number of jobs delivered in a
-    number of seconds (0 = no limit), and the number of cluster servers over which the queue is
-    partitioned. Returns the settings. Quinque extension.
+    number of seconds (0 = no limit), the number of cluster servers over which the queue is
+    partitioned, and whether an expired job is deleted (default) or dead. Returns the settings.
+    Quinque extension.
     """
     queue = read_queue(argv[1])
     if len(argv) == 2:
@@ -108,6 +109,9 @@ def parse_qset(argv: list[bytes]) -> Configure | LookAt:
             case b"PARTITIONS" if at + 1 < end:
                 asked.partitions = _read_partitions(argv[at + 1])
                 at += 2
+            case b"EXPIRED" if at + 1 < end:
+                asked.keeps_expired = _read_expired(argv[at + 1])
+                at += 2
             case b"RATE" if at + 2 < end:
                 asked.rate = _read_rate(argv[at + 1], argv[at + 2])
                 at += 3
@@ -117,19 +121,24 @@ def parse_qset(argv: list[bytes]) -> Configure | LookAt:
 
 
 def reply_qset(queue: QueueView | None) -> Value:
-    """Names and numbers; or null when there is no such queue."""
+    """Names and values; or null when there is no such queue."""
     return NULL_ARRAY if queue is None else dict(settings_of(queue))
 
 
 def parse_qpurge(argv: list[bytes]) -> Purge:
-    """QPURGE queue [STATE state ...]
+    """QPURGE queue [FORGET] [STATE state ...]
 
-    Remove the jobs of the queue: all, or those that are queued, delayed, active or dead.
-    Returns the number of jobs. Quinque extension.
+    Remove the jobs of the queue: all, or those that are queued, delayed, active or dead. FORGET
+    removes all jobs and the settings, so that another family can use the name. Returns the number
+    of jobs. Quinque extension.
     """
     queue = read_queue(argv[1])
     if len(argv) == 2:
         return Purge(JOBS, queue)
+    if argv[2].upper() == b"FORGET":
+        if len(argv) > 3:
+            raise syntax_error("QPURGE", argv[3])
+        return Purge(JOBS, queue, forgets=True)
     if len(argv) == 3 or argv[2].upper() != b"STATE":
         raise syntax_error("QPURGE", argv[2])
     return Purge(JOBS, queue, list(dict.fromkeys(read_state(word) for word in argv[3:])))
@@ -142,8 +151,16 @@ def _read_partitions(text: bytes) -> int:
     return count
 
 
+def _read_expired(text: bytes) -> bool:
+    """Whether expired jobs are kept, as dead ones."""
+    word = text.lower()
+    if word not in (EXPIRED_DEAD, EXPIRED_DELETE):
+        raise BadArgument(f"EXPIRED {printable(text[:64])} is neither delete nor dead")
+    return word == EXPIRED_DEAD
+
+
 def _read_rate(count_text: bytes, span_text: bytes) -> tuple[int, int]:
-    """So many in so many milliseconds; none of either is no limit."""
+    """A count, and the milliseconds in which it applies; 0 and 0 means no limit."""
     count = read_integer("RATE", count_text)
     span_ms = read_span_ms("RATE", span_text)
     if not count and not span_ms:

@@ -23,6 +23,10 @@ from quinque.model.families import JOBS
 from quinque.model.work_ops import Configure, LookAt, QueueView, ScanQueues
 from quinque.wire.resp import NULL_ARRAY, Simple, Value
 
+# What becomes of expired jobs, as QSET has it.
+EXPIRED_DEAD: Final = b"dead"
+EXPIRED_DELETE: Final = b"delete"
+
 
 def parse_qlen(argv: list[bytes]) -> LookAt:
     """QLEN queue
@@ -79,8 +83,8 @@ def reply_qstat(asked: Wait, queue: QueueView | None, session: Session) -> Value
     ]
     if asked.detail:
         shown += [b"delayed", queue.delayed, b"active", queue.leased, b"dead", queue.dead]
-        for name, number in settings_of(queue):
-            shown += [name, number]
+        for name, value in settings_of(queue):
+            shown += [name, value]
     return shown
 
 
@@ -131,7 +135,7 @@ def parse_pause(argv: list[bytes]) -> Configure | LookAt:
             case b"none":
                 is_set = True
                 is_paused_in = is_paused_out = False
-            case b"state" | b"bcast":  # there is nobody to tell
+            case b"state" | b"bcast":  # there are no other nodes to notify
                 pass
             case _:
                 raise syntax_error("PAUSE", word)
@@ -145,12 +149,13 @@ def reply_pause(queue: QueueView | None) -> Value:
     return Simple(b"none" if queue is None else _pause_of(queue))
 
 
-def settings_of(queue: QueueView) -> list[tuple[bytes, int]]:
+def settings_of(queue: QueueView) -> list[tuple[bytes, int | bytes]]:
     """What QSET sets, and QSTAT tells with DETAILS."""
-    set_here = [
+    set_here: list[tuple[bytes, int | bytes]] = [
         (b"max-deliveries", queue.max_deliveries),
         (b"rate-count", queue.rate_count),
         (b"rate-seconds", queue.rate_ms // 1000),
+        (b"expired", EXPIRED_DEAD if queue.keeps_expired else EXPIRED_DELETE),
     ]
     if queue.partitions > 1:
         set_here.append((b"partitions", queue.partitions))

@@ -46,7 +46,7 @@ def parse_qunget(argv: list[bytes]) -> Release:
     """QUNGET queue consumerGroup eventID [eventID ...]
 
     The group gives the events back untried: it may have them again at once, and the delivery is not
-    counted. How many it held. Ours.
+    counted. Return how many it held. Quinque extension.
     """
     return Release(EVENTS, *_queue_and_group(argv), argv[3:], is_uncounted=True)
 
@@ -58,7 +58,7 @@ def gather_ids(op: ExtendLeases | Release, ids: list[bytes]) -> bool:
 
 
 def reply_number(were_so: Sequence[bool]) -> Value:
-    """For how many it was so."""
+    """The number of events for which the command took effect."""
     return sum(were_so)
 
 

@@ -24,10 +24,9 @@ from quinque.dialects.args import check_count, read_pattern
 from quinque.dialects.command import Command, Right, Session, Wait, first_queue, no_queues
 from quinque.dialects.options import read_any_queue
 from quinque.errors import BadArgument, printable
-from quinque.model.families import EVENTS, FAMILIES, RELIABLE, Family
+from quinque.model.families import FAMILIES, RELIABLE, Family
 from quinque.model.glob import compile_glob
 from quinque.model.limits import SPAN_MOST_MS
-from quinque.model.ops import Count, QueueCount
 from quinque.model.queue_ops import (
     DeleteQueues,
     FindFamilies,
@@ -38,7 +37,7 @@ from quinque.model.queue_ops import (
 from quinque.model.work_ops import ScanQueues
 from quinque.wire.resp import OK, Simple, Value
 
-GROUP: Final = "queues"  # what these commands are listed under
+GROUP: Final = "queues"  # the group of these commands in lists
 
 _NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")  # in its one way of writing, as in Redis
 _CURSOR: Final = re.compile(rb"[0-9]{1,20}")
@@ -139,7 +138,7 @@ def parse_pexpire(argv: list[bytes], session: Session) -> SetExpiry:
 def parse_expireat(argv: list[bytes], session: Session) -> SetExpiry:
     """EXPIREAT queue unix-seconds
 
-    Set an expiry like EXPIRE, at the given time.
+    Set an expiry like EXPIRE, at the given Unix time in seconds.
     """
     return _expiring(argv, session, 1000, 0)
 
@@ -147,7 +146,7 @@ def parse_expireat(argv: list[bytes], session: Session) -> SetExpiry:
 def parse_pexpireat(argv: list[bytes], session: Session) -> SetExpiry:
     """PEXPIREAT queue unix-milliseconds
 
-    Set an expiry like EXPIRE, at the given time.
+    Set an expiry like EXPIRE, at the given Unix time in milliseconds.
     """
     return _expiring(argv, session, 1, 0)
 
@@ -224,18 +223,19 @@ def parse_scan(argv: list[bytes], session: Session) -> Wait:
         [number] = of_this
     number = min(number, _LAST)
     family = FAMILIES[number]
-    op = Count(EVENTS) if family is EVENTS else ScanQueues(family, cursor, count)
     is_last = bool(of_type) or number == _LAST
-    return Wait(op, (), b"", timeout_ms=0, patterns=[pattern], detail=is_last)
+    return Wait(
+        ScanQueues(family, cursor, count), (), b"", timeout_ms=0, patterns=[pattern], detail=is_last
+    )
 
 
 def reply_scan(asked: Wait, found: Any, session: Session) -> Value:
     """[cursor, [name, …]]"""
     op = asked.op
-    if not isinstance(op, Count | ScanQueues):
+    if not isinstance(op, ScanQueues):
         return [b"0", []]
     number = FAMILIES.index(op.family)
-    cursor, names = _names_of(found)
+    cursor, names = found
     place = cursor * _STEP + number
     if not cursor:
         place = 0 if asked.detail else number + 1
@@ -244,15 +244,9 @@ def reply_scan(asked: Wait, found: Any, session: Session) -> Value:
     return [b"%d" % place, shown]
 
 
-def _names_of(found: list[QueueCount] | tuple[int, list[bytes]]) -> tuple[int, Sequence[bytes]]:
-    """The cursor within the family, and the names. Feeds come all at once."""
-    if isinstance(found, list):
-        return 0, [row.queue for row in found]
-    return found
-
-
 def _expiring(argv: list[bytes], session: Session, unit_ms: int, from_ms: int) -> SetExpiry:
-    """The operation for so many units from then on. A time that is over is one as well."""
+    """The operation that sets the expiry `unit_ms` times the number after `from_ms`. A time in the
+    past is allowed."""
     queue = read_any_queue(argv[1])
     if len(argv) > 3:
         raise BadArgument(f"Unsupported option {printable(argv[3][:64])}")

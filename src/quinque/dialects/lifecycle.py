@@ -1,4 +1,4 @@
-"""What is on record of every message, in words of our own: LIFECYCLE.SHARDS LIFECYCLE.READ.
+"""The commands that read the record of every message: LIFECYCLE.SHARDS LIFECYCLE.READ.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py.
@@ -21,18 +21,22 @@ GROUP: Final = "lifecycle"
 _COUNT: Final = 10_000  # rows; some hundred kB of entries
 
 
-def parse_shards(argv: list[bytes]) -> FindRecords:
+def parse_shards(argv: list[bytes], session: Session) -> FindRecords:
     """LIFECYCLE.SHARDS
 
     Return the state of the lifecycle log for each shard: the number of the first row, the
-    number of the next row, and the time of the first row (ms since 1970).
+    number of the next row, the time of the first row (ms since 1970), and a number that tells
+    the log from that of another store. Requires a user who can access every queue.
     """
+    _check_sees_all("LIFECYCLE.SHARDS", session)
     return FindRecords()
 
 
-def reply_shards(records: list[Record]) -> Value:
-    """[[shard, first, next, milliseconds], …]"""
-    return [[record.shard, record.first, record.next, record.first_ms] for record in records]
+def reply_shards(asked: FindRecords, records: list[Record], session: Session) -> Value:
+    """[[shard, first, next, milliseconds, log], …]"""
+    return [
+        [record.shard, record.first, record.next, record.first_ms, record.log] for record in records
+    ]
 
 
 def parse_read(argv: list[bytes], session: Session) -> ReadRecord:
@@ -41,8 +45,7 @@ def parse_read(argv: list[bytes], session: Session) -> ReadRecord:
     Return entries of the lifecycle log from the row start on, about COUNT rows (10000), each
     packed; none at the end of the log. Requires a user who can access every queue.
     """
-    if not session.sees_all():
-        raise NoPermission("LIFECYCLE.READ requires a user who can access every queue")
+    _check_sees_all("LIFECYCLE.READ", session)
     shard = read_int("shard", argv[1], least=0, most=SLOTS_MOST)
     read = ReadRecord(shard, read_number("start", argv[2]), _COUNT)
     options = Options("LIFECYCLE.READ", argv, 3)
@@ -58,8 +61,22 @@ def reply_read(asked: ReadRecord, entries: list[bytes], session: Session) -> Val
     return list(entries)
 
 
+def _check_sees_all(command: str, session: Session) -> None:
+    if not session.sees_all():
+        raise NoPermission(f"{command} requires a user who can access every queue")
+
+
 COMMANDS: Final = [
-    Command("LIFECYCLE.SHARDS", GROUP, "read", 1, parse_shards, reply_shards, queues=no_queues),
+    Command(
+        "LIFECYCLE.SHARDS",
+        GROUP,
+        "read",
+        1,
+        parse_shards,
+        reply_shards,
+        queues=no_queues,
+        with_session=True,
+    ),
     Command(
         "LIFECYCLE.READ",
         GROUP,

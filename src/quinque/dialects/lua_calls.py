@@ -94,7 +94,7 @@ def read_expression(expression: bytes, given: Sequence[bytes], limits: PacketLim
         raise BadTuple(LUA, f"an expression has at most {_MOST_BYTES} bytes; pass arguments")
     try:
         call = _Reader(expression, given, limits).chunk()
-    # All that a text can be which is none of the forms above.
+    # The text has another form than those above.
     except (ValueError, KeyError, StopIteration, OverflowError):
         raise BadTuple(LUA, _REFUSED) from None
     if max(map(len, call.args), default=0) > limits.arg_bytes:
@@ -220,7 +220,7 @@ class _Reader:
         return args
 
     def _values(self, end: bytes) -> Sequence[bytes]:
-        """The next value; of `...`, all if nothing but `end` follows, else the first."""
+        """The next value; for `...`, all values if `end` follows at once, else the first."""
         if not self._skip(b"..."):
             return (self._value(),)
         at = 1 if end == b"}" and self._token() in (("sign", b","), ("sign", b";")) else 0
@@ -297,7 +297,7 @@ class _Reader:
         return packed
 
     def _count(self, size_bytes: int) -> None:
-        """So much of what was given is part of the call. Raises BadTuple."""
+        """Count `size_bytes` of the given arguments as part of the call. Raises BadTuple."""
         self._given_bytes += size_bytes
         if self._given_bytes > self._limits.packet_bytes:
             most = self._limits.packet_bytes
@@ -345,7 +345,7 @@ def _tokens(text: bytes) -> Iterator[tuple[str, bytes]]:
         elif found.lastgroup != "blank":
             yield found.lastgroup, found[found.lastgroup]
     yield "end", b"end of text"
-    yield "end", b""  # for whoever looks one further
+    yield "end", b""  # for a caller that looks one token further
 
 
 def _meaning(escaped: re.Match[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""A queue seen page by page, in words of our own: MESSAGES.PAGE MESSAGES.DIVIDE.
+"""The commands that show a queue page by page: MESSAGES.PAGE MESSAGES.DIVIDE.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py.

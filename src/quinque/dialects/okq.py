@@ -107,7 +107,7 @@ def parse_lease(command: str, words: Sequence[bytes]) -> int:
 
 
 def parse_okq_qack(argv: list[bytes]) -> Ack | Release:
-    """QACK queue id [REDO]: finish an event whoever has it, or give it back at once."""
+    """QACK queue id [REDO]: finish an event, leased or not, or give it back at once."""
     queue, id = read_name("queue", argv[1]), read_name("id", argv[2])
     if len(argv) == 4:
         return Release(EVENTS, queue, OKQ_GROUP, (id,))

@@ -1,4 +1,4 @@
-"""Readers of what the commands of our own have in common: options, whole numbers, families, states.
+"""Readers of what Quinque's commands have in common: options, whole numbers, families, states.
 
 Called by   claims.py, stages.py, messages.py, lifecycle.py, while they parse.
 Calls       args.py.
@@ -27,7 +27,7 @@ SLOTS_MOST: Final = 16_383  # a shard is the number of a slot, or less
 # Tasks of tubes are for sessions, and in no claim, stage or page.
 _FAMILIES: Final = {name: family for name, family in BY_NAME.items() if family is not TUBES}
 
-PEEK_COUNT: Final = 10  # messages that are shown of a queue, if nobody says how many
+PEEK_COUNT: Final = 10  # default for the number of messages that are shown
 
 STATES: Final = {state.name.lower().encode(): state for state in State}
 
@@ -41,7 +41,7 @@ class Options:
         self._at = at
 
     def __iter__(self) -> Iterator[bytes]:
-        """Each option in upper case. Whoever is given one takes its value before the next."""
+        """Each option in upper case. The caller takes its value before the next option."""
         while self._at < len(self._argv):
             self._at += 1
             yield self._argv[self._at - 1].upper()

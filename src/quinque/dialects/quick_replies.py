@@ -4,7 +4,8 @@ Called by   server/dispatch.py, through `reply_each` of a command; dialects, for
 Calls       nothing.
 
 A Value that `encode` then looks through costs as much as the message did on its way through the
-store. These are no help that users read, so unlike the rest of a dialect they can be compiled.
+store. Users do not read these docstrings as help, so this module can be compiled, unlike the rest
+of a dialect.
 
 Not here: replies of all other commands (beside their parse, in each dialect).
 """
@@ -22,9 +23,8 @@ from quinque.model.tube_ops import TaskView
 from quinque.model.work_ops import WorkDelivery
 from quinque.wire.resp import encode_error
 
-# What stands before a string of so many bytes, the end of the line before it included: that of
-# names and ids, and of most bodies. Putting bytes together takes half the time that making them
-# from numbers does.
+# The header of a string by its length, with the end of the line before it: enough for names, ids
+# and most bodies. Joining bytes takes half the time that making them from numbers does.
 _BEFORE: Final = [b"\r\n$%d\r\n" % length for length in range(NAME_MOST_BYTES + 1)]
 # The states of tasks, each as its letter and with the end of the line before it, by number.
 _LETTERS: Final = [b"\r\n$1\r\nr", b"\r\n$1\r\n~", b"\r\n$1\r\nt", b"\r\n$1\r\n!"]
@@ -45,17 +45,17 @@ def reply_simple_id(id: bytes, protocol: int) -> bytes:
 
 
 def reply_whether(was_so: bool, protocol: int) -> bytes:
-    """1 if it was so, 0 if not."""
+    """1 if it was done, 0 if not."""
     return b":1\r\n" if was_so else b":0\r\n"
 
 
 def reply_share_of_whethers(were_so: list[bool], protocol: int, words: list[bytes]) -> bytes:
-    """For how many it was so."""
+    """The number of messages for which it was done."""
     return b":%d\r\n" % sum(were_so)
 
 
 def reply_event(found: Delivery | None, protocol: int) -> bytes:
-    """[id, contents], or [id, contents, deliveries] if that is told, or null."""
+    """[id, contents], or [id, contents, deliveries] if the deliveries are known, or null."""
     if found is None:
         return b"_\r\n" if protocol == 3 else b"$-1\r\n"
     id, body = found.message_id, found.body
@@ -99,7 +99,7 @@ def reply_element(found: WorkDelivery | None, protocol: int) -> bytes:
 
 
 def reply_acks(were_so: list[bool], protocol: int, ids: list[bytes]) -> bytes:
-    """For each [id] if it was so, [] if not."""
+    """For each id, [id] if it was done, [] if not."""
     if False not in were_so:  # as nearly always
         before = _BEFORE_ONE[len(ids[0])]
         if len(ids) == 1:
@@ -125,7 +125,7 @@ def reply_share_of_elements(given: list[WorkDelivery], protocol: int, words: lis
 
 
 def reply_share_of_acks(were_so: list[bool], protocol: int, ids: list[bytes]) -> bytes:
-    """The ids for which it was so."""
+    """The ids for which it was done."""
     return encoded_ids([id for id, was_so in zip(ids, were_so, strict=True) if was_so])
 
 

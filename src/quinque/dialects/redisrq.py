@@ -1,4 +1,5 @@
-"""The reliable family in RedisRQ's words: RQ.PUSH RQ.POP RQ.ACK RQ.RECOVER RQ.INSPECT RQ.INFO.
+"""The reliable family in RedisRQ's words: RQ.PUSH RQ.POP RQ.ACK RQ.RECOVER RQ.INSPECT RQ.INFO;
+and the extension RQ.UNPOP.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py, quick_replies.py.
@@ -38,7 +39,7 @@ from quinque.dialects.quick_replies import (
 from quinque.errors import EmptyKey, WrongUsage
 from quinque.model.families import RELIABLE
 from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
-from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Inspected, Recover
+from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Inspected, Recover, Undeliver
 from quinque.model.queue_ops import FindFamilies
 from quinque.model.work_ops import Add, LookAt, QueueView, Take, WorkDelivery
 from quinque.wire.resp import Encoded, Value
@@ -136,6 +137,23 @@ def reply_ack(asked: Complete, were_so: list[bool] | None, session: Session) -> 
         return None
     pairs = zip(asked.message_ids, were_so, strict=True)
     return Encoded(encoded_ids([id for id, was_so in pairs if was_so]))
+
+
+def parse_unpop(argv: list[bytes]) -> Undeliver:
+    """RQ.UNPOP queue id [id ...]
+
+    Undo the delivery of elements that no consumer has seen: they are undelivered again, in their
+    place. Elements that were delivered more than once stay delivered. Returns the number of
+    elements.
+    """
+    queue = read_any_queue(argv[1])
+    ids = dict.fromkeys(argv[2:])
+    return Undeliver(RELIABLE, [WorkDelivery(queue, id, b"", 0, 0) for id in ids])
+
+
+def reply_unpop(count: int) -> Value:
+    """How many."""
+    return count
 
 
 def parse_recover(argv: list[bytes]) -> Recover:
@@ -295,6 +313,7 @@ COMMANDS: Final = [
         varies=2,
         varies_on=True,
     ),
+    Command("RQ.UNPOP", RELIABLE.name, "write", -3, parse_unpop, reply_unpop),
     Command("RQ.RECOVER", RELIABLE.name, "write", -3, parse_recover, reply_recover),
     Command(
         "RQ.INSPECT", RELIABLE.name, "read", -4, parse_inspect, reply_inspect, with_session=True

@@ -1,4 +1,4 @@
-"""Messages that are put once, in words of our own: STAGE.ADD STAGE.PUBLISH STAGE.DROP STAGE.LIST.
+"""The commands that add messages exactly once: STAGE.ADD STAGE.PUBLISH STAGE.DROP STAGE.LIST.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py.
@@ -14,6 +14,7 @@ from typing import Final
 from quinque.dialects.args import read_name
 from quinque.dialects.claim_replies import GROUP
 from quinque.dialects.command import Command, Session, no_queues, plain_reply
+from quinque.dialects.listings import check_listing, seen_by
 from quinque.dialects.options import (
     Options,
     read_any_queue,
@@ -23,7 +24,7 @@ from quinque.dialects.options import (
 )
 from quinque.errors import BadArgument
 from quinque.model.families import BY_NAME, Family
-from quinque.model.limits import PUBLISH_MOST
+from quinque.model.limits import COUNTS_MOST, PUBLISH_MOST
 from quinque.model.stage_ops import (
     DropStage,
     FindStages,
@@ -58,12 +59,12 @@ def reply_add(staged: Staged) -> Value:
 
 
 def parse_publish(argv: list[bytes]) -> Publish:
-    """STAGE.PUBLISH family queue sink run number [COUNT n] [KEEP ms]
+    """STAGE.PUBLISH family queue sink run number [COUNT n] [KEEP ms] [CONTENT text]
     PARTS [part attempt chunks ...]
 
     Publish the batch that consists of these parts: up to COUNT more of its messages are added
     to the queue, each once, also if the request is repeated. Returns how many were added now
-    and how many are left.
+    and how many are left. Refused if the batch was published with another CONTENT.
     """
     family = read_family(argv[1])
     queue, batch = read_queue_of(family, argv[2]), _batch(argv[3:6])
@@ -76,6 +77,8 @@ def parse_publish(argv: list[bytes]) -> Publish:
                 publish.count = options.number(least=1)
             case b"KEEP":
                 publish.keep_ms = options.span_ms()
+            case b"CONTENT":
+                publish.content = read_name("CONTENT", options.value())
             case b"PARTS":
                 parts = _parts(options.rest())
             case _:
@@ -102,13 +105,19 @@ def parse_drop(argv: list[bytes]) -> DropStage:
 def parse_list(argv: list[bytes], session: Session) -> FindStages:
     """STAGE.LIST
 
-    Return the batches that are staged or partly published.
+    Return the batches that are staged or partly published. There may be 10000.
     """
-    return FindStages()
+    return FindStages(None, COUNTS_MOST, seen_by(session))
 
 
 def reply_list(asked: FindStages, views: list[StageView], session: Session) -> Value:
     """A map for each batch for a queue that the user may know of."""
+    check_listing(
+        "all batches",
+        len(views),
+        [name for view in views for name in (view.queue, view.sink, view.run)],
+        "publish or drop some of them with STAGE.PUBLISH and STAGE.DROP",
+    )
     return [
         {
             "queue": view.queue,

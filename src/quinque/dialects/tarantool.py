@@ -6,7 +6,7 @@ Calls       tarantool_tasks.py, tarantool_tubes.py.
     queue.tube.NAME:put        a verb of one tube; NAME may be any bytes, up to the last colon
     queue.statistics           one of the module
 
-What stands before may be another name, as box.queue does; clients have what they were told. Each
+Another name may stand before, for example box.queue: a client uses the name that it is set to. Each
 function belongs to a command of RESP, whose rights it needs and in whose row it is counted.
 
 A function gives values, each packed. CALL answers with these; CALL_16 with a tuple for each.

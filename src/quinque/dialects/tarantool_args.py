@@ -3,9 +3,9 @@
 Called by   tarantool.py, while it parses.
 Calls       msgpack.
 
-What is wrong with an argument is said with the number and, where there is one, the text that
-Tarantool has for it. Spans are seconds, whole or not: none is shorter than a millisecond, and 100
-years or more are for ever. None below 0 is refused: it is 0.
+An error in an argument has the number and, where there is one, the text that Tarantool has for it.
+Spans are seconds, whole or not: none is shorter than a millisecond, and 100 years or more mean no
+limit. A span below 0 is not refused: it counts as 0.
 
 Not here: what becomes of data (task_data.py), which function takes what (tarantool.py).
 """
@@ -42,7 +42,7 @@ _ILLEGAL_PARAMS: Final = 1
 _NOTHING: Final = frozenset({b"\xc0", b"\x80", b"\x90"})  # nil, and an empty table either way
 _SHOWN_MOST_BYTES: Final = 1024
 _OPTIONS_MOST: Final = 1024
-# What `unpacked` gives for any table.
+# The result of `unpacked` for any table.
 TABLE: Final = ()
 _COUNT_MOST: Final = (1 << 53) - 1
 _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -55,7 +55,7 @@ _terms: dict[bytes, tuple[TaskTerms, int]] = {b"\x80": (TaskTerms(), 0)}
 
 def unpacked(packed: bytes) -> Any:
     """The value; strings are bytes, and a table is `TABLE`: no function wants to know what is in
-    one, and it may have millions of values. Raises BadTuple when it is none that can be."""
+    one, and it may have millions of values. Raises BadTuple when it is not valid msgpack."""
     if 0x80 <= packed[0] <= 0x9F or 0xDC <= packed[0] <= 0xDF:
         return TABLE
     try:
@@ -109,7 +109,7 @@ def read_span(value: Any) -> int:
 
 
 def read_timeout(value: Any) -> int:
-    """How long to wait, as milliseconds; for ever, if it is not said."""
+    """How long to wait, in milliseconds. Default: without a limit."""
     if value is None:
         return NEVER_MS
     span_ms = read_span(value)
@@ -117,7 +117,7 @@ def read_timeout(value: Any) -> int:
 
 
 def read_count(args: Sequence[bytes]) -> int:
-    """The first argument, as how many: 1 if it is not said."""
+    """The first argument, as a count. Default: 1."""
     value = value_at(args, 0)
     if value is None:
         return 1
@@ -167,8 +167,8 @@ def read_settings(args: Sequence[bytes]) -> tuple[TubeSettings, bool]:
 
 
 def read_options(args: Sequence[bytes], at: int) -> dict[Any, Any]:
-    """A table, by its keys; empty if it is not said. An array or a string has no such keys, but
-    Lua looks for them there."""
+    """A table, by its keys; empty if it is missing. An array or a string has no such keys, but Lua
+    looks for them there."""
     if at >= len(args) or args[at] in _NOTHING:
         return {}
     packed = args[at]

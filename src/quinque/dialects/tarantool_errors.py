@@ -18,6 +18,7 @@ from quinque.errors import (
     BadTuple,
     DiskFull,
     NoAuth,
+    NoKind,
     NoPermission,
     NotDefined,
     NotDone,
@@ -57,8 +58,12 @@ def described(error: QuinqueError, function: bytes = b"") -> tuple[int, str]:
         return _ACCESS_DENIED, f"Execute access to function '{shown}' is denied for user 'guest'"
     if isinstance(error, WrongPass):
         return _WRONG_PASSWORD, "User not found or supplied credentials are invalid"
+    if isinstance(error, NoKind):
+        return LUA, error.short
     # Where the tube is part of the name, the function is not there.
-    if isinstance(error, NoTube) and b".tube." in function:
+    if isinstance(error, NoTube):
+        if b".tube." not in function:
+            return LUA, f"{error.begins}; use queue.create_tube"
         error = NotDefined(function)
     text = f"{error.code} {error}" if isinstance(error, _WITH_CODE) else str(error)
     return _NUMBERS.get(type(error), LUA), text

@@ -175,7 +175,7 @@ def reply_touch(request: Any, view: TaskView | None) -> list[bytes]:
 
 
 def reply_any(request: Any, view: TaskView | None) -> list[bytes]:
-    """The task, whoever has taken it."""
+    """The task, even if another session has taken it."""
     if view is None:
         raise NoTask(request.message_ids[0])
     return reply_task(view)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgpack
 
+from quinque.dialects.listings import seen_by
 from quinque.dialects.tarantool_args import (
     LUA,
     read_options,
@@ -37,8 +38,9 @@ from quinque.dialects.tarantool_verbs import (
     packed_string,
 )
 from quinque.dialects.task_data import pack_plain
+from quinque.dialects.tube_catalog import check_tubes
 from quinque.errors import BadTuple, NoTube, TubeBusy
-from quinque.model.limits import SPAN_MOST_MS
+from quinque.model.limits import COUNTS_MOST, SPAN_MOST_MS
 from quinque.model.tube_ops import (
     CALLS,
     DropTube,
@@ -75,7 +77,7 @@ def parse_truncate(call: Call, args: Args, caller: Caller) -> Request:
 def parse_tube(call: Call, args: Args, caller: Caller) -> Request:
     """queue.tube(name)"""
     if not args or args[0] == NIL:
-        return FindTubes()
+        return FindTubes(COUNTS_MOST, seen_by(caller))
     return LookAtTube(read_tube_name(args))
 
 
@@ -85,7 +87,7 @@ def parse_statistics(call: Call, args: Args, caller: Caller) -> Request:
 
 
 def reply_true(request: Any, result: Any, caller: Caller) -> list[bytes]:
-    """It is so."""
+    """Always true."""
     return [TRUE]
 
 
@@ -93,6 +95,7 @@ def reply_tube(request: Any, result: Any, caller: Caller) -> list[bytes]:
     """Whether there is one; or the names of all."""
     if isinstance(request, LookAtTube):
         return [packed(result is not None)]
+    check_tubes("all tubes", result)
     names = [pack_plain(view.queue) for view in result if caller.sees(view.queue)]
     return [array_head(len(names)) + b"".join(names)]
 
@@ -103,6 +106,7 @@ def reply_statistics(request: Any, result: Any, caller: Caller) -> list[bytes]:
         if result is None:
             raise NoTube(request.queue)
         return [packed(_counts(result))]
+    check_tubes("the statistics of all tubes", result)
     seen = [view for view in result if caller.sees(view.queue)]
     parts = [pack_plain(view.queue) + packed(_counts(view)) for view in seen]
     return [msgpack.Packer().pack_map_header(len(seen)) + b"".join(parts)]
@@ -117,7 +121,7 @@ def parse_identify(call: Call, args: Args, caller: Caller) -> Request:
 
 
 def reply_identify(request: Any, result: Any, caller: Caller) -> list[bytes]:
-    """The session, as it was called; raw bytes are a string, though they are no text."""
+    """The session id as the client sent it; raw bytes are a string, even if they are not text."""
     return [packed_string(request.asked)]
 
 
@@ -152,7 +156,7 @@ def parse_cfg(call: Call, args: Args, caller: Caller) -> Request:
 
 
 def _counts(view: TubeView) -> dict[str, dict[str, int]]:
-    """A tube's counts, as they are told: these and no others."""
+    """The counts of a tube, exactly as Tarantool reports them."""
     live = {
         "ready": view.ready,
         "taken": view.taken,
@@ -168,7 +172,7 @@ TUBE_VERBS: Final = {
     b"drop": Verb("TUBE.DROP", parse_drop, reply_true),
 }
 
-# By their whole names: these are none of the module.
+# By their whole names: these functions are not part of the module.
 BOX_VERBS: Final = {b"box.info": Verb("PING", parse_info, reply_nothing)}
 
 MODULE_VERBS: Final = {

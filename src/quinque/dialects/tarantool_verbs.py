@@ -25,13 +25,13 @@ TRUE: Final = b"\xc3"
 
 
 class Caller(Session, Protocol):
-    """What a function may know of the connection it was called on."""
+    """The part of a client's connection that a function can see."""
 
     def server_uuid(self) -> str:
         """The UUID in the greeting of the broker."""
 
     def keep_sessions(self, keep_s: str) -> None:
-        """Sessions that nobody is of are kept so long from here on."""
+        """Keep sessions without clients for `keep_s` seconds from here on."""
 
 
 @dataclass
@@ -65,8 +65,8 @@ class Call:
 class Verb:
     """What a function does. `command` is the one of RESP that does the same.
 
-    The result is told by `reply`; or, where it has an item for each task, by `reply_each`, which is
-    handed None when there is none. Neighbouring calls that differ in the first argument only, or,
+    `reply` packs the result; or, where it has an item for each task, `reply_each`, which gets None
+    when there is no task. Neighbouring calls that differ in the first argument only, or,
     without `varies`, in none, can be one operation: `gather` gives it what all of them say.
     """
 

@@ -10,7 +10,7 @@ kept as its msgpack bytes, after a byte that msgpack never uses:
     hello                 hello           the string "hello"
     fe ff                 fe ff           the bytes fe ff, since they are not UTF-8
     c1 93 01 02 03        93 01 02 03     [1, 2, 3]
-    c1 c1 00              c1 00           the bytes c1 00: data of somebody that began with the mark
+    c1 c1 00              c1 00           the bytes c1 00: a client's data that began with the mark
 
 Not here: what an operation does with data: they are bytes to every store.
 """
@@ -23,7 +23,7 @@ from quinque.model.task_bodies import MARK, from_plain
 
 _MARK_BYTE: Final = 0xC1
 
-# What stands before a string or before bytes: of those up to 31 bytes long, a byte of their own.
+# The header of a string or of bytes: up to 31 bytes, a string has a header of one byte.
 _SHORT_TEXT: Final = [bytes([0xA0 | length]) for length in range(32)]
 _SHORT_TEXT_END: Final = 0xBF
 # The first byte of longer ones, and how many bytes stand before what they hold.

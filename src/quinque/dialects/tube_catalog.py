@@ -1,5 +1,5 @@
-"""Tubes themselves, over RESP, what is in them and who takes from them: TUBE.CREATE TUBE.DROP
-TUBE.TRUNCATE TUBE.STATS TUBE.LIST TUBE.BROWSE TUBE.IDENTIFY.
+"""The tubes, their contents and their sessions, over RESP: TUBE.CREATE TUBE.DROP TUBE.TRUNCATE
+TUBE.STATS TUBE.LIST TUBE.BROWSE TUBE.IDENTIFY.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       tube_options.py.
@@ -12,11 +12,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quinque.dialects.command import Command, Session, no_queues
+from quinque.dialects.listings import NAME_A_TUBE, check_listing, seen_by
 from quinque.dialects.options import PEEK_COUNT
 from quinque.dialects.tube_options import TubeOptions, read_session, read_tube
 from quinque.dialects.tubes import reply_number, reply_tasks
 from quinque.errors import NoTube, TubeBusy, WrongArity, shown_session
 from quinque.model.families import TUBES
+from quinque.model.limits import COUNTS_MOST
 from quinque.model.states import State
 from quinque.model.tube_ops import (
     CALLS,
@@ -108,11 +110,9 @@ def parse_stats(argv: list[bytes], session: Session) -> LookAtTube | FindTubes:
     """TUBE.STATS [tube]
 
     Return the number of tasks in each state and of calls of each command, for the tube or for
-    all tubes.
+    all tubes, of which there may be 10000.
     """
-    if len(argv) > 2:
-        raise WrongArity("TUBE.STATS")
-    return LookAtTube(read_tube(argv[1])) if len(argv) == 2 else FindTubes()
+    return _one_or_all("TUBE.STATS", argv, session)
 
 
 def reply_stats(
@@ -120,6 +120,7 @@ def reply_stats(
 ) -> Value:
     """{tasks: {state: number, …}, calls: {call: number, …}}; or {tube: these, …}"""
     if isinstance(found, list):
+        check_tubes("the statistics of all tubes", found)
         return {tube.queue: statistics(tube) for tube in found if session.sees(tube.queue)}
     if found is None:
         assert isinstance(asked, LookAtTube)
@@ -127,8 +128,13 @@ def reply_stats(
     return statistics(found)
 
 
+def check_tubes(what: str, found: list[TubeView]) -> None:
+    """Raises LimitReached when these are too many for one reply."""
+    check_listing(what, len(found), [tube.queue for tube in found], NAME_A_TUBE)
+
+
 def statistics(tube: TubeView) -> dict[bytes | str, Value]:
-    """What is counted of a tube, as Tarantool has it."""
+    """The counts of a tube, as Tarantool has them."""
     states: dict[bytes | str, Value] = {
         "ready": tube.ready,
         "taken": tube.taken,
@@ -141,17 +147,23 @@ def statistics(tube: TubeView) -> dict[bytes | str, Value]:
     return {"tasks": states, "calls": calls}
 
 
-def parse_list(argv: list[bytes], session: Session) -> FindTubes:
-    """TUBE.LIST
+def parse_list(argv: list[bytes], session: Session) -> LookAtTube | FindTubes:
+    """TUBE.LIST [tube]
 
-    Return all tubes with their settings, in the order of their creation.
+    Return the tube with its settings, or all tubes in the order of their creation. There may be
+    10000.
     """
-    return FindTubes()
+    return _one_or_all("TUBE.LIST", argv, session)
 
 
-def reply_list(asked: FindTubes, found: list[TubeView], session: Session) -> Value:
+def reply_list(
+    asked: LookAtTube | FindTubes, found: TubeView | list[TubeView] | None, session: Session
+) -> Value:
     """[{name, kind, temporary, asleep, and what tubes of the kind have}, …]"""
-    return [_described(tube) for tube in found if session.sees(tube.queue)]
+    if isinstance(found, list):
+        check_tubes("all tubes", found)
+        return [_described(tube) for tube in found if session.sees(tube.queue)]
+    return [] if found is None else [_described(found)]
 
 
 def parse_browse(argv: list[bytes]) -> BrowseTasks:
@@ -189,6 +201,15 @@ def run_identify(session: Session, argv: list[bytes]) -> Any:
     return session.join_session(wanted, shown)
 
 
+def _one_or_all(command: str, argv: list[bytes], session: Session) -> LookAtTube | FindTubes:
+    """The tube that the request names, or all that the user may know of."""
+    if len(argv) > 2:
+        raise WrongArity(command)
+    if len(argv) == 2:
+        return LookAtTube(read_tube(argv[1]))
+    return FindTubes(COUNTS_MOST, seen_by(session))
+
+
 def _described(tube: TubeView) -> Value:
     settings, kind = tube.settings, KINDS.get(tube.kind)
     shown: dict[bytes | str, Value] = {
@@ -212,7 +233,7 @@ def _described(tube: TubeView) -> Value:
 
 
 def _seconds(span_ms: int) -> Value:
-    """Null is for ever."""
+    """Null means without a limit."""
     return None if span_ms >= FOREVER_MS else span_ms / 1000
 
 
@@ -233,9 +254,7 @@ COMMANDS: Final = [
     Command("TUBE.DROP", _TUBES, "write", 2, parse_drop, reply_drop, with_session=True),
     Command("TUBE.TRUNCATE", _TUBES, "write", 2, parse_truncate, reply_number),
     Command("TUBE.STATS", _TUBES, "read", -1, parse_stats, reply_stats, with_session=True),
-    Command(
-        "TUBE.LIST", _TUBES, "read", 1, parse_list, reply_list, queues=no_queues, with_session=True
-    ),
+    Command("TUBE.LIST", _TUBES, "read", -1, parse_list, reply_list, with_session=True),
     Command("TUBE.BROWSE", _TUBES, "read", -2, parse_browse, reply_tasks),
     Command("TUBE.IDENTIFY", _TUBES, "write", -1, run=run_identify, queues=no_queues),
 ]

@@ -25,7 +25,7 @@ _ZERO: Final = ord("0")
 
 
 class TubeOptions(Options):
-    """The words after the fixed arguments; and what was said, packed, as a driver is told it."""
+    """The words after the fixed arguments, and their values, packed as a driver reads them."""
 
     def __init__(self, command: str, argv: list[bytes], at: int) -> None:
         super().__init__(command, argv, at)
@@ -72,7 +72,7 @@ class TubeOptions(Options):
         return bytes(msgpack.packb(self._said)) if self._said else b""
 
     def refuse(self, kind: bytes, *terms: str) -> None:
-        """None of these was said, nor anything after OPTION, of a tube that is of a kind of ours.
+        """Refuse these options, and anything after OPTION, for a built-in tube type.
 
         Raises NoTerm.
         """

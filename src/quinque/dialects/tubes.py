@@ -8,11 +8,11 @@ null is what a client gets that waited in vain.
 
     r  ready      t  taken (leased)     ~  delayed     !  buried (dead)     -  gone
 
-What is about one task is that task or an error; what is about several is an array, with null for
-each of which it was not so.
+A command for one task replies with that task or an error. A command for several replies with an
+array, with null for each task that it did not change.
 
-Not here: Tarantool's own protocol (tarantool.py), tubes themselves, what is in them and who takes
-from them (tube_catalog.py).
+Not here: Tarantool's own protocol (tarantool.py), tubes themselves, their contents and sessions
+(tube_catalog.py).
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from quinque.model.tube_ops import (
 )
 from quinque.wire.resp import NULL_ARRAY, Encoded, Value
 
-AS_TUBE: Final = TaskTerms()  # what is not said is as the tube has it
+AS_TUBE: Final = TaskTerms()  # missing options have the values of the tube
 
-# Who waits for the same thing stands in one line: for any task, for one of a lane, for room.
+# Clients that wait for the same thing stand in one line: for any task, for a lane, for room.
 ANY_TASK: Final = b""
 ROOM: Final = b"room"
 

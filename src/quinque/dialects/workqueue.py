@@ -9,7 +9,7 @@ keys of Redis. On a Redis store, so do these commands, and they are the same key
     WQ.ADD  add_item             WQ.LEASE     lease       WQ.LEN    queue_len, processing
     WQ.ADDUNIQUE add_unique_item WQ.COMPLETE  complete    WQ.CLEAN  light_clean, deep_clean
 
-WQ.EXTEND, WQ.PEEK and WQ.SHOW are ours.
+WQ.EXTEND, WQ.PEEK and WQ.SHOW are Quinque extensions.
 
 Not here: the Python library (quinque.workqueue), the rules (engine/work/).
 """
@@ -52,13 +52,13 @@ def parse_add(argv: list[bytes]) -> AddItems:
 
 
 def gather_add(op: AddItems, words: list[bytes]) -> bool:
-    """Requests for one queue are one; if one of the ids is none, they are not."""
+    """Merge requests for one queue, unless an id is invalid."""
     op.message_ids, op.bodies = _ids(words[::2]), words[1::2]
     return True
 
 
 def reply_number(were_so: Sequence[bool] | None) -> Value:
-    """For how many it was so."""
+    """The number of items for which the command took effect."""
     return sum(were_so or ())
 
 
@@ -125,7 +125,7 @@ def parse_complete(argv: list[bytes]) -> Complete:
 
 
 def gather_ids(op: Complete | ExtendLeases, ids: list[bytes]) -> bool:
-    """Requests for one queue are one; if one of the ids is none, they are not."""
+    """Merge requests for one queue, unless an id is invalid."""
     op.message_ids = _ids(ids)
     return True
 

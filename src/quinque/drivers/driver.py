@@ -13,7 +13,7 @@ A driver works with rows and returns rows. It reports every change with `on_task
 event)`: a ready row wakes a blocked client, and the event is counted. An event is one of EVENTS;
 with None, nothing is counted.
 
-Not here: who has taken a task, which is no business of a driver's (stores/embedded/).
+Not here: which session has taken a task, which a driver does not see (stores/embedded/).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Driver:
         return self.space.get(task_id)
 
     def touch(self, task_id: int, by_ms: int) -> Row:
-        """Extend the ttr and ttl of the task. Raises TouchRefused: this driver has none."""
+        """Extend the ttr and ttl of the task. Raises TouchRefused: this driver has neither."""
         raise TouchRefused(type(self).__name__.encode())
 
     def truncate(self) -> None:

@@ -33,7 +33,7 @@ class Index:
     def __init__(self, name: str, parts: Sequence[int], *, is_unique: bool = False) -> None:
         """Rows are in the order of these columns, counted from 0, and then of their ids.
 
-        Raises ValueError when there are none, or one is no column.
+        Raises ValueError when there are no columns, or a number is not a column.
         """
         if not parts or any(type(part) is not int or part < 0 for part in parts):
             raise ValueError(f"index '{name}' needs columns, counted from 0")

@@ -4,7 +4,7 @@ Called by   cli/serve.py (the setting and installed packages), stores/embedded/s
             that use a store of their own.
 Calls       driver.py, whatever module a driver is in.
 
-What a driver lacks is said when it is registered, in Tarantool's words.
+Registering a driver that lacks a method is an error, in Tarantool's words.
 
 Not here: drivers at work (stores/embedded/driver_operations.py).
 """
@@ -73,8 +73,8 @@ class Drivers:
         self.register(name, _loaded(name, EntryPoint(name, where, ENTRY_POINTS)))
 
     def register_installed(self) -> None:
-        """The drivers of installed packages are registered. One that cannot be is told in the log,
-        and its tubes stay asleep."""
+        """Register the drivers of installed packages. A driver that cannot be loaded is logged, and
+        its tubes stay asleep."""
         for point in entry_points(group=ENTRY_POINTS):
             try:
                 driver = _loaded(point.name, point)

@@ -32,10 +32,10 @@ READY: Final = "r"
 TAKEN: Final = "t"
 DELAYED: Final = "~"
 BURIED: Final = "!"
-DONE: Final = "-"  # of a task that is told of and gone; no row has it
+DONE: Final = "-"  # the state of a task that is gone, in its last event; no row has it
 
 STATES: Final = (READY, TAKEN, DELAYED, BURIED)
-# A task's place in the store is its priority and its number, of so many bits.
+# A task's place in the store is its priority and its number, which has 44 bits.
 ID_MOST: Final = (1 << 44) - 1
 
 
@@ -150,7 +150,7 @@ class Space:
         return count
 
     def _checked(self, row: Sequence[Any]) -> Row:
-        """The row as a tuple. Raises ValueError when no row of a space is so."""
+        """The row as a tuple. Raises ValueError when it is not a valid row."""
         self._check_open()
         new = tuple(row)
         if len(new) <= STATE:
@@ -223,7 +223,7 @@ class Space:
         return [(id, was, rows.get(id)) for id, was in self._was.items() if was is not rows.get(id)]
 
     def end(self) -> None:
-        """What changed stays."""
+        """Keep the changes."""
         self._is_open = False
         self._was = {}
 

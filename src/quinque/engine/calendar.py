@@ -19,7 +19,7 @@ from typing import Final
 from quinque.model.limits import NEVER_MS
 
 # Reminders that came to nothing are looked for when there are more of them than this and than
-# reminders that did not; so many are looked at in one call, about 0.2 ms of work.
+# reminders that did not. One call looks at _TRIM_MOST, about 0.2 ms of work.
 _VAIN_MOST: Final = 4096
 _TRIM_MOST: Final = 1000
 
@@ -57,7 +57,7 @@ class Calendar:
         self.size += len(ids)
 
     def take(self, now_ms: int, most: int) -> list[bytes]:
-        """The ids due by now, earliest first, at most `most`; they are reminded of no more."""
+        """Remove and return the ids due by now, earliest first, at most `most`."""
         taken: list[bytes] = []
         while self.next_ms <= now_ms and len(taken) < most:
             day = self._days.get(self.next_ms, _NONE)  # trimmed, a day may be gone

@@ -1,4 +1,4 @@
-"""What every queue has, whatever becomes of its messages.
+"""The part that all queues share, whatever becomes of their messages.
 
 Called by   stores, which keep queues by name and look at them when something is due.
 Calls       nothing.
@@ -40,5 +40,5 @@ class Queue:
         self.in_order = in_order
 
     def count_leases(self) -> int:
-        """How many of its messages are in somebody's hands."""
+        """How many of its messages consumers hold."""
         raise NotImplementedError

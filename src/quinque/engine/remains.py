@@ -1,4 +1,4 @@
-"""What was in a queue that was emptied: no consumer finds it, and it is removed a little at a time.
+"""The former content of an emptied queue: no consumer finds it, and it goes a little at a time.
 
 To free a million messages takes as long as to add them. So a queue that is emptied gives all that
 was in it to a Remains, which takes no time, and the store removes some of that with each tick.

@@ -44,6 +44,7 @@ Calls       nothing.
     ├── NoClaim               NOCLAIM      the claim does not exist, or was released
     ├── BadClaim              BADCLAIM     the claim cannot be started now
     ├── NoStage               NOSTAGE      a part of the batch is not completely staged
+    ├── OtherBatch            OTHERBATCH   another batch was published under that number
     ├── Refused
     │   ├── NoAuth            NOAUTH       not authenticated yet
     │   ├── WrongPass         WRONGPASS    unknown user or wrong password
@@ -52,6 +53,7 @@ Calls       nothing.
     │   └── Busy              ERR          the background pool is full
     ├── DiskFull              DISKFULL     nothing changed; free some space and repeat
     ├── NotDone               NOTDONE      the store was not reached in time; nothing changed
+    │   ├── StoreRefused      NOTDONE      Redis is not set up for a broker: act before a repeat
     │   └── NotConnected      NOTDONE      no broker answers; a ConnectionError too
     ├── StoreUnavailable      UNAVAILABLE  the effect of the request is unknown
     │   └── OutcomeUnknown    UNAVAILABLE  a client got no answer
@@ -79,6 +81,7 @@ from typing import Final
 
 from quinque.errors.base import (
     QuinqueError,
+    many,
     printable,
     told_again,
 )
@@ -94,6 +97,7 @@ from quinque.errors.queues import (
     NoReplicas,
     NoStage,
     NoSubscription,
+    OtherBatch,
     QueueFull,
     QueuePaused,
     Superseded,
@@ -134,6 +138,7 @@ from quinque.errors.stores import (
     NotDone,
     OutcomeUnknown,
     StoreClosed,
+    StoreRefused,
     StoreUnavailable,
 )
 from quinque.errors.tubes import (
@@ -195,6 +200,7 @@ __all__ = [
     "NotDefined",
     "NotDone",
     "NotTaken",
+    "OtherBatch",
     "OutcomeUnknown",
     "ProtocolBroken",
     "QueueFull",
@@ -202,6 +208,7 @@ __all__ = [
     "QuinqueError",
     "Refused",
     "StoreClosed",
+    "StoreRefused",
     "StoreUnavailable",
     "Superseded",
     "TooLarge",
@@ -218,17 +225,18 @@ __all__ = [
     "WrongType",
     "WrongUsage",
     "error_told",
+    "many",
     "printable",
     "shown_session",
 ]
 
 
 def error_told(text: str) -> QuinqueError:
-    """The error that an error reply, `CODE text`, tells of. One of no class is a QuinqueError."""
+    """The error of an error reply, `CODE text`. An unknown code is a QuinqueError."""
     code, _, rest = text.partition(" ")
     kind = BY_CODE.get(code)
     if kind is None and code == QuinqueError.code and rest.startswith(ProtocolBroken.begins):
-        kind = TooLarge  # whoever asks like this speaks the protocol: only limits are left
+        kind = TooLarge  # our clients speak the protocol: it can only be a limit
     if kind is None:
         return QuinqueError(rest if code == QuinqueError.code else text)
     error: QuinqueError = told_again(kind, (rest,), {})
@@ -241,7 +249,7 @@ def _classes(kind: type[QuinqueError]) -> Iterator[type[QuinqueError]]:
         yield from _classes(child)
 
 
-# ERR is the code of many, and tells of none; one that a class has from its parent is the parent's.
+# ERR is the code of many classes, and names none. An inherited code is that of the parent.
 BY_CODE: Final = {
     kind.code: kind for kind in reversed([*_classes(QuinqueError)]) if kind.code != "ERR"
 }

@@ -36,4 +36,9 @@ def printable(text: bytes) -> str:
     return text.decode("utf-8", "backslashreplace").translate(_NO_BREAKS)
 
 
+def many(number: int, noun: str, plural: str = "") -> str:
+    """A number and its noun, such as 1 message, 2,000 messages."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 _NO_BREAKS = {ord("\r"): " ", ord("\n"): " ", 0: "\\0"}

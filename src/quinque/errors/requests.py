@@ -1,4 +1,4 @@
-"""Errors of whoever asks: words that are wrong, rights that are missing, limits that are reached.
+"""Errors of a request: wrong arguments, missing permissions, limits that are reached.
 
 Called by   everything, through quinque.errors.
 Calls       nothing.
@@ -54,7 +54,7 @@ class NotDefined(BadRequest):
 
 
 class WrongUsage(BadRequest):
-    """The words do not follow the usage that is told, as RedisRQ says it."""
+    """The arguments do not match the usage, which the error shows as RedisRQ does."""
 
     code = "usage:"
 

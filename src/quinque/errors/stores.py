@@ -25,6 +25,13 @@ class NotDone(QuinqueError):
     retry = True
 
 
+class StoreRefused(NotDone):
+    """Redis cannot be used as it is set up: a password, a right of the user or a setting is wrong.
+    Nothing was changed, and the same request fails until a person changes that."""
+
+    retry = False
+
+
 class NotConnected(NotDone, ConnectionError):
     """No broker answers, or the connection was lost before the request was sent. Nothing was
     changed. It is a ConnectionError of Python too."""

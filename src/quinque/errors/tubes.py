@@ -19,8 +19,11 @@ class NoTube(NoQueue):
     code = "NOTUBE"
 
     def __init__(self, name: bytes) -> None:
-        QuinqueError.__init__(self, f"there is no tube '{printable(name[:128])}'")
+        self.begins = f"there is no tube '{printable(name[:128])}'"
         self.name = name
+        QuinqueError.__init__(
+            self, f"{self.begins}; create it with TUBE.CREATE, or make() in Python"
+        )
 
 
 class TubeExists(QuinqueError):
@@ -37,8 +40,10 @@ class NoKind(QuinqueError):
 
     code = "NOKIND"
 
-    def __init__(self, kind: bytes, why: str = "") -> None:
-        super().__init__(f"Unknown tube type {printable(kind[:128])}{why}")
+    def __init__(self, kind: bytes, known: str, why: str = "") -> None:
+        begins = f"Unknown tube type {printable(kind[:128])}"
+        self.short = f"{begins}{why}"  # as Tarantool says it
+        super().__init__(f"{begins}: use {known}{why}")
 
 
 class DriverMissing(QuinqueError):
@@ -49,7 +54,8 @@ class DriverMissing(QuinqueError):
 
     def __init__(self, name: bytes, kind: bytes) -> None:
         super().__init__(
-            f"the driver '{printable(kind[:128])}' of tube '{printable(name[:128])}' is not loaded"
+            f"the driver '{printable(kind[:128])}' of tube '{printable(name[:128])}' is not "
+            "loaded; start the broker with it (setting drivers)"
         )
 
 
@@ -99,7 +105,7 @@ class TubeFull(QuinqueError):
     retry = True
 
     def __init__(self, name: bytes) -> None:
-        super().__init__(f"tube '{printable(name[:128])}' is full")
+        super().__init__(f"tube '{printable(name[:128])}' is full; retry when tasks are done")
 
 
 class NotTaken(QuinqueError):

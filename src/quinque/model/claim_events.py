@@ -39,15 +39,16 @@ CHUNKS_CLOSED: Final = 60
 class Why(IntEnum):
     """Why claimed messages went back. The journal keeps these numbers."""
 
-    RELEASED = 0  # somebody asked for it
-    FORFEITED = 1  # nobody renewed the subscription
+    RELEASED = 0  # a client asked for it
+    FORFEITED = 1  # the subscription was not renewed in time
     SHRUNK = 2  # the claim holds fewer
     NACKED = 3  # its claim was settled, and they were marked
     DEAD = 4  # likewise; they are dead
 
 
 class Subscribed(NamedTuple):
-    """Somebody opened the subscription, and has this epoch; `is_new` when it was not there."""
+    """A client opened the subscription, and has this epoch; `is_new` when it did not exist.
+    `created_us` is when it was first opened; 0 in records of before it was kept."""
 
     kind: int
     queue: bytes
@@ -58,6 +59,7 @@ class Subscribed(NamedTuple):
     lease_ms: int
     release_ms: int
     is_new: bool
+    created_us: int = 0
 
 
 class Claimed(NamedTuple):
@@ -86,7 +88,7 @@ class ClaimSealed(NamedTuple):
 
 
 class ClaimPlayed(NamedTuple):
-    """Somebody set out to read the claim once more."""
+    """A reader started one more read attempt of the claim."""
 
     kind: int
     queue: bytes
@@ -95,7 +97,7 @@ class ClaimPlayed(NamedTuple):
 
 
 class ClaimMarked(NamedTuple):
-    """What becomes of these when their claim is settled (model/claim_ops.py:Outcome)."""
+    """The outcome of these messages when their claim is settled (model/claim_ops.py:Outcome)."""
 
     kind: int
     queue: bytes
@@ -135,8 +137,8 @@ class ChunksClosed(NamedTuple):
 
 
 class ClaimSettled(NamedTuple):
-    """The claim's messages are finished, those apart that an event before this one put back. Of a
-    worklist only this says so."""
+    """The claim's messages are finished, except those that an earlier event put back. For a
+    worklist no other event says that they are finished."""
 
     kind: int
     queue: bytes
@@ -227,11 +229,12 @@ class Unsubscribed(NamedTuple):
 
 
 class SubscriptionKept(NamedTuple):
-    """Compaction wrote again all that is known of a subscription, but its chunks.
+    """Compaction wrote the whole subscription again, without its chunks.
 
     Each claim is a row (number, state, plays, began_ms, ended_ms, marks), a mark is a row
-    (id, outcome, delay_ms, reason). The row of a claim that is being closed has two fields more:
-    why, and the number of the first chunk that is not closed.
+    (id, outcome, delay_ms, reason). Marks that are too many for one record are None: ClaimMarked
+    records follow, and those that were read before remain. The row of a claim that is being closed
+    has two fields more: why, and the number of the first chunk that is not closed.
     """
 
     kind: int
@@ -244,6 +247,7 @@ class SubscriptionKept(NamedTuple):
     release_ms: int
     settled: int
     claims: Sequence[Sequence[Any]]
+    created_us: int = 0
 
 
 class ChunkKept(NamedTuple):
@@ -280,7 +284,7 @@ ClaimEvent = (
 
 # A record read back, as the event it is.
 AS_CLAIM_EVENT: Final[dict[int, Callable[[Any], ClaimEvent]]] = {
-    SUBSCRIBED: Subscribed._make,
+    SUBSCRIBED: lambda record: Subscribed(*record),
     CLAIMED: Claimed._make,
     CLAIM_SEALED: ClaimSealed._make,
     CLAIM_PLAYED: ClaimPlayed._make,
@@ -293,7 +297,7 @@ AS_CLAIM_EVENT: Final[dict[int, Callable[[Any], ClaimEvent]]] = {
     CLAIM_SHRUNK: ClaimShrunk._make,
     CLAIMS_PURGED: ClaimsPurged._make,
     UNSUBSCRIBED: Unsubscribed._make,
-    SUBSCRIPTION_KEPT: SubscriptionKept._make,
+    SUBSCRIPTION_KEPT: lambda record: SubscriptionKept(*record),
     CHUNK_KEPT: ChunkKept._make,
     CLAIMS_CLOSED: ClaimsClosed._make,
     CHUNKS_CLOSED: ChunksClosed._make,

@@ -4,8 +4,8 @@ Called by   dialects (make operations, read results), stores (carry them out).
 Calls       nothing.
 
 A subscription reads one queue in claims, numbered from 1. A claim is filled, sealed, and holds the
-same messages from then on, whatever fails, until it is settled: then they are finished. Whoever
-opened the subscription last has its epoch; nobody with an earlier one changes anything any more.
+same messages from then on, whatever fails, until it is settled: then they are finished. The client
+that opened the subscription last has its epoch. A client with an earlier one changes nothing.
 
 Claimed messages have left a worklist, and do not expire; in a feed the group holds them, and the
 claim has what it needs should they expire there. They lie in the claim as rows
@@ -18,7 +18,7 @@ Not here: what an operation does (engine/claims/), messages that are put (model/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -36,16 +36,16 @@ class ClaimState(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What becomes of a claimed message when its claim is settled. The journal keeps these."""
+    """The fate of a claimed message when its claim is settled. The journal keeps these numbers."""
 
     ACK = 0
     NACK = 1  # back to the queue, after a delay if one is given
-    DEAD = 2  # kept among the dead, in a family that has dead ones; else finished
+    DEAD = 2  # dead, in a family that has dead messages; else finished
 
 
 @dataclass
 class ClaimView:
-    """A claim as it is now. `plays` counts how often somebody set out to read it."""
+    """A claim as it is now. `plays` counts the read attempts."""
 
     number: int
     state: ClaimState
@@ -64,6 +64,8 @@ class SubscriptionView:
     `backlog` is what could be claimed now, `oldest_ms` how long the first of that has been there.
     `stamp_us` is the newest place that was given out: what comes later has a larger one. It is
     stalled when it has open claims and was not renewed for as long as its lease runs.
+    `created_us` is when it was first opened, and tells it from one of the same name that was
+    dropped before, or that another store has; 0 if that is unknown.
     """
 
     family: Family
@@ -82,12 +84,13 @@ class SubscriptionView:
     oldest_ms: int
     stamp_us: int
     claims: list[ClaimView] = field(default_factory=list)
+    created_us: int = 0
 
 
 @dataclass
 class OpenClaims(Op):
-    """The caller reads the queue for the subscription from here on, and nobody else does; the
-    result is the SubscriptionView, with a new epoch.
+    """Make the caller the only reader of the subscription; the result is the SubscriptionView,
+    with a new epoch.
 
     A subscription that is not renewed for `lease_ms` is stalled; for `release_ms` (0 = never), and
     its open claims are forfeited. `group` is that of a feed.
@@ -143,10 +146,11 @@ class ReadClaim(Op):
 
 @dataclass
 class PlayClaim(Op):
-    """One more play of a sealed or settled claim is counted; the result is its ClaimView.
+    """Count one more read attempt of a sealed or settled claim; the result is its ClaimView. Marks
+    of a sealed claim are removed: they are of an attempt that did not finish.
 
-    With `keep` (0 = all), only so many of its first messages stay in it, and the others go back to
-    the queue uncounted. Raises Superseded, NoSubscription, NoClaim.
+    Its first `keep` messages (0 = all) stay in it, and the others go back to the queue uncounted.
+    Raises Superseded, NoSubscription, NoClaim.
     """
 
     queue: bytes
@@ -159,11 +163,11 @@ class PlayClaim(Op):
 
 @dataclass
 class MarkClaim(Op):
-    """When the claim is settled, this becomes of these messages of it, in place of ACK; the result
-    is how many of them it has. A later mark takes the place of an earlier one. A nack too many
-    makes a message dead; in a feed there is no delay, and DEAD is ACK.
+    """Set the outcome of these messages for when the claim is settled, in place of ACK; the result
+    is how many of them the claim has. A later mark replaces an earlier one. A nack too many makes a
+    message dead; in a feed there is no delay, and DEAD is ACK.
 
-    Raises NoClaim when the claim is not open.
+    Raises NoClaim when the claim is not open; with an `epoch` (0 = any), Superseded.
     """
 
     queue: bytes
@@ -174,13 +178,14 @@ class MarkClaim(Op):
     delay_ms: int = 0
     reason: bytes = b""
     shard: int = 0
+    epoch: int = 0
 
 
 @dataclass
 class SettleClaims(Op):
-    """All claims up to `number` are settled; the result is how many messages that finished: not
-    those that are marked and go back or are dead, nor in a feed what had ended by itself. What was
-    settled before is left as it is.
+    """Settle all claims up to `number`; the result is how many messages that finished. It does not
+    count marked messages that go back or are dead, nor in a feed those that had ended by
+    themselves. Claims that were settled before are not changed.
 
     The last one settled can still be read until the next is, or for CLAIM_KEPT_MS. Raises
     Superseded, NoSubscription.
@@ -195,7 +200,7 @@ class SettleClaims(Op):
 
 @dataclass
 class PurgeClaims(Op):
-    """Settled and forfeited claims up to `number` are gone; the result is how many."""
+    """Remove settled and forfeited claims up to `number`; the result is how many."""
 
     queue: bytes
     subscription: bytes
@@ -205,8 +210,8 @@ class PurgeClaims(Op):
 
 @dataclass
 class ReleaseClaims(Op):
-    """All open claims up to `number` are forfeited: their messages are where they were before, and
-    their deliveries stay counted. The result is how many messages went back.
+    """Forfeit all open claims up to `number`: their messages go back to where they were, and their
+    deliveries stay counted. The result is how many messages went back.
 
     Raises Superseded, NoSubscription, WrongType.
     """
@@ -220,7 +225,7 @@ class ReleaseClaims(Op):
 
 @dataclass
 class RenewClaims(Op):
-    """The lease of the subscription begins anew; the result is how many of its claims are open.
+    """Restart the lease of the subscription; the result is the number of its open claims.
 
     Raises Superseded, NoSubscription.
     """
@@ -242,15 +247,22 @@ class LookAtClaims(Op):
 
 @dataclass
 class FindClaims(Op):
-    """The SubscriptionViews of all subscriptions, or of those on one queue."""
+    """The SubscriptionViews of all subscriptions, or of those on one queue; with `sees`, of those
+    on queues whose names it is true for.
+
+    With `most`, they may be cut off, and be in any order, when they have more rows: one for each
+    subscription, and one for each of its claims.
+    """
 
     queue: bytes | None = None
+    most: int = 0
+    sees: Callable[[bytes], bool] | None = field(default=None, compare=False)
 
 
 @dataclass
 class DropClaims(Op):
-    """The subscription is gone; open claims are released first. The result is how many messages
-    went back, or None when there is no such subscription."""
+    """Remove the subscription; open claims are released first. The result is how many messages
+    went back, or None when the subscription does not exist."""
 
     queue: bytes
     subscription: bytes

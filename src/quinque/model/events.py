@@ -51,8 +51,8 @@ EXTENDED: Final = 58
 
 class Opened(NamedTuple):
     """First record of a segment. `stamp_us` is the newest place handed out before it, and
-    `previous_bytes` how long the segment before it is: so that none of it goes unnoticed. `seal` is
-    mixed into the checksums of all batches that follow; a segment of version 1 has none."""
+    `previous_bytes` the length of the segment before it: so a missing part is noticed. `seal` is
+    mixed into the checksums of all batches that follow; segments of version 1 do not have it."""
 
     kind: int
     version: int
@@ -162,11 +162,11 @@ class Flushed(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Compaction wrote a message again: all that is known of it, so that its older records may go.
+    """Compaction wrote the whole message again, so that its older records may go.
 
     `holds` has a row (group, deadline_ms, deliveries) for each group that holds it (deadline > 0)
-    or may have it again (deadline 0). In a queue that has had messages at its front, `past` names
-    the groups that have come as far as this one: their cursors alone do not tell.
+    or may have it again (deadline 0). For a message that was put to the front, `past` names the
+    groups that have come as far: their cursors alone do not show it.
     """
 
     kind: int
@@ -192,7 +192,7 @@ class GroupKept(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A repair put aside what stood here; the room is filled, so that all else stays in place."""
+    """A repair removed the records here and filled the room, so that all others stay in place."""
 
     kind: int
     room: bytes
@@ -247,8 +247,8 @@ class Requeued(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Messages are leased to nobody in particular, or go on being leased, or (by `state`) delayed,
-    until `due_ms`; 0 = for ever."""
+    """Messages are leased without a consumer, stay leased, or are delayed (by `state`), until
+    `due_ms`; 0 = without end."""
 
     kind: int
     queue: bytes
@@ -257,8 +257,12 @@ class Held(NamedTuple):
     ids: Sequence[bytes]
 
 
+EXPIRED_REASON: Final = b"expired"
+
+
 class Died(NamedTuple):
-    """Messages were delivered as often as they may be, and did not end well."""
+    """Messages were delivered as often as they may be, and did not end well; or, with
+    EXPIRED_REASON and without a nack, they expired in a worklist that keeps such messages."""
 
     kind: int
     queue: bytes
@@ -279,7 +283,8 @@ class Redriven(NamedTuple):
 
 
 class Configured(NamedTuple):
-    """What is set for a worklist: all of it."""
+    """All settings of a worklist. Records without the last field are of one that deletes expired
+    messages."""
 
     kind: int
     queue: bytes
@@ -290,6 +295,7 @@ class Configured(NamedTuple):
     max_deliveries: int
     rate_count: int
     rate_ms: int
+    keeps_expired: bool = False
 
 
 class Forgotten(NamedTuple):
@@ -300,8 +306,8 @@ class Forgotten(NamedTuple):
 
 
 class WorkKept(NamedTuple):
-    """Compaction wrote a message of a worklist again: all that is known of it. In a family that
-    keeps the order of deliveries `due_ms` of a leased one is its turn."""
+    """Compaction wrote a whole message of a worklist again. In a family that keeps the order of
+    deliveries, `due_ms` of a leased message is its turn."""
 
     kind: int
     queue: bytes
@@ -323,7 +329,8 @@ class WorkKept(NamedTuple):
 
 class WorklistKept(NamedTuple):
     """Compaction wrote again what was counted and set for a worklist; `rate_full_us` is how far its
-    rate is used up. Records without the last field are of one that stays."""
+    rate is used up. Records without the last fields are of one that stays, and that deletes
+    expired messages."""
 
     kind: int
     queue: bytes
@@ -339,10 +346,11 @@ class WorklistKept(NamedTuple):
     rate_ms: int
     rate_full_us: int
     ends_ms: int = 0
+    keeps_expired: bool = False
 
 
 class Named(NamedTuple):
-    """What the node is called, and whether it is leaving."""
+    """The node's id, and whether it is leaving."""
 
     kind: int
     node_id: bytes
@@ -386,7 +394,7 @@ AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {
     HELD: Held._make,
     DIED: Died._make,
     REDRIVEN: Redriven._make,
-    CONFIGURED: Configured._make,
+    CONFIGURED: lambda record: Configured(*record),
     FORGOTTEN: Forgotten._make,
     WORKLIST_KEPT: lambda record: WorklistKept(*record),
     **AS_OWN_EVENT,

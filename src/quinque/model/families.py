@@ -20,15 +20,15 @@ class Family:
     code: int
     meaning: str
     is_worklist: bool = False  # each message is worked by one consumer; else it is a feed
-    owns_ids: bool = False  # an id is known in its queue only: whoever names it names the queue too
+    owns_ids: bool = False  # an id is known in its queue only: requests name the queue too
     keeps_deliveries: bool = False  # what is leased is in the order of its last delivery
-    is_lasting: bool = False  # a queue stays when it is empty, until somebody deletes it
+    is_lasting: bool = False  # a queue stays when it is empty, until a client deletes it
     returns_to_back: bool = False  # a lapsed lease puts a message behind all others
     numbers_ids: bool = False  # ids are <ms>-<number>, made by the store, and never go back
 
     @property
     def has_chosen_ids(self) -> bool:
-        """Whether it is the producers who say what messages of a worklist are called."""
+        """Whether producers choose the ids of messages of a worklist."""
         return self.owns_ids and not self.numbers_ids
 
 
@@ -39,7 +39,7 @@ JOBS: Final = Family(
 RELIABLE: Final = Family(
     "reliable",
     3,
-    "one consumer works each element; it is delivered again when somebody recovers it",
+    "one consumer works each element; it is delivered again when a client recovers it",
     is_worklist=True,
     owns_ids=True,
     keeps_deliveries=True,

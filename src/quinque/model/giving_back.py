@@ -1,12 +1,13 @@
-"""What a store handed out for somebody who was gone by then goes back.
+"""Return messages that a store delivered for a client that was gone by then.
 
 Called by   server/ (dispatch.py and its neighbours), where an answer may come late;
             client/aio/broker.py and local.py, whose callers may be interrupted.
 Calls       nothing.
 
-Otherwise it would be nobody's until its lease has ended. A job that is worked at most once comes
-back too where the store is asked directly; over the wire, ENQUEUE refuses it. So does an element of
-RedisRQ's; over the wire it stays delivered, and comes back when a consumer recovers it.
+Otherwise no consumer could get them until their leases end; a job that is worked at most once, or
+an element of RedisRQ, for longer. Where the store is called directly, a message goes back if it was
+not delivered again since. Over the wire its lease is not known: a job goes back whichever consumer
+has it by then, and an element only if it was delivered once.
 
 Not here: messages that a client got and did not ack (the store's clock brings those back).
 """
@@ -19,7 +20,7 @@ from typing import Any, Final
 from quinque.model.ops import Op, Release, Reserve
 from quinque.model.own_ops import ExtendLeases, Undeliver
 from quinque.model.tube_ops import ReleaseTasks, TakeTasks
-from quinque.model.work_ops import Requeue, Take
+from quinque.model.work_ops import Requeue, Take, WorkDelivery
 
 HANDING_OUT: Final = (Take, Reserve, TakeTasks)
 
@@ -37,14 +38,14 @@ def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> list
         if op.family.has_chosen_ids:  # the lease is over at once
             queue = handed_out[0].queue
             return [
-                ExtendLeases(op.family, queue, ids, 1, deadline_ms=deadline_ms)
-                for deadline_ms, ids in _by(_deadline, handed_out)
+                ExtendLeases(op.family, queue, ids, 1, deadline_ms=lease)
+                for lease, ids in _by(_lease, handed_out)
             ]
         if op.family.owns_ids:
             return [Undeliver(op.family, handed_out)]
         return [
-            Requeue(op.family, ids, is_nack=False, returns=returns, is_uncounted=True)
-            for returns, ids in _by(_returns, handed_out)
+            Requeue(op.family, ids, is_nack=False, lease=lease, is_uncounted=True)
+            for lease, ids in _by(_lease, handed_out)
         ]
     if isinstance(op, Reserve):
         return [
@@ -61,8 +62,8 @@ def _deadline(delivery: Any) -> int:
     return int(delivery.deadline_ms)
 
 
-def _returns(delivery: Any) -> int:
-    return int(delivery.nacks + delivery.requeues)
+def _lease(delivery: WorkDelivery) -> int:
+    return delivery.lease
 
 
 def _by(key: Callable[[Any], int], handed_out: Sequence[Any]) -> Iterable[tuple[int, list[bytes]]]:

@@ -19,38 +19,39 @@ from typing import NamedTuple
 
 
 class Kind(IntEnum):
-    ADDED = 1  # it came; `sizes` has the bytes of each body
-    DELIVERED = 2  # somebody has it
+    ADDED = 1  # it was added; `sizes` has the bytes of each body
+    DELIVERED = 2  # a consumer has it
     ACKED = 3  # it is finished; in a feed, for that group
-    RETURNED = 4  # it can be had again
+    RETURNED = 4  # it is available again
     DELAYED = 5  # it will be ready later
-    EXPIRED = 6  # its life ended
-    DEAD = 7  # it is kept, and is not delivered any more
-    REMOVED = 8  # it is gone, unfinished
-    HELD = 9  # it is leased to nobody, or its lease goes on
+    EXPIRED = 6  # its time to live ended
+    DEAD = 7  # it is stored, and is no longer delivered
+    REMOVED = 8  # it was removed, unfinished
+    HELD = 9  # it is leased without a consumer, or its lease is extended
 
 
 class Reason(IntEnum):
-    """Why it changed so."""
+    """The cause of the change."""
 
     NONE = 0
     LAPSED = 1  # a lease ended
     NACKED = 2
-    ASKED = 3  # somebody asked for just that
+    ASKED = 3  # a client asked for just that
     DELAY_OVER = 4
     REDRIVEN = 5  # it was dead
     CLAIM_SETTLED = 6
     CLAIM_RELEASED = 7
-    CLAIM_FORFEITED = 8  # nobody renewed it
+    CLAIM_FORFEITED = 8  # it was not renewed in time
     CLAIM_SHRUNK = 9
     DELETED = 10
     PURGED = 11  # with all of its state, or its queue
     NO_ACK = 12  # delivered, and that was all
     CLAIMED = 13  # delivered to a claim
-    STAGED = 14  # it came with a batch that was published
+    STAGED = 14  # added by a batch that was published
     RECOVERED = 15  # delivered once more, while it was leased
     RENAMED = 16  # its queue has another name: it left the old one and came to the new one
-    SESSION_OVER = 17  # whoever had it is gone, or somebody returned all that were taken
+    SESSION_OVER = 17  # its session ended, or a client returned all taken tasks
+    TTL_OVER = 18  # its life ended, and it is kept
 
 
 class Entry(NamedTuple):

@@ -25,7 +25,7 @@ LEASE_DEFAULT_MS: Final = 30_000
 NEVER_MS: Final = 1 << 62
 
 # How many messages that time has made due one operation settles before it looks at the queue:
-# 500 cost about 0.3 ms, so that a million due at once delay nobody; the ticker does the rest.
+# 500 cost about 0.3 ms, so that a million due at once delay no client; the ticker does the rest.
 SETTLE_MOST: Final = 500
 # A look at the counts settles more first, to be exact in all but mass expiries.
 SETTLE_MOST_COUNTING: Final = 10_000
@@ -68,12 +68,12 @@ REDRIVE_MOST: Final = 1_000
 # until then its counts can be looked at.
 QUEUE_IDLE_MOST_MS: Final = 300_000
 
-# Leases that clients of Redis Work Queue take by themselves are known by looking, so often in each
-# queue of items: they run for seconds or minutes, and a look costs some 50 µs.
+# Clients of Redis Work Queue take leases by themselves. The broker looks for them in each queue of
+# items this often: leases run for seconds or minutes, and a look costs some 50 µs.
 ITEMS_CLEAN_MS: Final = 10_000
 
-# A message of a worklist lives for a day unless it is said otherwise, and its leases run for five
-# minutes at most. As in Disque.
+# Defaults of a message of a worklist, as in Disque: it lives for a day, and its leases run for five
+# minutes at most.
 WORK_TTL_MS: Final = 86_400_000
 RETRY_DEFAULT_MOST_MS: Final = 300_000
 
@@ -87,19 +87,23 @@ JITTER_MS: Final = 250
 NODE_DOUBTED_MS: Final = 2_500
 NODE_FAILED_MS: Final = 10_000
 NODE_FORGOTTEN_MS: Final = 60_000
-# The id of a broker that does not run is kept for so long: a container that comes back under
+# The id of a broker that does not run is kept for this time: a container that comes back under
 # another name leaves one behind each time.
 NODE_KEPT_MS: Final = 90 * 86_400_000
 PARTITIONS_MOST: Final = 64  # of one worklist, in a store of many servers
 
-# A queue of more messages keeps its name: each is told of on record, which takes some 100 ms.
+# A queue of more messages cannot be renamed: each message is recorded, which takes some 100 ms.
 RENAME_MOST: Final = 100_000
+# One transaction renames so many queues: the largest ones take 0.3 s, in which nobody is served.
+RENAMES_MOST: Final = 10
 
-# A claim is filled a little at a time: so many messages in one operation are some 10 ms of work.
+# A claim is filled a little at a time. One operation of FILL_MOST messages takes some 10 ms.
 FILL_MOST: Final = 5_000
 FILL_MOST_BYTES: Final = 4 << 20
-# The last claim that was settled can be read for so long: whoever goes back by one batch finds it.
+# The last settled claim can be read for this time: a reader that goes back by one batch finds it.
 CLAIM_KEPT_MS: Final = 3_600_000
-# What was staged and is never published goes after this long; a batch that takes longer is none.
+# A staged batch that is not published is removed after this time, also if it is still growing.
 STAGE_KEPT_MS: Final = 86_400_000
+# A decided batch that its writer has not published for this time is published by the store.
+STAGE_GOES_ON_MS: Final = 5_000
 PUBLISH_MOST: Final = 5_000  # put into the queue by one operation

@@ -32,7 +32,7 @@ class Page:
 class BrowsePlaces(Op):
     """The messages of the queue in one of these states with a place after `after` and up to
     `until` (0 = the end), in the order of places: a Page of up to `count`, fewer when they are
-    large. Of a feed all that live. Changes nothing."""
+    large. In a feed, all messages that live. Changes nothing."""
 
     family: Family
     queue: bytes
@@ -67,12 +67,14 @@ class DividePlaces(Op):
 @dataclass
 class Record:
     """What the store has on record of one shard: numbers of rows from `first` up to before `next`,
-    and when the first of them was written."""
+    and when the first of them was written. `log` tells it from the record of another store; 0 if
+    that is unknown."""
 
     shard: int
     first: int
     next: int
     first_ms: int
+    log: int = 0
 
 
 @dataclass

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from quinque.model.families import Family
 from quinque.model.ops import Op
 
-NO_SHARD: Final = -1  # of a store that has none
+NO_SHARD: Final = -1  # of a store without shards
 
 
 @dataclass(slots=True)
@@ -35,8 +35,8 @@ class QueueMeasure:
 
     In a feed `ready` is what the group that has most before it can have, or a new one if there is
     none; `kept` is how many there are. `first_ms` is since when the ready message that is next has
-    been in its place; None when there is none, or nobody knows. `changes` has what became of its
-    messages, by stats/tally.py:change_code, as this broker has seen it.
+    been in its place; None when no message is ready, or the time is unknown. `changes` counts the
+    state changes that this broker has seen, by stats/tally.py:change_code.
     """
 
     family: Family
@@ -64,9 +64,9 @@ class QueueMeasures:
 @dataclass
 class MeasureQueues(Op):
     """The QueueMeasures of about `count` queues, from `cursor` on (None = from the first on); of
-    these `names` only, if there are any. A queue may be among them twice, with the same shard. What
-    time made due is not carried out first, and nothing is changed. With `is_counting`, what becomes
-    of messages is counted from here on, if it was not."""
+    these `names` only, if there are any. A queue may be among them twice, with the same shard.
+    Changes nothing, and carries nothing out that is due. With `is_counting`, the store counts
+    state changes from here on, if it did not."""
 
     count: int
     cursor: Any = None
@@ -84,8 +84,8 @@ class Spread(NamedTuple):
 
 @dataclass
 class StoreMeasure:
-    """What a store knows of itself without asking anybody. `trouble` says why it cannot be worked
-    with, and is empty when it can. One that `is_silent` need not be asked anything now."""
+    """What a store knows of itself without a request. `trouble` says why the store does not work,
+    and is empty when it does. A store that `is_silent` need not be asked anything now."""
 
     trouble: str
     figures: Mapping[str, float]

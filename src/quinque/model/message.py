@@ -32,7 +32,7 @@ class Message:
 
 
 class FeedMessage(Message):
-    """One message of a feed. Journaled beside the rest: is_single.
+    """One message of a feed. Also journaled: is_single.
 
     place         as above, but a message pushed to the front gets the place before the front one
     is_single     one group works it and its ack removes it (okq); else it lives until it expires

@@ -27,8 +27,8 @@ class Op:
 
 @dataclass
 class Delivery:
-    """One message handed to one consumer. `deliveries` counts this one too; 0 = it is not told. The
-    lease ends at `deadline_ms`; 0 = the store alone knows."""
+    """One message delivered to one consumer. `deliveries` counts this one too; 0 = unknown. The
+    lease ends at `deadline_ms`; 0 = only the store knows."""
 
     queue: bytes
     message_id: bytes
@@ -93,8 +93,8 @@ class Reserve(Op):
 
 @dataclass
 class Ack(Op):
-    """Finish leased messages; the result says of each whether it was so. `held_only` False also
-    takes single messages that nobody holds."""
+    """Finish leased messages; the result says for each whether it was finished. `held_only` False
+    also takes single messages that no consumer holds."""
 
     family: Family
     queue: bytes
@@ -105,9 +105,9 @@ class Ack(Op):
 
 @dataclass
 class Release(Op):
-    """Give leased messages back at once; the result says of each whether it was so. With
-    `deadline_ms`, those whose leases end then: others have been taken again since. With
-    `is_uncounted` nobody tried them: the delivery is not counted."""
+    """Return leased messages at once; the result says for each whether it was returned. With
+    `deadline_ms`, only those whose leases end then: others have been taken again since. With
+    `is_uncounted` no consumer tried them: the delivery is not counted."""
 
     family: Family
     queue: bytes
@@ -146,8 +146,17 @@ class FindReady(Op):
 
 @dataclass
 class Count(Op):
-    """How many messages stand where. No `queues` = all of the family that exist."""
+    """How many messages stand where. No `queues` = all of the family that exist, in their order.
+
+    With `most`, all of them may be cut off, and be in any order, when these have more rows: one for
+    each queue and group, or for each of the `groups` that are wanted.
+    """
 
     family: Family
     queues: Sequence[bytes] = ()
     groups: Sequence[bytes] | None = None
+    most: int = 0
+
+    def rows_of(self, groups: int) -> int:
+        """How many rows a queue with `groups` groups has."""
+        return max(1, groups if self.groups is None else len(self.groups))

@@ -33,7 +33,7 @@ class Recovered(NamedTuple):
 
 
 class Renamed(NamedTuple):
-    """A worklist, with all that is in it, has another name; one that had it is gone."""
+    """A worklist was renamed, with all that is in it; a worklist that had the name is removed."""
 
     kind: int
     queue: bytes

@@ -3,8 +3,8 @@
 Called by   dialects (make operations, read results), stores (carry them out).
 Calls       nothing.
 
-Whoever names an id there names its queue as well, because another queue may have the same id. So
-it is in feeds, and ExtendLeases is for them too.
+A request that names an id names its queue as well, because another queue may have the same id. The
+same holds for feeds, and ExtendLeases is for them too.
 
 Not here: the operations that all worklists share (model/work_ops.py), those on a queue as a whole
 (model/queue_ops.py).
@@ -20,17 +20,17 @@ from quinque.model.families import Family
 from quinque.model.ops import Op
 from quinque.model.work_ops import Terms, WorkDelivery
 
-# They live until they are acked, and a lease ends only when somebody ends it.
+# They live until they are acked, and a lease ends only when a client ends it.
 RELIABLE_TERMS: Final = Terms(ttl_ms=0)
-# They live until they are completed; how long a lease runs is said when it is taken.
+# They live until they are completed; each take sets how long its lease runs.
 ITEM_TERMS: Final = Terms(ttl_ms=0)
 
 
 @dataclass
 class Complete(Op):
-    """The messages are done and gone: all that are there, or with `is_leased` those that are
-    leased. The result says of each whether it was so, the first time it is named; None when there
-    is no such queue."""
+    """Finish and remove the messages: all that exist, or with `is_leased` those that are leased.
+    The result says for each whether it was removed, the first time it is named; None when the
+    queue does not exist."""
 
     family: Family
     queue: bytes
@@ -52,9 +52,10 @@ class Recover(Op):
 
 @dataclass
 class Undeliver(Op):
-    """Messages that were taken are ready, in the place they had: their delivery did not reach its
-    consumer. One that was delivered again since, or is gone, stays as it is. The result is how many
-    it is so for."""
+    """Make messages that were taken ready, in the place they had: their delivery did not reach its
+    consumer, and does not count. A message that was delivered again since, or is gone, is not
+    changed. Without a `lease` the store knows that only of a message that was delivered once. The
+    result is how many became ready."""
 
     family: Family
     deliveries: Sequence[WorkDelivery]
@@ -62,8 +63,7 @@ class Undeliver(Op):
 
 @dataclass
 class Inspected:
-    """A message as it is now. What was never delivered has no `delivered_ms` (0), which is when it
-    was delivered last."""
+    """A message as it is now. `delivered_ms` is when it was delivered last; 0 = never."""
 
     message_id: bytes
     body: bytes
@@ -92,9 +92,9 @@ class Inspect(Op):
 
 @dataclass
 class AddItems(Op):
-    """Store messages under ids that the caller chose, at the back; the result says of each whether
-    it is new. One that is there stays where it is and as it is, but with `is_known_new`, where the
-    caller vouches for the ids, it has the new body."""
+    """Store messages under ids that the caller chose, at the back; the result says for each whether
+    it is new. An existing message is not changed. With `is_known_new` the caller guarantees that
+    the ids are new; an existing message then gets the new body."""
 
     family: Family
     queue: bytes
@@ -105,9 +105,9 @@ class AddItems(Op):
 
 @dataclass
 class ExtendLeases(Op):
-    """Leases that run still end `lease_ms` from now, be that later or sooner; the result says of
-    each message whether it is so. In a feed they are those of `group`. With `deadline_ms`, leases
-    of items that end then, as in Release."""
+    """Let leases that still run end `lease_ms` from now, which may be later or sooner; the result
+    says for each message whether its lease was set. In a feed they are those of `group`. With
+    `deadline_ms`, only leases of items that end then, as in Release."""
 
     family: Family
     queue: bytes
@@ -123,7 +123,7 @@ class Cleaned:
 
     returned   abandoned items that are in the queue again
     dropped    ids that were in a list, and whose items are done or never were
-    doubled    ids that were in a list more than once, or in both, and are not any more
+    doubled    ids that were in a list more than once, or in both, before the cleaning
     """
 
     cursor: int
@@ -135,11 +135,10 @@ class Cleaned:
 
 @dataclass
 class CleanItems(Op):
-    """A slice of cleaning, about `count` ids: what workers abandoned is in the queue again. Deep
-    cleaning looks at every item, and finds those as well that are in no list. The result is
-    Cleaned.
+    """Clean a slice of about `count` ids: requeue items that workers abandoned. Deep cleaning looks
+    at every item, and also finds those that are in no list. The result is Cleaned.
 
-    A store that nobody else writes to has nothing to clean, and looks at nothing.
+    A store that only the broker writes to has nothing to clean, and looks at nothing.
     """
 
     family: Family

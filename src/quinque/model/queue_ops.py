@@ -24,9 +24,9 @@ class FindFamilies(Op):
 
 @dataclass
 class DeleteQueues(Op):
-    """The queues are gone, with all that was in them; the result is how many there were.
+    """Remove the queues, with all that is in them; the result is how many existed.
 
-    Raises WrongType when one is of another family, and then none is gone.
+    Raises WrongType when one is of another family, and then removes no queue.
     """
 
     family: Family
@@ -35,9 +35,9 @@ class DeleteQueues(Op):
 
 @dataclass
 class RenameQueue(Op):
-    """The queue has the other name, and one of the family that had it is gone; with `only_free`
-    nothing happens if there is one, and the result is False, else True. Messages keep their ids,
-    their order and what was counted.
+    """Rename the queue, and remove a queue of the family that had the new name. With `only_free`
+    such a queue stays: nothing happens, and the result is False, else True. Messages keep their
+    ids, their order and their counters.
 
     Raises NoQueue, WrongType when either is of another family, and LimitReached where a store would
     stand still for long, or has them on different servers.
@@ -51,8 +51,8 @@ class RenameQueue(Op):
 
 @dataclass
 class SetExpiry(Op):
-    """The queue is gone from that moment on, with all that is in it; 0 = it stays. The result is
-    whether there is such a queue and, for 0, whether it was to go."""
+    """Remove the queue at that moment, with all that is in it; 0 = it stays. The result is whether
+    the queue exists and, for 0, whether it had an expiry."""
 
     family: Family
     queue: bytes

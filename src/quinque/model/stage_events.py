@@ -41,7 +41,9 @@ class Staged(NamedTuple):
 
 
 class StageDecided(NamedTuple):
-    """The batch consists of these parts, (part, attempt, chunks) each, and of nothing else."""
+    """The batch consists of these parts, (part, attempt, chunks) each, and of nothing else.
+    `content` stands for what is in them; empty if it was not given. That the batch was published is
+    remembered for `keep_ms` (0 = without end) if the store finishes it."""
 
     kind: int
     queue: bytes
@@ -51,12 +53,14 @@ class StageDecided(NamedTuple):
     number: int
     at_ms: int
     parts: Sequence[tuple[int, int, int]]
+    content: bytes = b""
+    keep_ms: int = 0
 
 
 class StageMoved(NamedTuple):
     """The first `done` chunks of the batch are in the queue; those that this brought there are in
     the `records` Added or Stored ones that come next. When nothing is left, the batch is
-    published, which is remembered until `until_ms` (0 = for ever)."""
+    published, which is remembered until `until_ms` (0 = without end)."""
 
     kind: int
     queue: bytes
@@ -70,7 +74,7 @@ class StageMoved(NamedTuple):
 
 
 class StageDropped(NamedTuple):
-    """What was staged for the batch is gone."""
+    """The batch's staged chunks are removed."""
 
     kind: int
     queue: bytes
@@ -91,6 +95,8 @@ class StageKept(NamedTuple):
     began_ms: int
     parts: Sequence[tuple[int, int, int]]
     done: int
+    content: bytes = b""
+    keep_ms: int = 0
 
 
 class PublishedKept(NamedTuple):
@@ -102,6 +108,7 @@ class PublishedKept(NamedTuple):
     run: bytes
     number: int
     until_ms: int
+    content: bytes = b""
 
 
 StageEvent = Staged | StageDecided | StageMoved | StageDropped | StageKept | PublishedKept
@@ -109,9 +116,9 @@ StageEvent = Staged | StageDecided | StageMoved | StageDropped | StageKept | Pub
 # A record read back, as the event it is.
 AS_STAGE_EVENT: Final[dict[int, Callable[[Any], StageEvent]]] = {
     STAGED: Staged._make,
-    STAGE_DECIDED: StageDecided._make,
+    STAGE_DECIDED: lambda record: StageDecided(*record),
     STAGE_MOVED: StageMoved._make,
     STAGE_DROPPED: StageDropped._make,
-    STAGE_KEPT: StageKept._make,
-    PUBLISHED_KEPT: PublishedKept._make,
+    STAGE_KEPT: lambda record: StageKept(*record),
+    PUBLISHED_KEPT: lambda record: PublishedKept(*record),
 }

@@ -4,8 +4,8 @@ Called by   dialects (make operations, read results), stores (carry them out).
 Calls       nothing.
 
 Many writers stage the rows of one batch, each its own part, in chunks; then one of them publishes
-the batch. A batch is known by its sink, its run and its number; numbers of a run grow. What was
-published once is not published again, however often it is staged.
+the batch. A batch is known by its sink, its run and its number; numbers of a run grow. The store
+publishes a batch once, however often it is staged.
 
 A chunk is packed (msgpack): a list of runs of messages that are alike,
 
@@ -20,8 +20,8 @@ Not here: what is put without staging (model/ops.py, model/work_ops.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quinque.model.families import Family
@@ -29,7 +29,7 @@ from quinque.model.ops import Op
 
 
 class Part(NamedTuple):
-    """What one attempt of one writer staged: so many chunks, numbered from 0."""
+    """The chunks that one attempt of one writer staged, numbered from 0."""
 
     part: int
     attempt: int
@@ -75,8 +75,14 @@ class Publish(Op):
     messages. The result is Published; it is called until nothing is left.
 
     The first call decides for good what the batch consists of; the parts of later ones are not
-    looked at. When the batch, or one of a larger number of its run, has been published, nothing
-    happens. That it was is remembered for `keep_ms` (0 = for ever).
+    looked at. If no call goes on with it for STAGE_GOES_ON_MS, the store publishes the rest.
+
+    When the batch, or one of a larger number of its run, has been published, nothing happens. The
+    store remembers for `keep_ms` that it was published (0 = without end).
+
+    `content` stands for what is in the batch, in any form; the store compares it to that of an
+    earlier call. Raises OtherBatch when they differ, or when a batch of a larger number has been
+    published; without `content` it does not compare.
 
     Raises NoStage when a part is not there as a whole, QueuePaused, NoReplicas.
     """
@@ -89,12 +95,13 @@ class Publish(Op):
     parts: Sequence[Part]
     count: int
     keep_ms: int = 0
+    content: bytes = b""
 
 
 @dataclass
 class DropStage(Op):
-    """What was staged for the batch is gone, unless it is decided; the result is how many chunks
-    that were."""
+    """Remove the batch's staged chunks, unless the batch is decided; the result is how many chunks
+    were removed."""
 
     queue: bytes
     sink: bytes
@@ -114,12 +121,18 @@ class StageView:
     chunks: int
     body_bytes: int
     age_ms: int
-    family: Family | None = None  # None where it is not told
+    family: Family | None = None  # None where it is unknown
 
 
 @dataclass
 class FindStages(Op):
     """The StageViews of all batches that are not wholly published; or of `only` that one, which is
-    named by its queue, sink, run and number."""
+    named by its queue, sink, run and number; with `sees`, of those for queues whose names it is
+    true for.
+
+    With `most`, they may be cut off, and be in any order, when there are more.
+    """
 
     only: tuple[bytes, bytes, bytes, int] | None = None
+    most: int = 0
+    sees: Callable[[bytes], bool] | None = field(default=None, compare=False)

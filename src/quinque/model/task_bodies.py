@@ -1,10 +1,10 @@
-"""The body of a task as it is kept, and as it is plainly: bytes that somebody put.
+"""The body of a task as it is stored, and as it is plainly: the bytes that a client put.
 
 Called by   dialects/task_data.py and its neighbours (what clients send and see), client/.
 Calls       nothing.
 
 Any value that is neither a text nor bytes is kept as its msgpack bytes, after a byte that msgpack
-never uses; so whoever puts bytes that begin with this one has it put before them once more.
+never uses. Bytes that begin with this one get it once more in front.
 
 Not here: what a client of Tarantool's protocol makes of a body (dialects/task_data.py).
 """
@@ -17,7 +17,7 @@ MARK: Final = b"\xc1"
 
 
 def plain(body: bytes) -> bytes:
-    """What is kept, as a RESP client sees it: bytes, or the msgpack bytes of a value."""
+    """A stored body as a RESP client sees it: bytes, or the msgpack bytes of a value."""
     return body[1:] if body[:1] == MARK else body
 
 

@@ -66,7 +66,7 @@ class TasksTaken(NamedTuple):
 
 
 BY_RELEASE: Final = 0
-BY_SESSION: Final = 1  # the session that had taken it is gone, or somebody returned all of them
+BY_SESSION: Final = 1  # the session that had taken it ended, or a client returned all of them
 BY_TTR: Final = 2
 BY_DELAY: Final = 3
 BY_KICK: Final = 4
@@ -93,7 +93,7 @@ class TasksBuried(NamedTuple):
 
 
 class TasksTouched(NamedTuple):
-    """Tasks have so much longer to run and to live."""
+    """Tasks have `by_ms` more to run and to live."""
 
     kind: int
     queue: bytes
@@ -102,9 +102,9 @@ class TasksTouched(NamedTuple):
 
 
 class TaskKept(NamedTuple):
-    """Compaction wrote a task again: all that is known of it. `due_ms` is when it is ready or comes
-    back, 0 = nothing is due; `session` has taken it, if it is taken. Of the kind TASK_REPLACED, the
-    task was not as this says before, or was not there."""
+    """Compaction wrote the whole task again. `due_ms` is when it is ready or comes back, 0 =
+    nothing is due; `session` has taken it, if it is taken. With the kind TASK_REPLACED, the task
+    was different before, or did not exist."""
 
     kind: int
     queue: bytes

@@ -13,22 +13,22 @@ A tube is a worklist of tasks. Its kind says which rules hold, as data:
     utubettl       yes         yes          -
 
 Where there are no times, a task has neither priority nor delay nor an end. Where there are lanes,
-so many tasks of a lane are taken at a time as the tube's width says, which is one unless somebody
-chose otherwise. Every other kind is that of a driver, which a user wrote.
+the tube's width says how many tasks of a lane may be taken at a time. Default: 1. Every other kind
+is that of a driver, which a user wrote.
 
 Not here: what an operation does (engine/tubes/), the letters of states on the wire (dialects/).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from quinque.model.ops import Op
 from quinque.model.states import State
 
-# As Tarantool has it: whatever lasts 100 years or more lasts for ever.
+# As in Tarantool: a duration of 100 years or more means without end.
 FOREVER_MS: Final = 100 * 365 * 24 * 3600 * 1000
 # An exact number in a double, which is how Redis orders by it.
 PRIORITY_MOST: Final = (1 << 53) - 1
@@ -39,8 +39,8 @@ SESSION_MOST_BYTES: Final = 255
 
 @dataclass(frozen=True)
 class Kind:
-    """What holds in tubes of that kind. With `ends_taken` a task whose time is over goes though it
-    is taken; else it goes when it is not taken any more."""
+    """The rules for tubes of that kind. With `ends_taken` an expired task is removed though it is
+    taken; else it is removed when it is no longer taken."""
 
     name: bytes
     has_times: bool = False
@@ -56,16 +56,17 @@ UTUBE: Final = Kind(b"utube", has_lanes=True)
 UTUBETTL: Final = Kind(b"utubettl", has_times=True, has_lanes=True)
 
 KINDS: Final = {kind.name: kind for kind in (FIFO, FIFOTTL, LIMFIFOTTL, UTUBE, UTUBETTL)}
+KIND_NAMES: Final = f"{', '.join(name.decode() for name in KINDS)} or a driver"  # in an error
 
-# The lane of a task of which nobody said it, as in Tarantool, where all of them share one.
+# The lane of tasks that name none: they all share one, as in Tarantool.
 NO_LANE: Final = b"nil"
 
 
 @dataclass(frozen=True)
 class TubeSettings:
-    """What was said when the tube was made. `ttl_ms`, `ttr_ms` and `pri` are for tasks that do not
-    say it; a tube of `capacity` tasks is full (0 = never); `options` are for a driver, packed with
-    msgpack. Of a temporary tube only these survive a restart, and not its tasks."""
+    """The settings given when the tube was made. `ttl_ms`, `ttr_ms` and `pri` are the defaults of
+    its tasks; a tube of `capacity` tasks is full (0 = never); `options` are for a driver, packed
+    with msgpack. A temporary tube keeps only its settings over a restart, and not its tasks."""
 
     ttl_ms: int = FOREVER_MS
     ttr_ms: int = FOREVER_MS
@@ -78,14 +79,14 @@ class TubeSettings:
 
 @dataclass(frozen=True)
 class TaskTerms:
-    """What a task's producer said of it; None is as the tube has it. A ttl of 0 ends at once."""
+    """The options of a task; None = the default of the tube. A ttl of 0 ends at once."""
 
     ttl_ms: int | None = None
     ttr_ms: int | None = None
     pri: int | None = None
     delay_ms: int = 0
     lane: bytes = NO_LANE
-    options: bytes = b""  # for a driver, packed with msgpack: all that was said
+    options: bytes = b""  # for a driver, packed with msgpack: all options
 
 
 @dataclass(init=False)
@@ -104,7 +105,7 @@ class TaskView:
         self.body = body
 
 
-# What is counted of a tube since the broker started, in the order in which it is told.
+# The calls that a tube counts since the broker started, in the order of the reply.
 CALLS: Final = (
     "put",
     "take",
@@ -134,7 +135,7 @@ CALL_DELAY: Final = CALLS.index("delay")
 @dataclass
 class TubeView:
     """A tube as it is now. `done` counts tasks acked, deleted and ended; `calls` has a number for
-    each of CALLS. A tube that is asleep has a driver that is not there."""
+    each of CALLS. The driver of a tube that is asleep is not registered."""
 
     queue: bytes
     kind: bytes
@@ -153,9 +154,9 @@ class TubeView:
 
 @dataclass
 class MakeTube(Op):
-    """There is a tube of that name and kind; the result says whether it is new.
+    """Make a tube of that name and kind; the result says whether it is new.
 
-    Raises TubeExists, unless `is_idempotent`: then one that is there stays as it is, whatever its
+    Raises TubeExists, unless `is_idempotent`: then an existing tube is not changed, whatever its
     kind. Raises NoKind when no driver has that name, WrongType when another family has the name.
     """
 
@@ -167,7 +168,7 @@ class MakeTube(Op):
 
 @dataclass
 class DropTube(Op):
-    """The tube is gone, with all that is in it; the result is True.
+    """Remove the tube, with all that is in it; the result is True.
 
     Raises NoTube, and TubeBusy while tasks of it are taken.
     """
@@ -177,7 +178,14 @@ class DropTube(Op):
 
 @dataclass
 class FindTubes(Op):
-    """The TubeViews of all tubes, in the order they were made."""
+    """The TubeViews of all tubes, in the order they were made; with `sees`, of those whose names it
+    is true for.
+
+    With `most`, they may be cut off, and be in any order, when there are more.
+    """
+
+    most: int = 0
+    sees: Callable[[bytes], bool] | None = field(default=None, compare=False)
 
 
 @dataclass
@@ -202,11 +210,11 @@ class PutTasks(Op):
 
 @dataclass
 class TakeTasks(Op):
-    """Up to `count` ready tasks are taken by the session, which is known: those of a lane if one is
-    named. Their TaskViews; fewer when there are no more, or when they are large.
+    """Take up to `count` ready tasks for the session, which is known: those of a lane if one is
+    named. The result is their TaskViews; fewer when there are no more, or when they are large.
 
     With `sessions` the first of them takes the first task, the second the next, and so on. Raises
-    BadRequest then, before anything is changed, where it is a driver who hands out.
+    BadRequest then, before anything is changed, if the tube is that of a driver.
     """
 
     queue: bytes
@@ -219,8 +227,8 @@ class TakeTasks(Op):
 
 @dataclass
 class AckTasks(Op):
-    """Tasks that the session has taken are done, and gone; for each its TaskView, or None when the
-    session has not taken it. With `sessions`, as TakeTasks: of each task, the one that acks it."""
+    """Finish and remove tasks that the session has taken; the result has for each its TaskView, or
+    None when the session has not taken it. `sessions`, as in TakeTasks, has the one for each."""
 
     queue: bytes
     session: bytes
@@ -230,10 +238,10 @@ class AckTasks(Op):
 
 @dataclass
 class ReleaseTasks(Op):
-    """Tasks that the session has taken are ready, at their old place, or delayed, by which their
-    lives are longer; as AckTasks otherwise.
+    """Make tasks that the session has taken ready, at their old place, or delayed, which prolongs
+    their time to live by the delay; otherwise as AckTasks.
 
-    What is not None is so from here on: the priority, how long it lives from now, its data.
+    An argument that is not None sets the priority, the time to live from now, or the data.
     """
 
     queue: bytes
@@ -249,8 +257,8 @@ class ReleaseTasks(Op):
 
 @dataclass
 class TouchTasks(Op):
-    """The time of tasks that the session has taken, to run and to live, is longer by `by_ms`; as
-    AckTasks otherwise. With 0 the result has None for each.
+    """Add `by_ms` to the time to run and to live of tasks that the session has taken; otherwise as
+    AckTasks. With 0 the result has None for each.
 
     Raises TouchRefused where there are no times.
     """
@@ -285,7 +293,7 @@ class BrowseTasks(Op):
 
 @dataclass
 class BuryTasks(Op):
-    """Tasks are buried, whatever their state and whoever has taken them; as PeekTasks."""
+    """Bury tasks of any state, taken by any session; as PeekTasks."""
 
     queue: bytes
     message_ids: Sequence[bytes]
@@ -293,7 +301,7 @@ class BuryTasks(Op):
 
 @dataclass
 class DeleteTasks(Op):
-    """Tasks are gone, whatever their state and whoever has taken them; as PeekTasks."""
+    """Remove tasks of any state, taken by any session; as PeekTasks."""
 
     queue: bytes
     message_ids: Sequence[bytes]
@@ -301,7 +309,7 @@ class DeleteTasks(Op):
 
 @dataclass
 class KickTasks(Op):
-    """The first `count` buried tasks are ready, or with `message_ids` those of them that are
+    """Make the first `count` buried tasks ready, or with `message_ids` those of them that are
     buried; the result is how many.
 
     Raises BadRequest when the tube is of a driver that kicks by count only, and ids are given.
@@ -314,14 +322,14 @@ class KickTasks(Op):
 
 @dataclass
 class ReturnTasks(Op):
-    """All taken tasks of the tube are ready, whoever has taken them; the result is how many."""
+    """Make all taken tasks of the tube ready, of all sessions; the result is how many."""
 
     queue: bytes
 
 
 @dataclass
 class TruncateTube(Op):
-    """All tasks are gone, and ids begin at 0 again; the result is how many went."""
+    """Remove all tasks, and start ids at 0 again; the result is how many were removed."""
 
     queue: bytes
 
@@ -331,9 +339,9 @@ class TruncateTube(Op):
 
 @dataclass
 class JoinSession(Op):
-    """One more connection of this broker is of the session; the result is None.
+    """Add one connection of this broker to the session; the result is None.
 
-    Raises NoSession, unless `is_new`, when nobody is of it and it is not kept either.
+    Raises NoSession when the session has no connection and is not kept, unless `is_new`.
     """
 
     session: bytes
@@ -342,8 +350,8 @@ class JoinSession(Op):
 
 @dataclass
 class LeaveSession(Op):
-    """One connection fewer of this broker is of the session; the result is None. If it was the last
-    anywhere, its tasks are ready: at once, or when nobody has joined it again for `keep_ms`."""
+    """Remove one connection of this broker from the session; the result is None. If it was the last
+    anywhere, its tasks are ready: at once, or when no connection joins it within `keep_ms`."""
 
     session: bytes
     keep_ms: int = 0
@@ -351,7 +359,7 @@ class LeaveSession(Op):
 
 @dataclass
 class LeaveSessions(Op):
-    """Of the sessions that a store was opened with nobody is any more, as if each had been left
+    """Treat the sessions that a store was opened with as if the last connection of each had left
     just now; the result is how many there are."""
 
     keep_ms: int = 0

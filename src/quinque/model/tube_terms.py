@@ -33,7 +33,7 @@ def refuse_unknown_terms(op: PutTasks | TakeTasks | ReleaseTasks, kind_name: byt
 
 
 def settings_unused(kind_name: bytes) -> Iterator[str]:
-    """What tubes of the kind have no use for when they are made; a driver's may have any."""
+    """The settings that tubes of the kind do not use; those of a driver may use any."""
     kind = KINDS.get(kind_name)
     if kind is None:
         return
@@ -46,7 +46,7 @@ def settings_unused(kind_name: bytes) -> Iterator[str]:
 
 
 def _timed(op: PutTasks | TakeTasks | ReleaseTasks) -> Iterator[str]:
-    """What the operation says that only tasks with times have."""
+    """The arguments of the operation that only tasks with times have."""
     if isinstance(op, TakeTasks):
         return
     terms = op.terms if isinstance(op, PutTasks) else op

@@ -26,7 +26,7 @@ from quinque.model.states import State
 
 @dataclass
 class Terms:
-    """How a message of a worklist is treated, as whoever added it asked.
+    """How a message of a worklist is treated, as its producer asked.
 
     It lives for `ttl_ms`; with 0 until it is done. A lease runs `retry_ms`, and the message then
     comes back; with 0 it does not, ever. Without `max_deliveries` (0) that of its queue holds.
@@ -44,27 +44,29 @@ class Terms:
 
 
 def default_retry_ms(ttl_ms: int) -> int:
-    """How long leases run if nobody says it: a tenth of the message's life, in whole seconds, 5
+    """The default duration of a lease: a tenth of the message's time to live, in whole seconds, 5
     minutes at most and a second at least."""
     return min(max(ttl_ms // 10_000, 1) * 1000, RETRY_DEFAULT_MOST_MS)
 
 
-# Of a job about which nothing was said.
+# The terms of a job without options.
 PLAIN_TERMS: Final = Terms(WORK_TTL_MS, retry_ms=default_retry_ms(WORK_TTL_MS))
 
 
 @dataclass
 class WorkDelivery:
     """One message handed to one consumer, with how often it was given back (nacks), and how often
-    it was queued again for any other reason. Of an item, the lease ends at `deadline_ms`; 0 = the
-    store alone knows."""
+    it was queued again for any other reason.
+
+    `lease` tells this delivery from a later one of the same message: when the lease ends, or a
+    number that grows with the deliveries if it does not end. 0 = the store alone knows."""
 
     queue: bytes
     message_id: bytes
     body: bytes
     nacks: int
     requeues: int
-    deadline_ms: int = field(default=0, compare=False)
+    lease: int = field(default=0, compare=False)
 
 
 @dataclass
@@ -114,14 +116,15 @@ class QueueView:
     rate_count: int  # 0 = no limit
     rate_ms: int
     partitions: int = 1
+    keeps_expired: bool = False  # expired messages are dead; else they are deleted
 
 
 @dataclass
 class NodeView:
-    """A broker as others know it: 40 hexadecimal digits, whether it is to be left alone, where
-    clients reach it, and how long ago it was last heard of.
+    """A broker as others know it: 40 hexadecimal digits, whether clients should avoid it, where
+    clients reach it, and how long ago it was last seen.
 
-    An empty `host` was not announced: whoever asks knows already how to reach it.
+    An empty `host` was not announced: the client already knows how to reach it.
     """
 
     node_id: bytes
@@ -133,12 +136,12 @@ class NodeView:
 
     @property
     def is_doubted(self) -> bool:
-        """Whether it should have been heard of again by now."""
+        """Whether its heartbeat is late."""
         return self.unheard_ms >= NODE_DOUBTED_MS
 
     @property
     def is_failed(self) -> bool:
-        """Whether nobody should count on it any more."""
+        """Whether it counts as failed, so that clients should not rely on it."""
         return self.unheard_ms >= NODE_FAILED_MS
 
 
@@ -147,9 +150,9 @@ class Add(Op):
     """Store messages, ready or delayed; the result is their ids.
 
     With `key` there is one message; while one with that key lives in the queue, the result is that
-    one's id and nothing is stored. With `max_length`, QueueFull is raised when so many are ready.
-    As many replicas as the terms ask for have it within `confirm_ms`, or NoReplicas is raised; None
-    does not wait for them.
+    one's id and nothing is stored. QueueFull is raised when `max_length` messages are ready (0 = no
+    limit). NoReplicas is raised unless as many replicas as the terms ask for have the message
+    within `confirm_ms`; None does not wait for them.
     """
 
     family: Family
@@ -167,13 +170,13 @@ class Take(Op):
     there are no more, or when they are large or very many; none only when there is none.
 
     With `patterns` the queues are those whose names match one. With `is_waiting`, Leaving is raised
-    where there is nothing and the node is leaving: nobody should wait for it.
+    where there is nothing and the node is leaving: clients should not wait for it.
 
     With `is_drained` all of the first queue come before those of the second; a name of another
     family is refused only where nothing came before it, and later ones are passed over. With
-    `lease_ms` the leases run for so long, whatever the messages' terms are.
+    `lease_ms` the leases run for that time, whatever the messages' terms are.
 
-    In a family whose queues last, a queue that is not there is not made.
+    In a family whose queues last, a queue that does not exist is not made.
     """
 
     family: Family
@@ -187,8 +190,8 @@ class Take(Op):
 
 @dataclass
 class Finish(Op):
-    """The messages are gone, whatever their state; the result says of each whether it was there.
-    They are done, or with `is_ack` False they were not to be."""
+    """Remove the messages, whatever their state; the result says for each whether it existed. They
+    are done, or with `is_ack` False they are deleted unfinished."""
 
     family: Family
     message_ids: Sequence[bytes]
@@ -197,28 +200,28 @@ class Finish(Op):
 
 @dataclass
 class Requeue(Op):
-    """Leased and delayed messages are ready, or delayed by `delay_ms`; the result says of each
-    whether it was so. A nack counts as one, and may be the last: then the message is dead.
+    """Make leased and delayed messages ready, or delay them by `delay_ms`; the result says for each
+    whether it changed. A nack is counted, and may be the last: then the message is dead.
 
     Messages that are worked at most once stay leased, unless the delivery did not reach its
-    consumer. That is so with `returns`: how often the messages had come back when they were
-    delivered, nacks and requeues together. Those that have come back since stay as they are. With
-    `is_uncounted`, and without a nack, the last delivery does not count towards the limit of
-    deliveries. With `is_dead`, a nack makes the messages dead, whatever their limit is."""
+    consumer. A `lease`, as WorkDelivery has it, says that: messages that were delivered again
+    since are not changed; 0 is any delivery. With `is_uncounted`, and without a nack, the last
+    delivery does not count: neither towards the limit of deliveries, nor as a requeue. With
+    `is_dead`, a nack makes the messages dead, whatever their limit is."""
 
     family: Family
     message_ids: Sequence[bytes]
     is_nack: bool
     delay_ms: int = 0
     reason: bytes = b""
-    returns: int | None = None
+    lease: int | None = None
     is_uncounted: bool = False
     is_dead: bool = False
 
 
 @dataclass
 class Hold(Op):
-    """Ready messages are leased, to nobody; the result says of each whether it was so."""
+    """Lease ready messages without a consumer; the result says for each whether it was leased."""
 
     family: Family
     message_ids: Sequence[bytes]
@@ -226,9 +229,9 @@ class Hold(Op):
 
 @dataclass
 class Extend(Op):
-    """The message's lease begins anew; the result is how long it runs. Ready, it is leased.
+    """Restart the message's lease; the result is how long it runs. A ready message gets leased.
 
-    Raises NoMessage, and TooLate when half of its life is over, unless `is_anytime`.
+    Raises NoMessage, and TooLate when half of its time to live is over, unless `is_anytime`.
     """
 
     family: Family
@@ -268,7 +271,7 @@ class LookAt(Op):
 @dataclass
 class ScanQueues(Op):
     """Names of queues with `least` to `most` ready messages, about `count` of them, and the cursor
-    to go on with, 0 at the end. What is there all the time is seen; what comes or goes may be.
+    to go on with, 0 at the end. Queues that exist during the whole scan are seen; others may be.
     With `skips_idle`, queues in which nothing is ready and nothing has happened for long are left
     out, unless they are set, claimed or waited on, or have dead messages."""
 
@@ -295,21 +298,22 @@ class ScanMessages(Op):
 
 @dataclass
 class Configure(Op):
-    """What is not None holds for the queue from here on; if something is set, a queue that is not
-    there is made. The result is its QueueView."""
+    """Set what is not None for the queue; if something is set, a queue that does not exist is made.
+    The result is its QueueView."""
 
     family: Family
     queue: bytes
     is_paused_in: bool | None = None
     is_paused_out: bool | None = None
     max_deliveries: int | None = None
-    rate: tuple[int, int] | None = None  # so many in so many milliseconds; (0, 0) = no limit
+    rate: tuple[int, int] | None = None  # (messages, milliseconds); (0, 0) = no limit
     partitions: int | None = None  # that new messages go to, in a store of many servers
+    keeps_expired: bool | None = None  # messages that expire are dead, and not deleted
 
 
 @dataclass
 class Redrive(Op):
-    """Dead messages are ready again, as if they were new: these, or the first `count` of the queue.
+    """Make dead messages ready, as if they were new: these, or the first `count` of the queue.
     One operation redrives at most REDRIVE_MOST of a queue, also if `count` is 0 or larger. The
     result is how many."""
 
@@ -321,17 +325,20 @@ class Redrive(Op):
 
 @dataclass
 class Purge(Op):
-    """The queue's messages are gone, all or those of these states; the result is how many."""
+    """The queue's messages are gone, all or those of these states; the result is how many. If it
+    `forgets`, the queue itself is gone too, with its settings; of a queue with claimed messages
+    only the settings are."""
 
     family: Family
     queue: bytes
     states: Sequence[State] = ()
+    forgets: bool = False
 
 
 @dataclass
 class PurgeAll(Op):
-    """Every queue of the family is gone, and what was set for it; the result is how many messages
-    went."""
+    """Remove every queue of the family, and its settings; the result is how many messages were
+    removed."""
 
     family: Family
 
@@ -347,10 +354,15 @@ class FindKey(Op):
 
 @dataclass
 class AwaitEnd(Op):
-    """How many of the messages are gone; None while one of them may still be worked."""
+    """How many of the messages are gone; None while one of them may still be worked.
+
+    A store may keep in `left` which of them that are, for the next time that it runs the same
+    operation: a client may wait for thousands, and it runs again whenever one of them ends.
+    """
 
     family: Family
     message_ids: Sequence[bytes]
+    left: list[bytes] = field(default_factory=list, compare=False)
 
 
 @dataclass
@@ -377,7 +389,7 @@ class SetNode(Op):
 
 @dataclass
 class Announce(Op):
-    """Others are told that clients reach this node there; the result is its NodeView."""
+    """Tell other nodes that clients reach this node there; the result is its NodeView."""
 
     host: bytes
     port: int
@@ -391,6 +403,6 @@ class FindNodes(Op):
 
 @dataclass
 class ForgetNode(Op):
-    """Another node is not listed until it is heard of again; the result is None."""
+    """Do not list another node until its next heartbeat; the result is None."""
 
     node_id: bytes

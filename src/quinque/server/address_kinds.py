@@ -3,7 +3,7 @@
 Called by   config.py, whose table gives every setting a kind.
 Calls       address.py, list_kinds.py.
 
-Not here: kinds that are no places (setting_kinds.py), what an address looks like (address.py).
+Not here: all other kinds (setting_kinds.py), what an address looks like (address.py).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ from quinque.stores.base import Store
 
 log = logging.getLogger("quinque.server")
 
-# Of each request, a monitor is shown so much.
+# How much of each request a monitor is shown.
 _SHOWN_ARGS = 128
 _SHOWN_BYTES = 1024
 
@@ -73,7 +73,7 @@ def _keep_alive(sock: socket | None, idle_s: int) -> None:
 
 
 def _crash(what: str, exc: BaseException) -> None:
-    """The caller of the event loop hears of it."""
+    """Raise the error to the caller of the event loop."""
     raise exc
 
 
@@ -101,7 +101,7 @@ class Broker:
         self.rates = Rates()
         self.slowlog = SlowLog()
         self.latency = LatencyMonitor()
-        self.slow_ns = 0  # what takes longer is for SLOWLOG, for LATENCY or for both
+        self.slow_ns = 0  # requests that take longer are for SLOWLOG, LATENCY or both
         self._slowlog_ns = 0
         self.pause_mode: PauseMode = ""
         self._paused: dict[Client, None] = {}  # whose requests wait for the end of a pause
@@ -114,6 +114,7 @@ class Broker:
         self.waiters = Waiters(loop, store.run)
         store.watched = self.waiters.lines
         store.on_doubt = self.waiters.wake_patterns
+        store.consumers.own = self._own_consumers
         self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency, crash)
         store.on_ready = self.turn.touch
         self.sessions = Sessions(store.run, config, self.turn.touch)
@@ -128,7 +129,7 @@ class Broker:
         slower_us = self.config.slowlog_log_slower_than
         self._slowlog_ns = slower_us * 1000 if slower_us >= 0 else 1 << 62
         self.latency.watch_from(self.config.latency_monitor_threshold)
-        # One comparison for both: what takes as long as the threshold is already too long.
+        # One comparison for both: a time that equals the threshold is already too long.
         self.slow_ns = min(self._slowlog_ns, self.latency.least_ns - 1)
         self.slowlog.resize(self.config.slowlog_max_len)
         for client in self.clients.values():
@@ -141,7 +142,7 @@ class Broker:
         self.latency.note("fast-command" if row.is_fast else "command", spent_ns)
 
     def each_second(self) -> None:
-        """What has to be looked at once in a second."""
+        """Run the checks that are due once in a second."""
         # A turn that was begun a second ago has ended, or turns do not end any more.
         self.stalled_s = self.stalled_s + 1 if self.turn.ended == self._ended_turns else 0
         self._ended_turns = self.turn.ended
@@ -218,20 +219,32 @@ class Broker:
             self.all_gone.set()
 
     def serve_first(self, queues: Iterable[bytes]) -> None:
-        """Those who wait on these queues have what came in this turn, before whoever asks now."""
+        """Serve clients that are blocked on these queues, before the client that asks now."""
         if self.waiters.count:
-            ready = self.store.ready
+            ready, lanes = self.store.ready, self.store.ready_lanes
             for queue in queues:
                 if queue in ready:
                     ready.discard(queue)
-                    self.waiters.wake((queue,))
+                    news = lanes.pop(queue, None)
+                    self.waiters.wake((queue,), {} if news is None else {queue: news})
 
     def consumers(self, queues: Sequence[bytes]) -> dict[bytes, dict[bytes, int]]:
-        """How many consumers there are by queue and group: readers in QNOTIFY, and okq's registered
-        clients. With names, only the consumers of these queues."""
+        """How many consumers there are by queue and group, at this broker and at others that share
+        its store: readers in QNOTIFY, and okq's registered clients. With names, only the consumers
+        of these queues."""
+        counts = self._own_consumers(queues)
+        elsewhere = self.store.consumers.elsewhere
+        for queue in queues or elsewhere:
+            for group, count in elsewhere.get(queue, {}).items():
+                groups = counts.setdefault(queue, {})
+                groups[group] = groups.get(group, 0) + count
+        return counts
+
+    def _own_consumers(self, queues: Sequence[bytes] = ()) -> dict[bytes, dict[bytes, int]]:
+        """How many of them are clients of this broker."""
         counts = self.waiters.consumers(queues)
         for client in self.clients.values():
-            # One that waits right now is counted already.
+            # A client that is blocked right now is counted already.
             if not client.is_closing and not client.waits():
                 registered: Collection[bytes] = client.registered
                 if queues:
@@ -258,7 +271,7 @@ class Broker:
     # -- pausing (CLIENT PAUSE) ---------------------------------------------------------------
 
     def pause(self, mode: PauseMode, for_ms: int) -> None:
-        """Requests of this mode wait for so long."""
+        """Let requests of this mode wait for `for_ms`."""
         if self._unpause_timer is not None:
             self._unpause_timer.cancel()
         self.pause_mode = mode

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from quinque.dialects.command import Command
 from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.model.families import JOBS
 from quinque.model.giving_back import HANDING_OUT
-from quinque.model.work_ops import LookAtNode
+from quinque.model.work_ops import LookAtNode, Take
 from quinque.server.users import User
 from quinque.server.waiters import Waiting
 from quinque.stores.pending import after
@@ -32,6 +33,15 @@ log = logging.getLogger("quinque.server")
 
 # Replies beyond this wait until the earlier ones have gone out: one turn's worth for one client.
 REPLIES_MOST_BYTES: Final = 1 << 20
+# A lease that ends has a time in ms; a number beyond this is of one that does not.
+_LEASE_ENDS_MOST_MS: Final = 1 << 50
+# How often the broker looks how much a client has read of replies that hand out messages.
+_LOOK_S: Final = 0.1
+# A TLS transport does not tell how much waits below it, until that is more than this.
+_TLS_UNSEEN_BYTES: Final = 64 << 10
+# Nor that a write below it has failed: the connection is lost some iterations of the loop later, 2
+# in asyncio and 3 in uvloop.
+_TLS_FAILS_WITHIN: Final = 5
 # After so long in a turn, the further requests of a client wait for the next turn, and others come
 # in between. One request may take longer.
 BUDGET_NS: Final = 10_000_000
@@ -41,16 +51,22 @@ HELD_MOST_BYTES: Final = 1 << 20
 # Until it has authenticated, a client may begin a request of this size, and have none that waits.
 STRANGER_MOST_BYTES: Final = 64 << 10
 STRANGER_MOST_ARGS: Final = 10  # as in Redis
-# For so long a client that is sent away may go on sending: closed on bytes that are not read, it
-# would hear of a reset, and not what was wrong. Enough for 1 GB on a line of 1 Gbit/s.
+# How long a client that is disconnected may go on sending: if the socket closed with unread bytes,
+# the client would see a reset and not the error. Enough for 1 GB on a line of 1 Gbit/s.
 _LINGER_S: Final = 10.0
+# All messages of a queue change with its name, and a queue can be renamed again and again.
+RENAMES: Final = ("RENAME", "RENAMENX")
 # The memory that a request and each of its arguments take beside their bytes.
 _REQUEST_BYTES: Final = 64
 _ARG_BYTES: Final = 48
 
 
-# An operation, what it found, for which session, and how many replies there were with this one.
+# What one reply hands out: an operation, what it found, for which session, and after how many bytes
+# for the client the reply ends.
 _Handed = tuple[Any, Any, bytes, int]
+# The same for the replies to requests that were one operation: the messages of each, the replies,
+# the session of each if there are several, and where the last reply ends.
+_HandedTogether = tuple[Any, Sequence[Any], Sequence[bytes], Sequence[bytes], int]
 
 
 class Transaction:
@@ -62,6 +78,7 @@ class Transaction:
         "is_cut",
         "is_looping",
         "reading_ns",
+        "renames",
         "requests",
         "size_bytes",
     )
@@ -70,6 +87,7 @@ class Transaction:
         self.requests: deque[list[bytes]] = deque()
         self.size_bytes = 0
         self.has_writes = False
+        self.renames = 0  # how many of them rename a queue
         self.is_broken = False  # one was refused, so that none will be run
         self.is_looping = False  # a request is being started
         self.is_cut = False  # the store failed, so that the rest is not run
@@ -79,6 +97,7 @@ class Transaction:
         self.requests.append(argv)
         self.size_bytes += size_of(argv)
         self.has_writes |= row.is_write
+        self.renames += row.name in RENAMES
 
     def spoil(self) -> None:
         """None of the requests will be run."""
@@ -115,15 +134,24 @@ class Client:
         self.last_command: Command | None = None
         self.out: list[bytes] = []
         self.out_bytes = 0
-        # What the replies of this turn hand out. If they cannot go out, it goes back.
+        self._written_bytes = 0  # by all earlier turns
+        # Messages in the replies of this turn. If the replies cannot be sent, they go back.
         self._handed: list[_Handed] = []
-        self._unsent: list[_Handed] = []  # of a reply whose end waits for the client to read
+        self._handed_together: list[_HandedTogether] = []
+        self._unsent: list[_Handed] = []  # of replies whose ends wait for the client to read
+        # Of replies whose write may yet turn out to have failed, until an iteration of the loop.
+        self._unsure: deque[tuple[int, list[_Handed]]] = deque()
+        self._iteration = 0  # counted while there are any
+        self._is_looking = False  # how much of these replies the client has read
         self._first_write = -1  # the first reply of this turn that says something was changed
         self._transport: asyncio.Transport | None = None
         self._is_stuffed = False  # the client does not read its replies
         self._is_over = False  # no more will come
         self._is_closing = False
-        self._is_misunderstood = False  # it is told what is wrong, and what more comes is dropped
+        # Why nothing is read from the client: its line is full, or it has sent enough in this turn.
+        self._is_line_full = False
+        self._is_ahead = False
+        self._is_misunderstood = False  # it gets one error, and its further bytes are dropped
         self._lingering: asyncio.TimerHandle | None = None
 
     # -- what each protocol has its own way for -----------------------------------------------
@@ -157,12 +185,30 @@ class Client:
         """How much of its requests has come and has not been run."""
         raise NotImplementedError
 
+    @property
+    def _has_more(self) -> bool:
+        """Whether there are bytes of the client that were not looked at."""
+        raise NotImplementedError
+
+    def _read(self, data: bytes) -> None:
+        """The requests in these bytes, and in those that were not looked at, have arrived; some of
+        them, if they are many."""
+        raise NotImplementedError
+
     # -- the event loop calls these -----------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        # A write goes out at once, and a pause begins if a byte of it does not: so the broker knows
+        # which messages were sent. A TLS transport would pause for nothing at 0.
+        self._transport.set_write_buffer_limits(1 if self._is_tls else 0, 0)
         self.read_limits()
         self.broker.welcome(self, self._transport)
+
+    @property
+    def _is_tls(self) -> bool:
+        transport = self._transport
+        return transport is not None and transport.get_extra_info("sslcontext") is not None
 
     def pause_writing(self) -> None:
         self._is_stuffed = True
@@ -171,6 +217,37 @@ class Client:
         self._is_stuffed = False
         self._unsent = []
         self.go_on()
+
+    # -- when the client is not read from ------------------------------------------------------
+
+    def _read_later(self) -> None:
+        """The client is read on when the turn has ended."""
+        if not self._is_ahead:
+            self._is_ahead = True
+            if self._transport is not None:
+                self._transport.pause_reading()
+            self.broker.loop.call_soon(self._catch_up)  # which is after the end of the turn
+
+    def _catch_up(self) -> None:
+        self._is_ahead = False
+        self._read_on()
+
+    def _stop_reading(self) -> None:
+        """The client is read on when its line has been taken."""
+        self._is_line_full = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def _read_on(self) -> None:
+        """Read what the client sends, unless there is a reason not to. A client that is sent away
+        is read from, so that the broker learns that it has closed."""
+        if self._may_read() and self._has_more and not self._is_closing:
+            self._read(b"")
+        if self._may_read() and self._transport is not None:
+            self._transport.resume_reading()
+
+    def _may_read(self) -> bool:
+        return not self._is_line_full and not self._is_ahead and not self.is_gone
 
     # -- replies ------------------------------------------------------------------------------
 
@@ -181,7 +258,7 @@ class Client:
 
     @property
     def is_closing(self) -> bool:
-        """Whether the client gets nothing but the replies that it is still owed."""
+        """Whether the client gets only its outstanding replies."""
         return self._is_closing
 
     @property
@@ -197,15 +274,71 @@ class Client:
     def hand(self, op: Any, found: Any, session: bytes = b"") -> None:
         """The reply that was just sent hands out what was found, to that session if it is for
         several. If the reply cannot go out, the messages go back."""
-        if found and isinstance(op, HANDING_OUT):
-            self._handed.append((op, found, session, len(self.out)))
+        # Without a reply (CLIENT REPLY) there is nothing to be sent.
+        if found and isinstance(op, HANDING_OUT) and self.out:
+            self._handed.append((op, found, session, self._written_bytes + self.out_bytes))
 
-    def give_back(self) -> None:
-        """The messages of replies that did not go out are for others."""
-        handed = self._unsent + self._handed
-        self._unsent, self._handed = [], []
+    def hand_each(
+        self,
+        op: Any,
+        found: Sequence[Any],
+        replies: Sequence[bytes],
+        sessions: Sequence[bytes] = (),
+    ) -> None:
+        """The same for replies that were just sent, each of which hands out its part."""
+        if isinstance(op, HANDING_OUT):
+            end_bytes = self._written_bytes + self.out_bytes
+            self._handed_together.append((op, found, replies, sessions, end_bytes))
+
+    def give_back(self, *, has_failed: bool = False) -> None:
+        """The messages of replies that did not go out are for others; with `has_failed`, also those
+        that were just written."""
+        unsure = [it for _, some in self._unsure for it in some]
+        self._unsure.clear()
+        for op, found, session, _ in unsure if has_failed else ():
+            # The client may have read it all the same.
+            may_return = [it for it in found if not _is_delivered_once(op, it)]
+            self.broker.give_back(op, may_return, session)
+        self._forget_sent()
+        if self._unsent and not self.unsent_bytes:
+            # The transport has thrown its bytes away, so how far they went is not known: the client
+            # may have read all but the last reply. Such a job is not delivered again if it may be
+            # delivered only once.
+            for op, found, session, _ in self._unsent[:-1]:
+                may_return = [it for it in found if not _is_delivered_once(op, it)]
+                self.broker.give_back(op, may_return, session)
+            del self._unsent[:-1]
+        handed = self._unsent + self._take_handed()
+        self._unsent = []
         for op, found, session, _ in handed:
             self.broker.give_back(op, found, session)
+
+    def _forget_sent(self) -> None:
+        """Messages whose replies have gone out are the client's."""
+        unsent_bytes = self.unsent_bytes
+        if unsent_bytes:  # else the transport has failed and thrown its bytes away
+            sent_bytes = self._written_bytes - unsent_bytes
+            self._unsent = [each for each in self._unsent if each[3] > sent_bytes]
+
+    def _look_at_unsent(self) -> None:
+        """Forget what was sent, now and later: when a connection fails, it is too late to see."""
+        if self._unsent and not self.is_gone:
+            self._forget_sent()
+            self.broker.loop.call_later(_LOOK_S, self._look_at_unsent)
+        else:
+            self._is_looking = False
+
+    def _take_handed(self) -> list[_Handed]:
+        """What the replies of this turn hand out, each by itself, in the order they go out."""
+        handed, self._handed = self._handed, []
+        together, self._handed_together = self._handed_together, []
+        for op, found, replies, sessions, end_bytes in together:
+            for at in range(len(replies) - 1, -1, -1):
+                part = found[at] if isinstance(found[at], list) else [found[at]]
+                handed.append((op, part, sessions[at] if sessions else b"", end_bytes))
+                end_bytes -= len(replies[at])
+        handed.sort(key=_end_bytes)
+        return handed
 
     def mark_write(self) -> None:
         """The next reply says that something was changed."""
@@ -216,7 +349,6 @@ class Client:
         """The replies of this turn are the transport's."""
         out, transport = self.out, self._transport
         self._first_write = -1
-        last: list[_Handed] = []
         if transport is not None and out:
             # Of earlier turns: a client has had no time to read the replies of this one, however
             # large they are.
@@ -229,23 +361,57 @@ class Client:
                 )
                 transport.abort()
                 transport = None
-        if self._handed:
-            if self.is_gone or self._lingering is not None:
-                self.give_back()
-            elif self._handed[-1][3] == len(out):
-                last = self._handed[-1:]
-            self._handed = []
         if transport is not None and out and self._lingering is None:
             data = out[0] if len(out) == 1 else b"".join(out)
             self.broker.stats.output_bytes += len(data)
-            transport.write(data)
+            self._write(transport, data)
             self.active_s = monotonic()  # a client that waited for long has just been answered
-            if self._is_stuffed:
-                self._unsent = last
+        if self._handed or self._handed_together:
+            self._settle_handed()
         out.clear()
         self.out_bytes = 0
         if self._is_closing and transport is not None and not self.is_owed:
             self._part(transport)
+
+    def _write(self, transport: asyncio.Transport, data: bytes) -> None:
+        if transport.is_closing():  # it would throw the bytes away
+            return
+        self._written_bytes += len(data)
+        if len(data) > _TLS_UNSEEN_BYTES and self._is_tls:
+            # If the first part does not go out, the second stays where it is seen.
+            transport.write(memoryview(data)[:-1])
+            transport.write(data[-1:])
+        else:
+            transport.write(data)
+
+    def _settle_handed(self) -> None:
+        """The messages in the replies of this turn are sent; or wait with their replies; or go
+        back, if the write has failed or could not be."""
+        if self.is_gone or self._lingering is not None:
+            self.give_back()
+        elif self._is_stuffed:
+            self._unsent += self._take_handed()
+            self._forget_sent()
+            if not self._is_looking:
+                self._is_looking = True
+                self.broker.loop.call_later(_LOOK_S, self._look_at_unsent)
+        elif self._is_tls:
+            handed = self._take_handed()
+            if handed:
+                self._unsure.append((self._iteration + _TLS_FAILS_WITHIN, handed))
+            if handed and len(self._unsure) == 1:
+                self.broker.loop.call_soon(self._be_sure)
+        else:
+            self._handed.clear()
+            self._handed_together.clear()
+
+    def _be_sure(self) -> None:
+        """Replies of some iterations ago have gone out, if the connection is not lost by now."""
+        self._iteration += 1
+        while self._unsure and self._unsure[0][0] <= self._iteration:
+            self._unsure.popleft()
+        if self._unsure:
+            self.broker.loop.call_soon(self._be_sure)
 
     def close(self) -> None:
         """Close once the replies are out."""
@@ -332,3 +498,12 @@ class Client:
 
     def node_id(self) -> bytes:
         return self.broker.store.run(LookAtNode()).node_id
+
+
+def _end_bytes(handed: _Handed) -> int:
+    return handed[3]
+
+
+def _is_delivered_once(op: Any, delivery: Any) -> bool:
+    """Whether the delivery is of a job with RETRY 0: its lease does not end."""
+    return isinstance(op, Take) and op.family is JOBS and delivery.lease > _LEASE_ENDS_MOST_MS

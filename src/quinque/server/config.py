@@ -2,8 +2,8 @@
 
 Called by   config_sources.py (reads values), config_text.py (the example file),
             config_names.py (other systems' names), config_commands.py (CONFIG GET, SET and
-            REWRITE), cli/options.py (the flags of `quinque serve`), and whoever obeys a setting:
-            `config.max_clients`.
+            REWRITE), cli/options.py (the flags of `quinque serve`), and all modules that use a
+            setting: `config.max_clients`.
 Calls       setting_kinds.py, list_kinds.py, address_kinds.py.
 
 A setting is a field of Config. Its name elsewhere follows from the field:
@@ -11,8 +11,8 @@ A setting is a field of Config. Its name elsewhere follows from the field:
     max_clients      here               max-clients           config file, CONFIG GET and SET
     --max-clients    command line       QUINQUE_MAX_CLIENTS   environment
 
-A live setting may change while the broker runs (CONFIG SET), so whoever obeys one reads it
-from the Config each time and keeps no copy.
+A live setting may change while the broker runs (CONFIG SET), so code that uses one reads it from
+the Config each time and keeps no copy.
 
 Not here: how a value is written (setting_kinds.py), users and their rights (users.py).
 """
@@ -42,6 +42,7 @@ from quinque.server.setting_kinds import (
 )
 
 Fsync = Literal["always", "everysec", "no"]
+Replicate = Literal["exact", "available"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 KB, MB, GB = SIZE_UNITS["kb"], SIZE_UNITS["mb"], SIZE_UNITS["gb"]
@@ -104,7 +105,7 @@ class Config:
         [],
         Addresses(allows_unix=False),
         "Address for metrics and probes over HTTP: host:port. Anyone who can connect sees all "
-        "queue names. Empty: disabled. Needs pip install 'quinque[http]'.",
+        "queue names. Empty: disabled. Needs the extra http, see docs/install.md.",
     )
     dir: str = setting(
         "quinque-data",
@@ -121,10 +122,10 @@ class Config:
     announce: str = setting(
         "",
         Reachable(),
-        "Address of this broker that the other brokers on its store give to clients. Empty: the "
-        "first address of listen. If listen is every address, the address from which this "
-        "machine reaches the store, or reaches other machines if the store is on the same "
-        "machine.",
+        "Address at which clients reach this broker. The other brokers on its store give it to "
+        "their clients. Empty: the first address of listen. If that is every address, such as "
+        ":4777: the address of this machine in the network of the store, or, if the store is on "
+        "this machine, in the network of other machines.",
     )
     store_timeout: float = setting(
         5.0,
@@ -137,6 +138,19 @@ class Config:
         Count(most=16),
         "Number of replicas that must have a change before the broker replies, in a store on "
         "Redis. 0 means that the broker does not wait for replicas.",
+    )
+    store_replicate: Replicate = setting(
+        "exact",
+        Choice(("exact", "available")),
+        "How REPLICATE of ADDJOB is met in a store on Redis. exact: a job is refused with NOREPL "
+        "if the primary has too few replicas. available: such a job is stored on the primary and "
+        "on all replicas that are connected to it, maybe none.",
+    )
+    store_may_evict: bool = setting(
+        False,
+        Flag(),
+        "Accept a Redis whose maxmemory-policy is not noeviction. Such a Redis deletes messages "
+        "when its memory is full, without any error.",
     )
     fsync: Fsync = setting(
         "always",
@@ -179,7 +193,7 @@ class Config:
         "",
         Path(),
         "Directory where a separate process writes the lifecycle log as Parquet files, "
-        "continuously. Empty: disabled. Needs pip install 'quinque[spark]'.",
+        "continuously. Empty: disabled. Needs the extra spark, see docs/install.md.",
     )
     drivers: list[str] = setting(
         [],
@@ -243,7 +257,8 @@ class Config:
         1024 * 1024,
         # 16: fewer would leave no room for the CONFIG SET that raises it again.
         Count(least=16),
-        "Maximum number of arguments in one request. A longer request closes the connection.",
+        "Maximum number of arguments that the broker reads in one request. A longer request closes "
+        "the connection. A command takes at most 10,000 arguments, and a longer one gets an error.",
         is_live=True,
     )
     max_arg_size: int = setting(
@@ -276,8 +291,8 @@ class Config:
     output_buffer_limit: int = setting(
         64 * MB,
         Size(least=64 * KB),
-        "Maximum size of the replies that wait for one slow client. A client that has not read "
-        "so much is disconnected when more replies come.",
+        "Maximum size of the replies that wait for one slow client. A client whose unread replies "
+        "exceed it is disconnected when more replies come.",
         is_live=True,
     )
     max_blocked_clients: int = setting(

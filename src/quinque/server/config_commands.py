@@ -29,8 +29,8 @@ LIVE_ORIGIN = "CONFIG SET"
 
 
 def get(config: Config, pattern: bytes) -> list[tuple[str, str]]:
-    """The settings whose names match, with their values as text; other names come after ours. The
-    password of a store is not shown.
+    """The settings whose names match, with their values as text; names of other systems come last.
+    The password of a store is not shown.
 
     Raises BadArgument when the pattern is far longer than any name.
     """
@@ -80,7 +80,9 @@ def rewrite(config: Config) -> None:
     Raises BadSetting when there is no config file or it cannot be written.
     """
     if not config.config:
-        raise BadSetting("The server is running without a config file")
+        raise BadSetting(
+            "The server is running without a config file: start it with --config FILE to have one"
+        )
     path = os.path.realpath(config.config)  # so that a link stays a link
     try:
         text = rewritten(_text_of(path), config)

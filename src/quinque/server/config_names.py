@@ -8,7 +8,7 @@ Calls       config.py for the table of settings.
     databases                can be read
     activerehashing          not here: it would mean nothing
 
-Names that are ours as well (dir, maxmemory, requirepass, slowlog-max-len …) are not repeated.
+Names that Quinque uses as well (dir, maxmemory, requirepass, slowlog-max-len …) are not repeated.
 
 Not here: the settings themselves (config.py).
 """
@@ -33,8 +33,8 @@ _LEVELS_SHOWN: Final = {"debug": "debug", "info": "notice", "warning": "warning"
 class OtherName:
     """What CONFIG GET shows under the name, and what CONFIG SET may do with it.
 
-    It sets `setting`, its own `words` put into ours; or takes what `accepts` does and changes
-    nothing; or, with neither, is refused.
+    It sets `setting`, with `words` translated to Quinque's; or takes what `accepts` does and
+    changes nothing; or, with neither, is refused.
     """
 
     text: Callable[[Config], str]
@@ -45,7 +45,7 @@ class OtherName:
 
 
 def translated(name: str, value: str) -> tuple[str, str] | None:
-    """The setting of ours and the value it gets; None where there is nothing to change.
+    """Quinque's setting and the value it gets; None where there is nothing to change.
 
     Raises BadSetting when the name can only be read, or not have that value.
     """

@@ -7,7 +7,7 @@ Calls       config.py for the table; the config file and QUINQUE_..._FILE are re
     QUINQUE_MAXMEMORY=1gb                a variable; commas where the setting is a list
     QUINQUE_REQUIREPASS_FILE=/run/pw     the value is in that file (a docker secret)
     maxmemory = "1gb"                    the TOML file of --config or QUINQUE_CONFIG
-    --redis-addr 10.0.0.7:6379           bananaq's names, which stand for settings of ours
+    --redis-addr 10.0.0.7:6379           bananaq's names, which stand for settings of Quinque
     BANANAQ_REDIS_ADDR=10.0.0.7:6379     likewise
 
 Everything that is wrong is collected, so that one start shows all of it, one line each:
@@ -34,14 +34,14 @@ from quinque.server.setting_kinds import Flag
 PREFIX = "QUINQUE_"
 FILE_SUFFIX = "_FILE"
 
-# What bananaq calls its settings, and what each stands for here.
+# bananaq's names of settings, and the setting that each stands for.
 BANANAQ_PREFIX = "BANANAQ_"
 BANANAQ_NAMES = {
     "listen-addr": "listen",
     "redis-addr": "store, as redis://ADDRESS",
     "redis-cluster": "store, as redis+cluster://ADDRESS",
 }
-_BANANAQ_REDIS = "127.0.0.1:6379"  # where bananaq looks if it is told nothing
+_BANANAQ_REDIS = "127.0.0.1:6379"  # the default of bananaq
 _BANANAQ_SHARED = ("bg-qadd-pool-size", "log-level")  # settings that both call the same
 _BANANAQ_LEVELS = {"warn": "warning", "fatal": "error"}
 _REDIS_ADDRESS = re.compile(r"(?P<host>[^\s/@:]*|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")

@@ -13,7 +13,7 @@ Not here: what a request does (dispatch.py), what clients of every protocol have
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.server.client import (
@@ -31,6 +31,9 @@ from quinque.wire.resp import encode_error
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
 
+# Of one client, no more requests are read in a turn, but for those of the bytes at hand.
+_READ_MOST: Final = 4096
+
 
 class Connection(Client):
     """A client that speaks RESP."""
@@ -43,6 +46,8 @@ class Connection(Client):
         self._reader = RequestReader(RequestLimits())
         self._in_line: list[list[bytes]] = []
         self._in_line_bytes = 0
+        self._read_turn = -1
+        self._read_count = 0  # requests that were read in that turn
 
     # -- the event loop calls these -----------------------------------------------------------
 
@@ -59,7 +64,23 @@ class Connection(Client):
         broker = self.broker
         broker.stats.input_bytes += len(data)
         self.active_s = monotonic()
-        broker.turn.arrived(self, self._reader.feed(data))
+        self._read(data)
+
+    def _read(self, data: bytes) -> None:
+        """The requests in these bytes have arrived. If they are many, the others are read when the
+        turn has ended: a client's bytes can be more requests than other clients can wait for."""
+        turn, reader = self.broker.turn, self._reader
+        requests = reader.feed(data)
+        turn.arrived(self, requests)
+        if self._read_turn != turn.ended:
+            self._read_turn, self._read_count = turn.ended, 0
+        self._read_count += len(requests)
+        if reader.has_more or self._read_count > _READ_MOST:
+            self._read_later()
+
+    @property
+    def _has_more(self) -> bool:
+        return self._reader.has_more
 
     def eof_received(self) -> bool:
         """The client says no more. It gets the replies to what it said; if it waits, it is gone."""
@@ -72,11 +93,11 @@ class Connection(Client):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
+        self.give_back(has_failed=exc is not None)
         self._transport = None
         self._stop_lingering()
         self._in_line.clear()
         self.transaction = None
-        self.give_back()
         self.broker.farewell(self)
         self.waiting = None
 
@@ -124,8 +145,8 @@ class Connection(Client):
             self._in_line_bytes += sum(map(size_of, waiting))
         else:
             self._in_line_bytes += size_bytes - sum(map(size_of, requests[:start]))
-        if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
-            self._transport.pause_reading()
+        if self._in_line_bytes > HELD_MOST_BYTES:
+            self._stop_reading()
 
     def put_off(self, requests: list[list[bytes]], start: int, size_bytes: int) -> None:
         """The requests from number `start` on wait for the next turn, because the client has had
@@ -140,8 +161,8 @@ class Connection(Client):
         line, and no large request."""
         if not self._in_line:
             self._reader.refuse_large(STRANGER_MOST_ARGS, STRANGER_MOST_BYTES)
-        elif self._transport is not None:
-            self._transport.pause_reading()
+        else:
+            self._stop_reading()
 
     def go_on(self) -> None:
         """Run what waits in line in the next turn, or close a client that ends, if nothing holds
@@ -155,13 +176,14 @@ class Connection(Client):
         client is read again."""
         requests, self._in_line = self._in_line, []
         size_bytes, self._in_line_bytes = self._in_line_bytes, 0
-        if self._transport is not None:
-            self._transport.resume_reading()
+        self._is_line_full = False
+        self._read_on()
         return requests, size_bytes
 
     @property
     def is_ending(self) -> bool:
-        return self._is_over or self._reader.broken is not None
+        is_over = self._is_over and not self._reader.has_more
+        return is_over or self._reader.broken is not None
 
     def end(self) -> None:
         """Close, once all requests have been answered; say what was wrong with the bytes, if so."""
@@ -196,7 +218,7 @@ class Connection(Client):
         self.write_out()
         if self._in_line:
             self.go_on()
-        elif self.is_ending:  # with a client that waited, nobody else looks
+        elif self.is_ending:  # no other code looks after a client that waited
             self.broker.turn.arrived(self, [])
 
     def fail_writes(self, failure: StoreUnavailable) -> None:

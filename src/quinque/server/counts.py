@@ -36,7 +36,7 @@ class Rates:
     def measure(self, now_s: float, commands: int, stats: Stats) -> None:
         """The rates are those since the last measurement.
 
-        Counts that have become less began anew, at 0.
+        Counts that have become less were reset to 0.
         """
         counts = (commands, stats.input_bytes, stats.output_bytes)
         if self._at_s and now_s > self._at_s:

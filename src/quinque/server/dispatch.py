@@ -35,11 +35,11 @@ from quinque.errors import (
 )
 from quinque.model.claim_ops import FindClaims
 from quinque.model.families import BY_NAME, Family
-from quinque.model.limits import WORDS_MOST
+from quinque.model.limits import RENAMES_MOST, WORDS_MOST
 from quinque.model.ops import Op
 from quinque.model.stage_ops import FindStages
 from quinque.model.work_ops import FindQueues, Take
-from quinque.server.client import Transaction, size_of
+from quinque.server.client import RENAMES, Transaction, size_of
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending, after
 from quinque.wire.resp import OK, Value, encode, encode_error
@@ -54,7 +54,7 @@ log = logging.getLogger("quinque.server")
 QUEUED = b"+QUEUED\r\n"
 _NOT_IN_MULTI = "Command not allowed inside a transaction"
 
-# For so long the requests of one EXEC may read, while nobody else is served. 10,000 QLENs take 50
+# How long the requests of one EXEC may read, while no other client is served. 10,000 QLENs take 50
 # ms; a JSCAN of 10,000 jobs takes 26 ms.
 _READING_MOST_NS: Final = 250_000_000
 
@@ -65,7 +65,9 @@ _LATER_PER_WORKER = 11
 class Dispatch:
     def __init__(self, broker: Broker, commands: Iterable[Command]) -> None:
         self._broker = broker
-        self._run = broker.store.run
+        # Any: the result may be a Pending of what the operation says. Compiled, a list would be
+        # required where the store's own type is known.
+        self._run: Callable[[Any], Any] = broker.store.run
         # How long requests take. Not the loop's time, which uvloop reads once in a turn.
         self.clock_ns: Callable[[], int] = perf_counter_ns
         self.busy_ns = 0  # how long all requests took, also those that were refused or queued
@@ -89,7 +91,7 @@ class Dispatch:
             if count != arity and (arity >= 0 or count < -arity):
                 raise WrongArity(row.name)
             if count > WORDS_MOST:
-                said = f"{row.name} has {count} words in one request; at most {WORDS_MOST}"
+                said = f"{row.name} has {count} arguments in one request; at most {WORDS_MOST}"
                 raise BadArgument(said)
             user = connection.user
             if user is None and not row.is_open:
@@ -136,7 +138,7 @@ class Dispatch:
             if isinstance(request, Later):
                 if connection.executing is None:
                     self._run_later(connection, request)
-                else:  # what is in a transaction is done with it
+                else:  # in a transaction it is part of the transaction
                     done = after(self._run(request.op), lambda _: OK)
                     self._reply_when_there(connection, row, done)
             else:
@@ -146,6 +148,7 @@ class Dispatch:
                     self._ask(connection, row, result, go_on)
                 else:
                     self._answer(connection, row, result)
+                    connection.hand(request, result)
 
     def _answer_later(self, connection: Connection, row: Command, request: Op, result: Any) -> None:
         if connection.is_gone:
@@ -182,7 +185,10 @@ class Dispatch:
             and self._broker.store.answers_at_once
             and not row.name.startswith("CLAIM.")
         ):
-            raise BadRequest(_NOT_IN_MULTI)
+            # Nothing may come between the slices of a request that takes many ticks.
+            self._broker.store.finish_slices()
+            if not pending.is_settled:
+                raise BadRequest(_NOT_IN_MULTI)
         connection.is_asking = True
 
         def answer(result: Any) -> None:
@@ -261,12 +267,14 @@ class Dispatch:
             raise LimitReached(
                 f"a transaction can have at most {most} bytes (transaction-max-size)"
             )
+        if row.name in RENAMES and transaction.renames >= RENAMES_MOST:
+            raise LimitReached(f"a transaction can rename at most {RENAMES_MOST} queues")
 
     def _queue(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
         """The request is run by EXEC, unless another one was refused. Raises NoPermission."""
         if row.with_session and connection.user is not None and not connection.user.is_unlimited:
-            # Some have rights that only their arguments tell of. What else is wrong with these is
-            # for EXEC to say, as in Redis.
+            # The rights of some commands depend on their arguments. Other errors in the arguments
+            # are reported by EXEC, as in Redis.
             assert row.parse is not None
             try:
                 row.parse(argv, connection)
@@ -283,7 +291,7 @@ class Dispatch:
 
         Where the store answers at once, nothing else runs in between.
         """
-        # Those who wait have what came in this turn, and get nothing while the requests run.
+        # Blocked clients get the messages of this turn first, and nothing while the requests run.
         self._broker.serve_first(list(self._broker.store.ready))
         # If the turn cannot be made durable, no part of the array goes out.
         connection.mark_write()
@@ -320,8 +328,8 @@ class Dispatch:
     def _execute_next(
         self, connection: Connection, transaction: Transaction, argv: list[bytes]
     ) -> None:
-        """Run one of the requests, unless it only reads and such have kept all others waiting for
-        too long. Those that write are all run: there is a limit on how many they are."""
+        """Run one of the requests, unless it only reads and such requests have kept all others
+        waiting for too long. Requests that write are all run: their number has a limit."""
         row = self.row_of(argv)
         is_write = row is not None and row.is_write
         if transaction.reading_ns > _READING_MOST_NS and not is_write:
@@ -421,14 +429,16 @@ class Dispatch:
         result = self._run(request.op if isinstance(request, Wait) else request)
         if not isinstance(result, Pending):
             self._reply_or_wait(connection, row, request, result)
+            op = request.op if isinstance(request, Wait) else request
+            connection.hand(op, result)
         elif (
             isinstance(request, Wait)
             and request.timeout_ms
             and self._has_room()
             and not connection.is_over
         ):
-            # In line from here on: others who come meanwhile stand behind, and what is told
-            # meanwhile is heard.
+            # In line from here on: clients that come meanwhile stand behind, and notifications of
+            # the store are not missed.
             self._wait(connection, row, request)
             assert connection.waiting is not None
             self._broker.waiters.expect(connection.waiting, result)
@@ -461,7 +471,8 @@ class Dispatch:
             return
         if not self._has_room():
             most = self._broker.config.max_blocked_clients
-            raise LimitReached(f"{most} clients are blocked already (max-blocked-clients)")
+            are = "client is" if most == 1 else "clients are"
+            raise LimitReached(f"{most} {are} blocked already (max-blocked-clients)")
 
         def answer(result: Any) -> None:
             connection.waiting = None
@@ -488,7 +499,7 @@ class Dispatch:
 
     def _run_later(self, connection: Connection, request: Later) -> None:
         turn, workers = self._broker.turn, self._broker.config.bg_qadd_pool_size
-        if len(turn.later) >= workers * _LATER_PER_WORKER:
+        if turn.later_count >= workers * _LATER_PER_WORKER:
             raise Busy(f"too busy to process NOBLOCK event (bg-qadd-pool-size is {workers})")
         turn.later.append(request.op)
         connection.send(encode(OK, connection.protocol))

@@ -69,7 +69,7 @@ class Alike:
             return False
         if not varies:
             return argv == first
-        # What follows the argument that varies is seldom more than a word.
+        # Seldom more than one word follows the argument that varies.
         for at in range(varies + 1, len(argv)):
             if argv[at] != first[at]:
                 return False
@@ -219,7 +219,7 @@ class Inbox:
         return False
 
     def _is_plain(self, connection: Connection) -> bool:
-        """Whether nothing but the store decides what becomes of the client's requests."""
+        """Whether only the store decides what becomes of the client's requests."""
         broker, user = self._broker, connection.user
         return (
             user is not None

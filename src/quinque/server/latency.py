@@ -50,7 +50,7 @@ class Series:
 class LatencyMonitor:
     def __init__(self, now_s: Callable[[], float] = time) -> None:
         self._now_s = now_s
-        self.least_ns = NEVER_NS  # what takes less is not kept
+        self.least_ns = NEVER_NS  # shorter events are not kept
         self.events: dict[str, Series] = {}
 
     @property
@@ -58,7 +58,7 @@ class LatencyMonitor:
         return self.least_ns < NEVER_NS
 
     def watch_from(self, threshold_ms: int) -> None:
-        """What takes so long is kept from here on; with 0, nothing. Samples there are stay."""
+        """Keep events that take at least `threshold_ms`; 0 means none. Existing samples stay."""
         self.least_ns = threshold_ms * 1_000_000 if threshold_ms > 0 else NEVER_NS
 
     def note(self, event: Event, spent_ns: int) -> None:

@@ -16,6 +16,7 @@ import socket
 import ssl
 import stat
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
 
@@ -29,7 +30,7 @@ from quinque.server.tarantool_requests import TarantoolRequests
 
 _BACKLOG = 511
 _HANDSHAKE_S = 10.0
-# So many may be under way when all places are taken, so that the broker can tell their clients.
+# Handshakes that are allowed when all places are taken, so that their clients can get an error.
 _HANDSHAKES_LEAST = 16
 
 log = logging.getLogger("quinque.server")
@@ -64,7 +65,7 @@ async def listen_for_tarantool(broker: Broker) -> list[asyncio.Server]:
 
 
 def close(servers: list[asyncio.Server]) -> None:
-    """Nobody can connect any more."""
+    """Accept no more connections."""
     for server in servers:
         server.close()
 
@@ -99,9 +100,16 @@ async def _listen_on(
                 server = cast(asyncio.Server, _TlsServer(broker, server, connect, context))
         except OSError as exc:
             close(servers)
-            raise BadSetting(f"cannot listen on {setting} {text}: {exc.strerror or exc}") from exc
+            raise cannot_listen(setting, text, exc) from exc
         servers.append(server)
     return servers
+
+
+def cannot_listen(setting: str, text: str, error: OSError) -> BadSetting:
+    """The error for an address of that setting which cannot be listened on."""
+    if error.errno == errno.EADDRINUSE:
+        return BadSetting(f"{setting}: {text} is in use; choose another address with --{setting}")
+    return BadSetting(f"{setting}: cannot listen on {text}: {error.strerror or error}")
 
 
 class _TlsServer:
@@ -181,6 +189,25 @@ def addresses(servers: list[asyncio.Server]) -> list[str]:
     return found
 
 
+def open_to_all(broker: Broker, servers: list[asyncio.Server]) -> list[str]:
+    """The addresses at which other machines can connect without a password."""
+    config = broker.config
+    if config.requirepass or broker.users.are_named:
+        return []
+    return [
+        address
+        for server in servers
+        # With tls-ca, clients need a certificate.
+        if not (config.tls_ca and isinstance(server, _TlsServer))
+        for address in addresses([server])
+        if not address.startswith("unix:") and not _is_loopback(address)
+    ]
+
+
+def _is_loopback(address: str) -> bool:
+    return ip_address(address.rpartition(":")[0].strip("[]").partition("%")[0]).is_loopback
+
+
 def tls_context(config: Config) -> ssl.SSLContext:
     """Raises BadSetting when the files cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -197,9 +224,11 @@ def tls_context(config: Config) -> ssl.SSLContext:
 def _make_way(path: Path) -> None:
     """A socket left behind by a broker that was killed is removed; anything else is not.
 
-    Raises OSError when another process listens on it.
+    Raises OSError when another process listens on it, or it is another kind of file.
     """
-    if path.exists() and stat.S_ISSOCK(os.stat(path).st_mode):
+    if path.exists():
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            raise OSError(errno.EEXIST, "the file exists and is not a socket")
         with socket.socket(socket.AF_UNIX) as probe:
             probe.setblocking(False)  # the queue of one that listens may be full
             try:
@@ -209,4 +238,4 @@ def _make_way(path: Path) -> None:
                 return
             except BlockingIOError:
                 pass
-        raise OSError(errno.EADDRINUSE, "another process uses this socket")
+        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))

@@ -3,8 +3,8 @@
 Called by   cli/http_port.py, for each page of metrics; commands/queues.py.
 Calls       the store (MeasureQueues, MeasureStore), some queues at a time.
 
-Of very many queues the largest are kept. A queue that lies in several shards is one here. When the
-store does not answer, there is nothing of queues, and the rest all the same.
+If there are very many queues, the largest are kept. A queue that lies in several shards is one
+here. When the store does not answer, queues are left out, and the rest is measured.
 
 Not here: what becomes of it (metrics.py).
 """
@@ -32,7 +32,7 @@ from quinque.stores.pending import Pending
 
 QUEUES_MOST: Final = 1_000  # on a page: about 1.5 MB, which Prometheus reads without complaint
 GROUPS_MOST: Final = 20  # of each
-_LOOK_S: Final = 0.5  # after so long without an answer, whether there will be one
+_LOOK_S: Final = 0.5  # check after this time whether an answer can still come
 _AT_ONCE: Final = 100  # queues, which take about half a millisecond
 
 
@@ -57,8 +57,8 @@ async def measure(
     names: Collection[bytes] = (),
     sees: Callable[[bytes], bool] = lambda name: True,
 ) -> Reading:
-    """All that the table of metrics can be read from; of queues only these, if there are `names`,
-    and only those that somebody who `sees` some may know of. Other clients are served meanwhile."""
+    """All that the table of metrics can be read from. With `names`, only these queues are in it,
+    and only queues that `sees` allows. Other clients are served meanwhile."""
     store: StoreMeasure = broker.store.run(MeasureStore())
     reading = Reading(broker, store)
     if not store.is_silent:
@@ -75,11 +75,11 @@ async def _measure_queues(
 ) -> None:
     # By name and shard: one may be told of twice.
     largest: dict[tuple[bytes, int], QueueMeasure] = {}
-    # Names; and, where there are shards, names with them. No tuples where there are none: to free a
-    # hundred thousand of them takes a while.
+    # Names; with shards, names and shards. No tuples without shards: to free a hundred thousand of
+    # them takes a while.
     seen: set[object] = set()
     queues = 0
-    least = -1  # what has no more messages is surely not among the largest
+    least = -1  # a queue with no more messages is not among the largest
     cursor: object = None
     while True:
         op = MeasureQueues(_AT_ONCE, cursor, is_counting=True, names=names)
@@ -114,7 +114,7 @@ async def _measure_queues(
 
 
 def _largest(found: Iterable[QueueMeasure]) -> list[QueueMeasure]:
-    """Those that have most messages; among equals, those where most has happened."""
+    """The queues that have most messages; among equals, those where most has happened."""
     return nlargest(QUEUES_MOST, found, key=lambda it: (it.kept, sum(it.changes.values())))
 
 
@@ -152,5 +152,5 @@ async def _answer(broker: Broker, op: MeasureQueues) -> Any:
 
 
 def _wake(told: asyncio.Future[None]) -> None:
-    if not told.done():  # whoever asked may be gone
+    if not told.done():  # the client may be gone
         told.set_result(None)

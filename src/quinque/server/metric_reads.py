@@ -1,7 +1,7 @@
 """How each metric is read from what was measured: samples, each with the values of its labels.
 
 Called by   metrics.py, whose rows these functions are, or make.
-Calls       nothing but the system, for memory and processor time.
+Calls       only the system, for memory and processor time.
 
 Everything read here is a count that is kept anyway: a page of metrics costs the same whatever the
 queues hold.
@@ -26,7 +26,7 @@ from quinque.version import __version__
 
 Read = Callable[[Reading], Iterable[Sample]]
 
-# A message that comes back because its delay is over was nobody's.
+# A message that comes back because its delay is over was not held by a consumer.
 NO_CAUSE: Final = (Reason.NONE, Reason.DELAY_OVER)
 
 
@@ -101,8 +101,8 @@ def _labels(found: QueueMeasure) -> tuple[str, str]:
 
 
 def shown(name: bytes) -> str:
-    """A name as a label, another one for each name. Bytes that are not UTF-8, or that nobody could
-    read, are written \\xNN, and a backslash twice."""
+    """A name as a label, different for each name. Bytes that are not UTF-8, or not printable, are
+    written \\xNN, and a backslash twice."""
     text = name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text
@@ -157,7 +157,7 @@ def one(value: Callable[[Reading], float]) -> Read:
 
 
 def of_all(value: Callable[[Reading], float]) -> Read:
-    """What is known only when the store has told of all its queues."""
+    """A value that is known only when the store has measured all its queues."""
 
     def read(reading: Reading) -> Iterator[Sample]:
         if reading.has_asked:
@@ -170,7 +170,7 @@ def of_all(value: Callable[[Reading], float]) -> Read:
 
 
 def figure(name: str) -> Read:
-    """What a store tells of itself under this name, if it does."""
+    """The figure of the store under this name, if it has one."""
 
     def read(reading: Reading) -> Iterator[Sample]:
         if name in reading.store.figures:

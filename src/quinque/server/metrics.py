@@ -89,13 +89,13 @@ METRICS: Final = (
     _counter(
         "messages_dead",
         "Messages that became dead, by cause: lapsed (the last lease ended), nacked, asked (a "
-        "client requested it).",
+        "client requested it), expired (the time to live ended, and the queue keeps such jobs).",
         reads.causes(Kind.DEAD),
         (*_QUEUE, "cause"),
     ),
     _counter(
         "messages_expired",
-        "Messages whose time to live ended.",
+        "Messages deleted because their time to live ended.",
         reads.changes(Kind.EXPIRED),
         _QUEUE,
     ),
@@ -169,7 +169,7 @@ METRICS: Final = (
     _gauge(
         "background_additions",
         "Additions with NOBLOCK that are not carried out yet.",
-        reads.one(lambda it: len(it.broker.turn.later)),
+        reads.one(lambda it: it.broker.turn.later_count),
     ),
     _counter(
         "background_additions_lost",

@@ -1,12 +1,12 @@
-"""Who takes tasks: the session of each client.
+"""The session of each client, under which it takes tasks.
 
 Called by   connection.py and tarantool_connection.py (for their dialects), broker.py (a client is
             gone, a second has passed).
 Calls       the store: JoinSession, LeaveSession, LeaveSessions.
 
 A client is of no session until it needs one. Then it gets one of its own, or joins another's; and
-each time that it joins, it leaves once. Nobody waits for the store to know of a new session: what
-is asked later takes effect later.
+each time that it joins, it leaves once. A client does not wait for the store to know of a new
+session: later requests take effect later.
 
     of(client)            first take        16 random bytes, joined
     join(client, name)    identify          that session; the one before is left
@@ -30,13 +30,13 @@ from quinque.stores.pending import Pending, after
 
 log = logging.getLogger("quinque.server")
 
-# A session that a broker makes is as long as a UUID, and is shown as one. One of that length that
-# nobody is of cannot be meant for a new one, as any other text can.
+# A session that a broker makes is as long as a UUID, and is shown as one. An unknown text of that
+# length does not create a session, as any other text does.
 MADE_BYTES = 16
 
 
 class Member(Protocol):
-    """What is known here of a client. Its session is empty as long as it has none."""
+    """The part of a client that is used here. `session` is empty until it joins one."""
 
     session: bytes
 
@@ -54,13 +54,13 @@ class Sessions:
     ) -> None:
         self._run = run
         self._config = config
-        self._on_told = on_told  # what came back may be for somebody who waits
+        self._on_told = on_told  # tasks that came back may be for a blocked client
         self._random_bytes = random_bytes
         self._unknown: set[bytes] = set()  # of which the store could not be told yet
         self._unleft: list[bytes] = []  # whose end it could not be told yet
 
     def of(self, member: Member) -> bytes:
-        """The client's session, which is a new one if it had none."""
+        """The client's session; creates one if needed."""
         session = member.session
         if session and not self._unknown:
             return session
@@ -75,7 +75,7 @@ class Sessions:
     def join(self, member: Member, session: bytes) -> Any:
         """The client is of that session, and has left the one before. None, or a Pending of it.
 
-        Raises NoSession when it is 16 bytes and nobody is of it, nor is it kept.
+        Raises NoSession when it is 16 bytes, has no clients, and is not kept.
         """
         if session == member.session:
             self.of(member)
@@ -92,11 +92,11 @@ class Sessions:
             self._leave(session)
 
     def leave_earlier_ones(self) -> None:
-        """Of the sessions that the store was opened with, nobody is."""
+        """End the sessions that the store was opened with: they have no clients."""
         self._tell(LeaveSessions(self._keep_ms()), _do_nothing)
 
     def each_second(self) -> None:
-        """What the store could not be told is told again."""
+        """Send the ends of sessions again that the store did not get."""
         unleft, self._unleft = self._unleft, []
         for session in unleft:
             self._leave(session)
@@ -116,7 +116,7 @@ class Sessions:
         return round(self._config.session_ttr * 1000)
 
     def _tell(self, op: Op, failed: Callable[[], None]) -> None:
-        """The store is told, and not waited for."""
+        """Send the operation to the store without waiting for it."""
 
         def succeed(result: Any) -> None:
             self._on_told()

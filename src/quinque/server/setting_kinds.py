@@ -33,7 +33,7 @@ SPAN_UNITS_US = {
     "h": 3_600_000_000,
     "d": 86_400_000_000,
 }
-MOST_COUNT = 2**31 - 1  # what every platform's listen backlog, file table and range() take
+MOST_COUNT = 2**31 - 1  # every platform's listen backlog, file table and range() take it
 MOST_SIZE = SIZE_UNITS["tb"] << 10
 MOST_SPAN_US = 366 * SPAN_UNITS_US["d"]
 
@@ -64,7 +64,7 @@ class Kind(Generic[T]):
 
     @property
     def allowed(self) -> str:
-        """What a value must be, to end the sentence "x is not …"."""
+        """The allowed values, to end the sentence "x is not …"."""
         return self.shape
 
     def value(self, text: str) -> T:
@@ -140,13 +140,16 @@ class StoreUrl(Text):
 
     @property
     def shape(self) -> str:
-        return "embedded | redis://… | unix://… | redis+sentinel://… | redis+cluster://…"
+        return (
+            "embedded | redis://… | rediss://… | unix://… | redis+sentinel://… | "
+            "rediss+sentinel://… | redis+cluster://… | rediss+cluster://…"
+        )
 
     @property
     def allowed(self) -> str:
         return (
-            "embedded, or a URL that begins with redis://, rediss://, unix://, redis+sentinel://"
-            " or redis+cluster://"
+            "embedded, or a URL that begins with redis://, rediss://, unix://, redis+sentinel://,"
+            " rediss+sentinel://, redis+cluster:// or rediss+cluster://"
         )
 
     def value(self, text: str) -> str:

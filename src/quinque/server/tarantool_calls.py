@@ -6,7 +6,7 @@ Calls       dialects/tarantool.py (parse, reply), the store (run), waiters.py, u
 The order of checks: is the client someone, is there such a function, may that user do this to that
 tube.
 
-Not here: requests that are no calls, and which calls are alike (tarantool_requests.py).
+Not here: requests other than calls, and which calls are alike (tarantool_requests.py).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quinque.server")
 
-# Names of functions are kept by their bytes; those that are none are not kept. The name of a tube
-# is part of one, after words such as box.queue.
+# Names of functions are cached by their bytes; unknown names are not. The name of a tube is part of
+# such a name, after words such as box.queue.
 _CALLS_MOST: Final = 4096
 _FUNCTION_MOST_BYTES: Final = NAME_MOST_BYTES + 256
-# One connection may have this part of all requests that may wait, and at least so many.
+# One connection may have this part of all requests that may wait, and at least a fixed number.
 _WAITS_SHARE: Final = 10
 _WAITS_LEAST: Final = 16
 _NO_TUPLES: Final = b"\x81\x30\x90"
@@ -121,7 +121,7 @@ class TarantoolCalls:
             client.send(iproto.error_reply(packet.sync, LUA, text))
 
     def _check(self, client: TarantoolConnection, row: Command, tubes: Sequence[bytes]) -> None:
-        """The client is somebody who may do that. Raises NoAuth, NoPermission."""
+        """Check that the client is allowed to do that. Raises NoAuth, NoPermission."""
         if client.user is None:
             raise NoAuth
         if not client.user.is_unlimited:
@@ -141,12 +141,22 @@ class TarantoolCalls:
             call.verb.gather(request, [packet.args for packet in asked.packets])
         return request
 
-    def _perform(self, client: TarantoolConnection, asked: Asked) -> None:
+    def _perform(self, client: TarantoolConnection, asked: Asked, *, is_part: bool = False) -> None:
         """Run the calls. Nothing else here asks the store, so that no call gets there unchecked."""
         request = self._request_of(client, asked)
         if isinstance(request, Known):
             self._reply(client, asked, asked.packets[0], request.values)
             return
+        if (
+            len(asked.packets) > 1
+            and not is_part
+            and isinstance(request, Wait)
+            and request.timeout_ms
+        ):
+            room = self._room(client)
+            if 0 < room < len(asked.packets):
+                self._perform_parts(client, asked, room)
+                return
         if isinstance(request, Join):
             result = self._broker.sessions.join(client, request.session)
         else:
@@ -156,8 +166,8 @@ class TarantoolCalls:
         if not isinstance(result, Pending):
             self._answer(client, asked, request, result)
         elif self._waits_ahead(client, asked, request):
-            # In line from here on: others who come meanwhile stand behind, and what is told
-            # meanwhile is heard.
+            # In line from here on: clients that come meanwhile stand behind, and notifications of
+            # the store are not missed.
             if len(asked.packets) == 1:
                 waiting = self._wait(client, asked, asked.packets[0], request)
                 assert waiting is not None
@@ -166,6 +176,16 @@ class TarantoolCalls:
                 self._wait_together(client, asked, result)
         else:
             self._ask(client, asked, request, result)
+
+    def _perform_parts(self, client: TarantoolConnection, asked: Asked, first: int) -> None:
+        """Run the `first` calls, which may wait, and then the others, which may not. As one, none
+        would stand in line while the store is asked, and later calls would stand before them."""
+        for packets in (asked.packets[:first], asked.packets[first:]):
+            part = Asked(asked.call, asked.row, packets)
+            try:
+                self._perform(client, part, is_part=True)
+            except QuinqueError as error:
+                self._refuse_or_split(client, part, error)
 
     def _waits_ahead(self, client: TarantoolConnection, asked: Asked, request: Request) -> bool:
         return (
@@ -208,8 +228,8 @@ class TarantoolCalls:
         pending.then(answer, refuse)
 
     def _answer(self, client: TarantoolConnection, asked: Asked, request: Any, result: Any) -> None:
-        """Reply to the calls, each with its item; those for which there is none wait, or are told
-        so."""
+        """Reply to the calls, each with its item. Calls without an item wait, or get an empty
+        reply."""
         if isinstance(request, Join):
             client.move_waits()
         packets = asked.packets
@@ -221,13 +241,14 @@ class TarantoolCalls:
                 self._reply(client, asked, packets[0], values)
                 client.hand(request.op if isinstance(request, Wait) else request, result)
             return
-        client.hand(request.op if isinstance(request, Wait) else request, result)
+        op = request.op if isinstance(request, Wait) else request
         answered = len(result)
         if any(item is None for item in result):
             self._answer_each(client, asked, request, result)
         else:
             replies = iproto.replies(packets[:answered], task_bodies(result))
             client.send_all(replies, is_write=asked.row.right == "write")
+            client.hand_each(op, result, replies)
         # Less than was asked for may be a matter of size.
         for packet in packets[answered:]:
             self._again(client, asked, packet)
@@ -237,10 +258,13 @@ class TarantoolCalls:
     ) -> None:
         """Reply to calls of which some have nothing to reply with."""
         reply_each = asked.call.verb.reply_each
-        assert reply_each is not None, "what is gathered has a reply for each"
+        assert reply_each is not None, "a gathered call needs a reply for each"
+        op = request.op if isinstance(request, Wait) else request
         for packet, item in zip(asked.packets, result, strict=False):
             try:
                 self._reply(client, asked, packet, reply_each(request, item))
+                if item is not None:
+                    client.hand(op, [item])
             except QuinqueError as error:
                 self.refuse(client, packet.sync, error, asked)
 
@@ -304,6 +328,12 @@ class TarantoolCalls:
             return f"{most} requests of this connection are blocked already (max-blocked-clients)"
         return None
 
+    def _room(self, client: TarantoolConnection) -> int:
+        """How many more requests of the client may wait."""
+        most = self._broker.config.max_blocked_clients
+        own = max(_WAITS_LEAST, most // _WAITS_SHARE) - client.wait_count
+        return max(0, min(most - self._broker.waiters.count, own))
+
     # -- replies ------------------------------------------------------------------------------
 
     def _reply(
@@ -344,7 +374,7 @@ class TarantoolCalls:
 
 
 def named(packed_name: bytes) -> bytes:
-    """The name of a function as it was sent, to be shown; empty if it is none."""
+    """The name of a function as it was sent, to be shown; empty if it is not a name."""
     try:
         name = unpacked(packed_name) if packed_name else b""
     except BadTuple:

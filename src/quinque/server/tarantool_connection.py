@@ -4,9 +4,9 @@ Called by   the event loop.
 Calls       wire/iproto.py, tarantool_requests.py, turn.py.
 
 A request that waits, or that the store has not answered, holds up none of those behind it: each
-reply says which request it is for. What does hold the client is that it does not read its replies,
-that it is about to be of another session, or a pause. Then its further requests wait in line, and
-soon it is not read from any more.
+reply says which request it is for. A client is held up when it does not read its replies, when it
+is about to join another session, or during a pause. Then its further requests wait in line, and
+soon the broker stops reading from it.
 
 Not here: what a request does (tarantool_requests.py), what clients of every protocol have
 (client.py).
@@ -70,6 +70,7 @@ class TarantoolConnection(Client):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.out.append(greeting(_SERVER_UUID, self.salt))
+        self.out_bytes = len(self.out[0])
         super().connection_made(transport)
         self.broker.turn.add(self)
 
@@ -88,15 +89,24 @@ class TarantoolConnection(Client):
             return
         self.broker.stats.input_bytes += len(data)
         self.active_s = monotonic()
+        self._read(data)
+
+    def _read(self, data: bytes) -> None:
         packets = self._reader.feed(data)
         if self._in_line:
             self._put_in_line(packets)
         else:
             self._run(packets)
+        if self._reader.has_more:
+            self._read_later()
         if self.user is None:
             self._bound_stranger()
         if self._is_finished:
             self.broker.turn.add(self)
+
+    @property
+    def _has_more(self) -> bool:
+        return self._reader.has_more
 
     def eof_received(self) -> bool:
         """The client says no more. It gets the replies to what it said; if it waits, it is gone."""
@@ -108,10 +118,10 @@ class TarantoolConnection(Client):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
+        self.give_back(has_failed=exc is not None)
         self._transport = None
         self._stop_lingering()
         self._in_line.clear()
-        self.give_back()
         self.broker.farewell(self)
         self._waitings.clear()
 
@@ -162,25 +172,27 @@ class TarantoolConnection(Client):
             self._in_line_bytes += _size_of(packets[start:])
         else:
             self._in_line_bytes += size_bytes - _size_of(packets[:start])
-        if self._in_line_bytes > HELD_MOST_BYTES and self._transport is not None:
-            self._transport.pause_reading()
+        if self._in_line_bytes > HELD_MOST_BYTES:
+            self._stop_reading()
 
     def _bound_stranger(self) -> None:
         """A client that has not authenticated sends little: nothing while its requests wait in
         line, and no large packet."""
         if not self._in_line:
             self._reader.refuse_large(STRANGER_MOST_BYTES)
-        elif self._transport is not None:
-            self._transport.pause_reading()
+        else:
+            self._stop_reading()
 
     def go_on(self) -> None:
         if self.is_held or not self._in_line:
             return
         packets, self._in_line = self._in_line, []
         size_bytes, self._in_line_bytes = self._in_line_bytes, 0
-        if self._transport is not None:
-            self._transport.resume_reading()
+        self._is_line_full = False
         self._run(packets, size_bytes)
+        self._read_on()
+        if self._is_finished:
+            self.broker.turn.add(self)
 
     def waits(self) -> list[Waiting]:
         return list(self._waitings.values())
@@ -199,14 +211,14 @@ class TarantoolConnection(Client):
         self._waitings.pop(number, None)
 
     def _stop_waiting(self) -> None:
-        """End all waits without an answer: the client is told what is wrong and then nothing more.
-        What comes for it meanwhile goes back."""
+        """End all waits without a reply: the client gets one error and then nothing more. Tasks
+        that arrive for it meanwhile go back."""
         for waiting in self._waitings.values():
             self.broker.waiters.remove(waiting)
         self._waitings.clear()
 
     def move_waits(self) -> None:
-        """What the client waits for is for the session that it is of now."""
+        """Move the client's waits to its current session."""
         for waiting in self._waitings.values():
             if hasattr(waiting.wait.op, "session"):
                 waiting.wait.op.session = self.session
@@ -215,7 +227,7 @@ class TarantoolConnection(Client):
     def _is_finished(self) -> bool:
         """Whether the client has said all that it will, and all of that has been answered."""
         is_ending = self._is_over or self._reader.broken is not None
-        return is_ending and not self._in_line and not self.asking
+        return is_ending and not self._in_line and not self.asking and not self._reader.has_more
 
     # -- replies ------------------------------------------------------------------------------
 
@@ -238,7 +250,7 @@ class TarantoolConnection(Client):
         self.out_bytes += sum(map(len, replies))
 
     def send_error(self, error: QuinqueError) -> None:
-        """An error that is no request's own."""
+        """Send an error that does not belong to a request."""
         self.send(error_reply(0, *described(error)))
 
     def flush(self) -> None:

@@ -3,7 +3,8 @@
 Called by   tarantool_connection.py, for the requests of one client in turn.
 Calls       tarantool_calls.py, users.py.
 
-Whoever is nobody yet may only say who it is, and ask for what every client asks when it connects.
+A client that has not authenticated may only do so, and send what every client sends when it
+connects.
 
 Not here: packets (wire/iproto.py), what holds a client (tarantool_connection.py).
 """
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from quinque.server.broker import Broker
     from quinque.server.tarantool_connection import TarantoolConnection
 
-# Spaces of the schema, which clients read when they connect: there are none to tell of.
+# Spaces of the schema, which clients read when they connect: they are empty here.
 _SCHEMA_SPACES_MOST: Final = 511
 _NO_TUPLES: Final = b"\x81\x30\x90"
 _NOTHING: Final = b"\x80"
@@ -48,7 +49,7 @@ class TarantoolRequests:
 
     def row_of(self, packet: Packet) -> Command | None:
         """The row in which the request is counted, or None."""
-        # What is evaluated mostly makes a tube; and whoever is paused waits whatever it is.
+        # An EVAL mostly creates a tube, so it is counted there. During a pause it always waits.
         if packet.kind == iproto.EVAL:
             return self._broker.dispatch.commands.get("TUBE.CREATE")
         try:
@@ -108,7 +109,7 @@ class TarantoolRequests:
             if space > _SCHEMA_SPACES_MOST:
                 raise BadTuple(NO_SPACE, f"Space '{space}' does not exist")
             client.send(iproto.reply(packet.sync, _NO_TUPLES))
-        # Whoever watches is told of nothing, and has no answer by the protocol.
+        # A client that watches gets no events here, and no reply by the protocol.
         elif kind != iproto.WATCH and kind != iproto.UNWATCH:
             raise BadTuple(UNKNOWN_REQUEST, f"Unknown request type {kind}")
 

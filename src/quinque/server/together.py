@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quinque.server")
 
-# What these say is true of each of the requests that were one operation. What others say may be the
-# fault of one, and nothing was changed: then each is run by itself.
+# These errors apply to each of the requests that were one operation. Another error may be the fault
+# of one request, and nothing was changed: then each is run by itself.
 FOR_ALL: Final = (StoreUnavailable, NotDone, NoReplicas)
 
 
@@ -68,8 +68,9 @@ class Together:
             log.exception("unexpected error in %s", row.name)
             results = None
         go_on = _Answer(alike, share, may_wait, started_ns, sessions)
+        go_on.op = request.op if isinstance(request, Wait) else request
         if isinstance(results, Pending):
-            self._ask(go_on, request, results)
+            self._ask(go_on, results)
         else:
             self._answer(go_on, results)
 
@@ -80,7 +81,7 @@ class Together:
         for connection in dict.fromkeys(alike.connections):
             connection.drop()
 
-    def _ask(self, go_on: _Answer, request: Any, pending: Pending) -> None:
+    def _ask(self, go_on: _Answer, pending: Pending) -> None:
         """All of the clients are held until the store has answered."""
         alike = go_on.alike
         for connection in alike.connections:
@@ -95,7 +96,6 @@ class Together:
             let_go()
             try:
                 self._answer(go_on, results)
-                self._hand(go_on, request, results or [])
             except Exception:
                 self.fail(alike)
 
@@ -109,23 +109,10 @@ class Together:
 
         pending.then(answer, refuse)
 
-    def _hand(self, go_on: _Answer, request: Any, results: list[Any]) -> None:
-        """Messages go back if their client is gone, or is when its replies should go out."""
-        op = request.op if isinstance(request, Wait) else request
-        if not isinstance(op, HANDING_OUT):
-            return
-        alike = go_on.alike
-        sessions = go_on.sessions or [b""] * len(alike.connections)
-        for at, share in enumerate(go_on.shares(results)):
-            client = alike.connections[at]
-            client.hand(op, share, sessions[at])
-            if client.is_gone:
-                client.give_back()
-
     def _answer(self, go_on: _Answer, results: Any) -> None:
         alike = go_on.alike
         row, connections = alike.row, alike.connections
-        # Nothing at all means nothing for anyone; those who would wait for it do.
+        # No results at all: no request gets one, and requests that may wait do.
         if results is None or (go_on.may_wait and not results):
             self._execute_each(alike, 0)
             return
@@ -144,7 +131,10 @@ class Together:
             if row.right == "write":
                 connection.mark_write()
             protocol = connection.protocol
-            connection.send_all(replies_of(row, results[at:end], words[at:end], protocol))
+            replies = replies_of(row, results[at:end], words[at:end], protocol)
+            connection.send_all(replies)
+            if results and isinstance(go_on.op, HANDING_OUT):
+                connection.hand_each(go_on.op, results[at:end], replies, go_on.sessions[at:end])
             connection.last_command = row
             at = end
         spent_ns = self._dispatch.clock_ns() - go_on.started_ns
@@ -178,15 +168,16 @@ class Together:
 
 class _Answer:
     """What is known of requests that run as one: how many items of the result are for each, unless
-    their lengths say it; whether they wait if there is none; when they began; and the session that
-    each item is for, where that matters."""
+    their lengths say it; whether they wait if there is none; when they began; the session that each
+    item is for, where that matters; and the operation."""
 
-    __slots__ = ("alike", "is_one_each", "may_wait", "sessions", "share", "started_ns")
+    __slots__ = ("alike", "is_one_each", "may_wait", "op", "sessions", "share", "started_ns")
 
     def __init__(
         self, alike: Alike, share: int, may_wait: bool, started_ns: int, sessions: list[bytes]
     ) -> None:
         self.sessions = sessions
+        self.op: Any = None
         self.alike = alike
         self.share = share
         self.may_wait = may_wait
@@ -234,7 +225,7 @@ def _replies_each(row: Command, results: list[Any], words: list[Any], protocol: 
     reply, reply_words = row.reply_each, row.reply_words
     if reply_words is not None:
         return [reply_words(results, protocol, words)]
-    assert reply is not None, "what is gathered has a reply for each"
+    assert reply is not None, "a gathered command needs a reply for each"
     if not results:
         return [reply(None, protocol)] * len(words)
     return [reply(result, protocol) for result in results]
@@ -245,6 +236,6 @@ def _replies_shares(
 ) -> list[bytes]:
     """The replies to requests of one client, each of which has its share of the items, or none."""
     reply = row.reply_share
-    assert reply is not None, "what is gathered has a reply for the share of each"
+    assert reply is not None, "a gathered command needs a reply for the share of each"
     shares = results or [[]] * len(words)
     return [reply(share, protocol, some) for share, some in zip(shares, words, strict=True)]

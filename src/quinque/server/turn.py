@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.model.ops import Op
+from quinque.server.expiry_log import ExpiryLog
 from quinque.server.inbox import Inbox
 from quinque.server.latency import LatencyMonitor
 from quinque.server.ticker import Crash, Ticker
@@ -52,13 +53,15 @@ class Turn:
         self._latency = latency
         self._crash = crash
         self._ticker = Ticker(loop, store, self.touch, latency, crash)
+        self._expiry_log = ExpiryLog(loop, store)
         self._replying: list[Client] = []
         self._is_set = False
         self._is_stopped = False
         self.ended = 0  # turns
         self.later: deque[Op] = deque()  # additions whose reply has gone out already
+        self._later_asked = 0  # of these, the ones that the store has not answered
         self.failed_later = 0
-        self._failure = ""  # what was last said of a commit that failed
+        self._failure = ""  # the last error of a commit that was logged
 
     def arrived(self, connection: Connection, requests: list[list[bytes]]) -> None:
         """The requests are run when the turn ends."""
@@ -87,18 +90,18 @@ class Turn:
         try:
             self._end()
         except Exception as exc:
-            # Some clients would wait for ever, and it is not known what is durable.
+            # Some clients would wait without end, and it is unknown which changes are durable.
             self._crash("the end of an event loop iteration", exc)
 
     def _end(self) -> None:
         store = self._store
         self._inbox.run()
-        # Readers first: what they are handed belongs to this turn, and to its one sync.
+        # Readers first: messages that they get belong to this turn, and to its one sync.
         while store.ready:
-            ready = store.ready
-            store.ready = set()
+            ready, lanes = store.ready, store.ready_lanes
+            store.ready, store.ready_lanes = set(), {}
             if self._waiters.count:
-                self._waiters.wake(ready)
+                self._waiters.wake(ready, lanes)
         replying = self._replying
         self._replying = []
         self._is_set = False
@@ -126,6 +129,7 @@ class Turn:
         if self.later:
             self._loop.call_soon(self.run_later)
         self._ticker.set()
+        self._expiry_log.look()
         self.ended += 1
 
     def run_later(self) -> None:
@@ -141,8 +145,21 @@ class Turn:
                 self.failed_later += 1
                 continue
             if isinstance(result, Pending):
-                result.then(_nothing, self._lost)
+                self._later_asked += 1
+                result.then(self._added_later, self._lost_later)
         self.touch()
+
+    @property
+    def later_count(self) -> int:
+        """How many additions were answered and are not stored."""
+        return len(self.later) + self._later_asked
+
+    def _added_later(self, result: Any) -> None:
+        self._later_asked -= 1
+
+    def _lost_later(self, error: QuinqueError) -> None:
+        self._later_asked -= 1
+        self._lost(error)
 
     def _lost(self, error: QuinqueError) -> None:
         self.failed_later += 1
@@ -154,8 +171,5 @@ class Turn:
         self.run_later()
         self.end()
         self._ticker.stop()
+        self._expiry_log.stop()
         self._is_stopped = True
-
-
-def _nothing(result: Any) -> None:
-    """There is nobody to tell."""

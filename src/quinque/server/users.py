@@ -1,4 +1,4 @@
-"""Who a client is, and what that user may do.
+"""The users, and what each of them may do.
 
 Called by   cli/serve.py at the start, the dispatcher on AUTH and HELLO and before each command,
             tarantool_requests.py likewise.
@@ -255,6 +255,11 @@ class Users:
         """The user that a new connection is; None when it must authenticate first."""
         return self._default if self._is_open() else None
 
+    @property
+    def are_named(self) -> bool:
+        """Whether the settings name any user."""
+        return bool(self._named)
+
     def has(self, name: str) -> bool:
         """Whether there is a user of that name."""
         return name == DEFAULT or name in self._named
@@ -385,7 +390,7 @@ class _Row:
             self.name,
             password_sha256=self.password_sha256(table),
             password_sha1=self.password_sha1(table),
-            # Who may use each family may also use commands that are about all of them (QUEUES).
+            # A user of every family may also use commands that are about all of them (QUEUES).
             families=None
             if families is None or set(FAMILY_NAMES) <= set(families)
             else frozenset(families),
@@ -436,7 +441,7 @@ def _tables_in(path: str) -> dict[str, object]:
         named = ", ".join(given) or "users"
         raise BadSetting(f"{path!r} can contain only tables [users.NAME], but it contains {named}")
     if not tables:
-        # Nobody named would mean that everybody may do everything.
+        # No users at all would mean that every client may do everything.
         raise BadSetting(f"{path!r} contains no table [users.NAME]")
     return tables
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from quinque.dialects.command import Wait
 from quinque.errors import NotDone, QuinqueError
@@ -26,10 +26,12 @@ from quinque.model.giving_back import giving_back
 from quinque.model.glob import compile_glob
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import FindReady
-from quinque.model.tube_ops import PutTasks
+from quinque.model.tube_ops import PutTasks, TakeTasks
 from quinque.stores.pending import Pending
 
 log = logging.getLogger("quinque.server")
+
+_NO_LANES: Final[Mapping[bytes, Collection[bytes]]] = {}
 
 _INTERNAL = "internal error; the broker's log has the details"
 
@@ -56,6 +58,7 @@ class Waiting:
         "is_asking",
         "is_late",
         "is_over",
+        "lane",
         "refuse",
         "timer",
         "wait",
@@ -70,6 +73,8 @@ class Waiting:
     ) -> None:
         self.client = client
         self.wait = wait
+        # The only lane of its tube whose tasks it takes.
+        self.lane = wait.op.lane if isinstance(wait.op, TakeTasks) else None
         self.answer = answer
         self.refuse = refuse
         self.timer: asyncio.TimerHandle | None = None
@@ -85,9 +90,9 @@ class Waiters:
         self._run = run
         # By queue, in order of arrival.
         self.lines: dict[bytes, dict[Waiting, None]] = {}
-        # Those who wait on patterns of queues, by pattern.
+        # Clients that wait on patterns of queues, by pattern.
         self._lines_by_pattern: dict[bytes, dict[Waiting, None]] = {}
-        # Of each of these patterns: it is compiled once, however many others there are.
+        # Each of these patterns, compiled once.
         self._matches: dict[bytes, re.Pattern[bytes]] = {}
         self.count = 0
 
@@ -132,12 +137,20 @@ class Waiters:
                         if lines is self._lines_by_pattern:
                             del self._matches[name]
 
-    def wake(self, queues: Iterable[bytes]) -> None:
-        """Serve those who wait on these queues."""
+    def wake(
+        self, queues: Iterable[bytes], lanes: Mapping[bytes, Collection[bytes]] = _NO_LANES
+    ) -> None:
+        """Serve the readers that wait on these queues. If `lanes` names lanes of a queue, only they
+        got something: readers of its other lanes go on waiting."""
         for queue in queues:
             line = self.lines.get(queue)
             if line is not None:
-                self._serve(list(line), 0, set())
+                news = lanes.get(queue)
+                if news is None:
+                    readers = list(line)
+                else:
+                    readers = [it for it in line if it.lane is None or it.lane in news]
+                self._serve(readers, 0, set())
             for pattern, matches in list(self._matches.items()):
                 if matches.fullmatch(queue):
                     self._serve(list(self._lines_by_pattern.get(pattern, ())), 0, set())
@@ -273,7 +286,7 @@ class Waiters:
         self._go_through_again(waiting)
 
     def _go_through_again(self, waiting: Waiting) -> None:
-        """What came while the reader's answer was on its way is for whoever is first now."""
+        """Offer messages that came during the reader's reply to the client that is first now."""
         if waiting.asks_again:
             waiting.asks_again = False
             wait = waiting.wait
@@ -304,7 +317,7 @@ class Waiters:
             empty.add(waiting.wait.group)
 
     def _give_back(self, waiting: Waiting, found: Any) -> None:
-        """What came for a reader that was gone by then goes back."""
+        """Give messages back that came for a reader after it was gone."""
         wait = waiting.wait
         for back in giving_back(wait.op if wait.again is None else wait.again, found or ()):
             try:
@@ -357,4 +370,4 @@ def _let_go(waitings: Sequence[Waiting]) -> bool:
 
 
 def _nothing() -> None:
-    """Nobody else is to be served."""
+    """There are no other clients to serve."""

@@ -78,7 +78,7 @@ def _unpacked(packed: Sequence[bytes]) -> list[Any]:
 
 
 def _text(names: Sequence[bytes]) -> pa.Array:
-    """Names as text; bytes that are none are written as \\x and two digits."""
+    """Names as text; bytes that are not UTF-8 are written as \\x and two digits."""
     try:
         return pa.array(names, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,12 +1,13 @@
 """The exporter: the record of a broker, as Parquet files that any engine reads.
 
-Called by   cli/exporting.py (as a process of its own, beside a broker), cli's `pipeline archive`,
+Called by   cli/exporting.py (as a process of its own, next to a broker), cli's `pipeline archive`,
             people: python -m quinque.spark.export --url redis://127.0.0.1:4777 --folder lake
 Calls       client/ (reads over the wire), arrow.py, journal_files.py.
 
 It goes on from where its files end. Rows wait in memory until there are ROWS_MOST or `every_s` have
 passed; then each shard has one file more for each hour. Rows that the broker dropped before they
-were read are written down as gaps.
+were read are written down as gaps. Meanwhile another process may export to the same folder, as
+`pipeline audit` does: each row is written once.
 
 The password, if one is needed, is in the environment: QUINQUE_PASSWORD, and
 QUINQUE_USERNAME unless it is the default user's.
@@ -33,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 from quinque.client.sync.broker import Broker
-from quinque.errors import BadSetting, FolderLocked, QuinqueError
+from quinque.errors import BadSetting, FolderLocked, QuinqueError, many
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
 from quinque.spark.arrow import journal_table
 from quinque.spark.journal_files import JournalFolder
@@ -72,8 +73,8 @@ class Exporter:
         on_rows: Callable[[int], None] | None = None,
         on_lag: Callable[[int], None] | None = None,
     ) -> None:
-        """`on_rows` is told of how many more rows there are files, `on_lag` how many there are of
-        which there are none yet."""
+        """`on_rows` is called with the number of rows newly written to files, `on_lag` with the
+        number of rows that are not in files yet."""
         self._broker = broker
         self._folder = folder
         self._rows_most = rows_most
@@ -81,18 +82,20 @@ class Exporter:
         self._on_lag = on_lag
         self._unread = 0
         self._next = folder.ends()
+        self._logs = folder.logs()
         self._tables: dict[int, list[pa.Table]] = {}
         self._rows = 0
         self.done = Exported()
 
     @property
     def ends(self) -> dict[int, int]:
-        """Of each shard the row after the last that was read."""
+        """For each shard, the row after the last that was read."""
         return dict(self._next)
 
     def read(self) -> int:
         """All rows up to the newest are read; how many. Raises QuinqueError."""
         records: list[Record] = self._broker.run(FindRecords())
+        self._check_logs(records)
         self._unread = sum(record.next - self._start(record) for record in records)
         count = sum(map(self._read_shard, records))
         self._tell_lag()
@@ -100,18 +103,39 @@ class Exporter:
 
     def flush(self) -> None:
         """All that was read is in files."""
-        for shard in list(self._tables):
-            table = pa.concat_tables(self._tables.pop(shard))
-            self.done.files += len(self._folder.write(shard, table))
-            self.done.rows += table.num_rows
-            self._rows -= table.num_rows
-            if self._on_rows is not None:
-                self._on_rows(table.num_rows)
+        if self._tables:
+            with self._folder.writing():
+                for shard in list(self._tables):
+                    self._flush_shard(shard)
         self._tell_lag()
+
+    def _flush_shard(self, shard: int) -> None:
+        table = pa.concat_tables(self._tables.pop(shard))
+        rows, files = self._folder.write(shard, table)
+        self._next[shard] = max(self._next[shard], self._folder.ends()[shard])
+        self._rows -= table.num_rows
+        self.done.files += files
+        self.done.rows += rows
+        if self._on_rows is not None:
+            self._on_rows(rows)
 
     def _tell_lag(self) -> None:
         if self._on_lag is not None:
             self._on_lag(max(0, self._unread) + self._rows)
+
+    def _check_logs(self, records: Sequence[Record]) -> None:
+        """Raises BadSetting when the folder has rows of another store."""
+        new = {it.shard: it.log for it in records if it.log and it.shard not in self._logs}
+        for record in records:
+            log = self._logs.get(record.shard, 0)
+            if log and record.log and log != record.log:
+                raise BadSetting(
+                    f"{self._folder.path} has rows of shard {record.shard} of another store; "
+                    "export to another directory"
+                )
+        if new:
+            self._logs |= new
+            self._folder.keep_logs(self._logs)
 
     def _start(self, record: Record) -> int:
         """The row of the shard to be read next, if it is there."""
@@ -144,22 +168,34 @@ class Exporter:
         """The rows are to be written; the row after them."""
         seq = table.column("seq").to_numpy()
         before = np.concatenate(([start - 1], seq[:-1]))
+        begin = 0
         for at in np.flatnonzero(seq - before != 1).tolist():
+            self._keep(shard, table.slice(begin, at - begin))
             self._miss(shard, int(before[at]) + 1, int(seq[at]))
-        self._tables.setdefault(shard, []).append(table)
-        self._rows += table.num_rows
+            begin = at
+        self._keep(shard, table.slice(begin))
         self._unread -= table.num_rows
-        self._next[shard] = int(seq[-1]) + 1
-        return self._next[shard]
+        return int(seq[-1]) + 1
+
+    def _keep(self, shard: int, table: pa.Table) -> None:
+        if table.num_rows:
+            self._tables.setdefault(shard, []).append(table)
+            self._rows += table.num_rows
+            self._next[shard] = int(table.column("seq")[-1].as_py()) + 1
 
     def _miss(self, shard: int, first: int, end: int) -> None:
+        self.flush()  # a gap that is noted says that the rows before it are in files
+        with self._folder.writing():
+            missing = self._folder.note_gap(shard, first, end - 1, datetime.now(UTC))
+        self._next[shard] = end
+        if not missing:  # another one has exported them
+            return
+        first = end - missing
         log.warning(
             "rows %d to %d of shard %d are no longer in the lifecycle log", first, end - 1, shard
         )
-        self._folder.note_gap(shard, first, end - 1, datetime.now(UTC))
-        self._next[shard] = end
         self.done.gaps += 1
-        self.done.missing += end - first
+        self.done.missing += missing
 
 
 def export_until(
@@ -185,7 +221,7 @@ def _export_all(exporter: Exporter) -> Exported:
 
 def export_on(exporter: Exporter, every_s: float, ending: threading.Event) -> Exported:
     """Export until `ending` is set; then all that is on record is in files, if the broker is
-    there. Raises QuinqueError when asking again is of no use, OSError."""
+    there. Raises QuinqueError when a retry cannot help, OSError."""
     flushed_s = monotonic()
     while not ending.wait(POLL_S):
         _try_read(exporter)
@@ -234,25 +270,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     finally:
         broker.close()
-    log.info("exported %d rows in %d files, with %d gaps", done.rows, done.files, done.gaps)
+    rows, files, gaps = many(done.rows, "row"), many(done.files, "file"), many(done.gaps, "gap")
+    log.info("exported %s in %s, with %s", rows, files, gaps)
     return 0
 
 
 def _run(broker: Broker, asked: argparse.Namespace, ending: threading.Event) -> Exported:
-    with _locked(asked.folder, ending) as files:
-        if asked.once:
+    if asked.once:
+        with JournalFolder(asked.folder) as files:
             return _export_all(Exporter(broker, files, asked.rows))
+    with _kept(asked.folder, ending) as files:
         on_lag = _tell_parent if asked.beside else None
         exporter = Exporter(broker, files, asked.rows, on_lag=on_lag)
         return export_on(exporter, asked.every, ending)
 
 
-def _locked(folder: Path, ending: threading.Event) -> JournalFolder:
-    """The folder, as soon as its last writer has ended."""
+def _kept(folder: Path, ending: threading.Event) -> JournalFolder:
+    """The folder, as soon as its last exporter has ended."""
     until_s = monotonic() + _LOCKED_S
     while True:
         try:
-            return JournalFolder(folder)
+            return JournalFolder(folder, is_kept=True)
         except FolderLocked:
             if monotonic() > until_s or ending.wait(POLL_S / 10):
                 raise

@@ -1,14 +1,21 @@
 """A folder of the record as Parquet: names, what is there, whole files or none.
 
-Called by   export.py.
+Called by   export.py, spark/jobs/lake.py.
 Calls       pyarrow, the file system.
 
     <folder>/journal_raw/dt=2026-11-16/hour=05/0-1-250000.parquet     shard, first and last row
-    <folder>/journal_raw/_gaps/0-17-21.json                           rows that were never to be had
-    <folder>/journal_raw/_lock                                        held by whoever writes
+    <folder>/journal_raw/_gaps/0-17-21.json                           rows that were not available
+    <folder>/journal_raw/_logs.json                                   of which store each shard is
+    <folder>/journal_raw/_exported.json                               for each shard, the first row
+                                                                      and the row after the last
+    <folder>/journal_raw/_lock                                        held by the exporter
+    <folder>/journal_raw/_writing                                     held by a writer for a moment
 
 A file is written under another name, synced, and renamed; so the names tell how far each shard has
-come, whenever the writer ends. Readers pass over names that begin with a dot or an underscore.
+come, whenever the writer ends. _exported.json stays as it is when files are deleted: an audit sees
+that they are missing. Readers pass over names that begin with a dot or an underscore.
+
+Several may write to the folder, one at a time: rows that another one wrote are not written again.
 
 Not here: what a row is (arrow.py).
 """
@@ -18,9 +25,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Final
 
 import numpy as np
@@ -30,28 +40,41 @@ import pyarrow.parquet as pq
 from quinque.errors import FolderLocked
 
 NAME: Final = "journal_raw"
+EXPORTED: Final = "_exported.json"
 HOUR_US: Final = 3_600_000_000
+_PATIENCE_S: Final = 60.0  # a writer writes some hundred megabytes at most
+_POLL_S: Final = 0.05
+
+Spans = dict[int, tuple[int, int]]  # for each shard, the first row and the row after the last
 
 
 class JournalFolder:
-    """The folder as one writer has it; `with` it, or close it."""
+    """The folder as a writer has it; `with` it, or close it."""
 
-    def __init__(self, folder: Path) -> None:
-        """The folder is there, and nobody else writes to it. Raises FolderLocked, OSError."""
+    def __init__(
+        self, folder: Path, *, is_kept: bool = False, patience_s: float = _PATIENCE_S
+    ) -> None:
+        """Create the folder if needed. `is_kept`: no other one may keep it until it is closed;
+        others may still write to it. Raises FolderLocked, OSError."""
         self.path = folder / NAME
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path / "_lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._patience_s = patience_s
+        self._spans: Spans = {}
+        self._seen: tuple[int, int] | None = None
+        self._kept = lock_file(self.path / "_lock", 0.0) if is_kept else None
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
-            raise FolderLocked(f"another process is writing to {self.path}") from None
-        for unfinished in self.path.glob("dt=*/hour=*/.*.unfinished"):
-            unfinished.unlink()
+            with self.writing():
+                for unfinished in self.path.glob("dt=*/hour=*/.*.unfinished"):
+                    unfinished.unlink()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
-        """Others may write to it."""
-        os.close(self._lock)
+        """Others may keep it."""
+        if self._kept is not None:
+            os.close(self._kept)
+            self._kept = None
 
     def __enter__(self) -> JournalFolder:
         return self
@@ -59,42 +82,101 @@ class JournalFolder:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def ends(self) -> dict[int, int]:
-        """Of each shard the row after the last that is there, or is known to be missing."""
-        found: dict[int, int] = {}
-        names = [*self.path.glob("dt=*/hour=*/*.parquet"), *self.path.glob("_gaps/*.json")]
-        for path in names:
-            if not path.name.startswith("."):
-                shard, _, last = map(int, path.stem.split("-"))
-                found[shard] = max(found.get(shard, 0), last + 1)
-        return found
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Within, no other process writes, and ends() is up to date. Raises FolderLocked."""
+        lock = lock_file(self.path / "_writing", self._patience_s)
+        try:
+            if self._seen is None or self._seen != self._state():
+                self._spans = self._found()
+            before = dict(self._spans)
+            yield
+            if self._spans != before:
+                self._note_spans()
+            self._seen = self._state()
+        finally:
+            os.close(lock)
 
-    def write(self, shard: int, table: pa.Table) -> list[Path]:
+    def ends(self) -> dict[int, int]:
+        """For each shard, the row after the last that is there, or is known to be missing."""
+        return {shard: end for shard, (_, end) in self._spans.items()}
+
+    def logs(self) -> dict[int, int]:
+        """For each shard, the number that tells the log of its store from others, if it is kept."""
+        try:
+            kept = json.loads((self.path / "_logs.json").read_text())
+        except FileNotFoundError:
+            return {}
+        return {int(shard): log for shard, log in kept.items()}
+
+    def keep_logs(self, logs: dict[int, int]) -> None:
+        """Keep these numbers."""
+        _write_at_once(self.path / "_logs.json", json.dumps(logs, sort_keys=True) + "\n")
+
+    def write(self, shard: int, table: pa.Table) -> tuple[int, int]:
         """The rows, which are in the order of their numbers, are in files: one for each hour, and
-        for each stretch without a gap."""
+        for each stretch without a gap. How many rows and files came; while writing()."""
         seq = table.column("seq").to_numpy()
+        start = int(np.searchsorted(seq, self.ends().get(shard, 0)))
+        table, seq = table.slice(start), seq[start:]
+        if not len(seq):
+            return 0, 0
         hours = table.column("ts").cast(pa.int64()).to_numpy() // HOUR_US
         breaks = np.flatnonzero((np.diff(seq) != 1) | (np.diff(hours) != 0)) + 1
         bounds = [0, *breaks.tolist(), len(seq)]
-        return [
-            self._write_file(
-                shard, table.slice(start, end - start), int(seq[start]), int(hours[start])
-            )
-            for start, end in pairwise(bounds)
-        ]
+        for begin, end in pairwise(bounds):
+            rows = table.slice(begin, end - begin)
+            self._write_file(shard, rows, int(seq[begin]), int(hours[begin]))
+            self._reach(shard, int(seq[begin]), int(seq[end - 1]) + 1)
+        return len(seq), len(bounds) - 1
 
-    def note_gap(self, shard: int, first: int, last: int, noticed: datetime) -> Path:
-        """That these rows were not to be had any more is on record."""
+    def note_gap(self, shard: int, first: int, last: int, noticed: datetime) -> int:
+        """Record that these rows were no longer available, but for those that are there; how many.
+        While writing()."""
+        first = max(first, self.ends().get(shard, first))
+        if first > last:
+            return 0
         folder = self.path / "_gaps"
         folder.mkdir(exist_ok=True)
         path = folder / f"{shard}-{first}-{last}.json"
-        fresh = path.with_name(f".{path.name}")
         gap = {"shard": shard, "from": first, "to": last, "noticed": noticed.isoformat()}
-        fresh.write_text(json.dumps(gap) + "\n")
-        _sync(fresh)
-        fresh.replace(path)
-        _sync(folder)
-        return path
+        _write_at_once(path, json.dumps(gap) + "\n")
+        self._reach(shard, first, last + 1)
+        return last - first + 1
+
+    def _reach(self, shard: int, first: int, end: int) -> None:
+        known = self._spans.get(shard, (first, end))
+        self._spans[shard] = (min(known[0], first), max(known[1], end))
+
+    def _found(self) -> Spans:
+        """What the names say is there; a shard may have lost files."""
+        found: Spans = {}
+        names = [*self.path.glob("dt=*/hour=*/*.parquet"), *self.path.glob("_gaps/*.json")]
+        for path in names:
+            if not path.name.startswith("."):
+                shard, first, last = map(int, path.stem.split("-"))
+                known = found.get(shard, (first, last + 1))
+                found[shard] = (min(known[0], first), max(known[1], last + 1))
+        return found
+
+    def _note_spans(self) -> None:
+        """The spans are noted, together with all that were noted before."""
+        noted = dict(self._spans)
+        path = self.path / EXPORTED
+        if path.exists():
+            for shard, (first, end) in read_spans(path.read_text(encoding="utf-8")).items():
+                known = noted.get(shard, (first, end))
+                noted[shard] = (min(known[0], first), max(known[1], end))
+        spans = {str(shard): span for shard, span in sorted(noted.items())}
+        _write_at_once(path, json.dumps({"shards": spans}) + "\n")
+
+    def _state(self) -> tuple[int, int] | None:
+        """Differs when another one has written."""
+        try:
+            found = (self.path / EXPORTED).stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
     def _write_file(self, shard: int, table: pa.Table, first: int, hour: int) -> Path:
         begin = datetime.fromtimestamp(hour * 3600, UTC)
@@ -108,6 +190,37 @@ class JournalFolder:
         for made in (folder, folder.parent, self.path):
             _sync(made)
         return path
+
+
+def read_spans(text: str) -> Spans:
+    """What _exported.json says."""
+    shards = json.loads(text)["shards"]
+    return {int(shard): (int(first), int(end)) for shard, (first, end) in shards.items()}
+
+
+def lock_file(path: Path, patience_s: float) -> int:
+    """The file, created if needed and locked until it is closed. Raises FolderLocked when another
+    one has it for longer than `patience_s`, OSError."""
+    until_s = monotonic() + patience_s
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic() >= until_s:
+                os.close(lock)
+                raise FolderLocked(f"another process is writing to {path.parent}") from None
+            sleep(_POLL_S)
+        else:
+            return lock
+
+
+def _write_at_once(path: Path, text: str) -> None:
+    fresh = path.with_name(f".{path.name}")
+    fresh.write_text(text, encoding="utf-8")
+    _sync(fresh)
+    fresh.replace(path)
+    _sync(path.parent)
 
 
 def _sync(path: Path) -> None:

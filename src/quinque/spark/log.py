@@ -1,15 +1,15 @@
 """The lifecycle of all messages as a table and as a stream.
 
-Called by   Spark: `read` on the executors, the rest beside the driver.
+Called by   Spark: `read` on the executors, the rest next to the driver.
 Calls       arrow.py, the broker.
 
 Rows of a shard are numbered without a gap, so the offset is, for each shard, the number of the row
-that is read next:
+that is read next, and a number that tells the log of this store from that of another:
 
-    {"v": 1, "rows": {"0": 1048577}}
+    {"v": 1, "rows": {"0": 1048577}, "logs": {"0": 81985529216486}}
 
-Nothing is acked: the broker keeps rows for as long as its settings say, whoever has read them. For
-whole days the files that the exporter writes (export.py) are the quicker way.
+Nothing is acked: the broker keeps rows for as long as its settings say, read or not. For whole days
+the files that the exporter writes (export.py) are the quicker way.
 
 Not here: what a row means (model/lifecycle.py), what is made of them (tables/).
 """
@@ -67,7 +67,7 @@ def log_schema_text() -> str:
 
 
 def log_columns(schema: StructType) -> list[str]:
-    """The names of the columns of that schema. Raises BadOption when one is not as ours."""
+    """The names of the columns of that schema. Raises BadOption when one is not in the format."""
     known = {field.name: _SQL_TYPES[str(field.type)] for field in JOURNAL_SCHEMA}
     for field in schema.fields:
         if known.get(field.name) != field.dataType.simpleString() or not field.nullable:
@@ -104,7 +104,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = columns
         self._bound: dict[int, int] | None = None
-        self._initial: dict[int, int] | None = None
+        self._initial: dict[str, Any] | None = None
+        self._strange: set[int] = set()  # shards that the checkpoint has of another log
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.max_messages)
@@ -115,29 +116,38 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         # Once: Spark asks twice, and what is latest may have moved on.
         if self._initial is None:
-            self._initial = _positions(self._options.starting, self._records())
-        return _offset(self._initial)
+            records = self._records()
+            rows = _positions(self._options.starting, records)
+            self._initial = _offset(rows, {shard: it.log for shard, it in records.items()})
+        return self._initial
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_messages
-        begun, records = _rows(start), self._records()
+        begun, logs, records = _rows(start), _logs(start), self._records()
         reached = dict(begun)
         for place, shard in enumerate(sorted(records)):
             record = records[shard]
             end = record.next if self._bound is None else self._bound.get(shard, 0)
-            at = begun.get(shard, record.first)
-            # At least one while there are any: no shard waits for ever.
+            at = self._place(record, begun.get(shard), logs.get(shard, 0))
+            # At least one row while there are any: no shard waits without end.
             share = max(most // (len(records) - place), min(most, 1))
             if end > at:
                 reached[shard] = min(end, at + share)
+                logs[shard] = record.log
                 most -= reached[shard] - at
-        return _offset(reached)
+        return _offset(reached, logs)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Rows]:
-        begun, ended = _rows(start), _rows(end)
-        new = ended.keys() - begun.keys()
-        records = self._records() if new else {}
-        firsts = {shard: records[shard].first for shard in new if shard in records}
+        begun, ended, records = _rows(start), _rows(end), self._records()
+        logs, ended_logs = _logs(start), _logs(end)
+        for shard, row in list(ended.items()):
+            if shard in records:
+                self._place(records[shard], row, ended_logs.get(shard, 0))
+            if shard in self._strange:
+                del ended[shard]
+            elif not _is_same(logs.get(shard, 0), ended_logs.get(shard, 0)):
+                begun.pop(shard, None)
+        firsts = {shard: record.first for shard, record in records.items()}
         return _planned(begun, ended, self._options, firsts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -146,7 +156,25 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the record ends."""
-        return _offset({shard: record.next for shard, record in self._records().items()})
+        return _offset({shard: record.next for shard, record in self._records().items()}, {})
+
+    def _place(self, record: Record, row: int | None, log: int) -> int:
+        """The row of the shard that the offset is at; the first one for an offset that has no row
+        of this log."""
+        if row is None:
+            return record.first
+        if _is_same(log, record.log) and row <= record.next:
+            self._strange.discard(record.shard)
+            return row
+        if record.shard not in self._strange:
+            _lose(
+                f"row {row} of shard {record.shard} in the checkpoint is of the lifecycle log of "
+                f"another store, or of newer rows that this one lost: it ends with row "
+                f"{record.next - 1}",
+                self._options,
+            )
+            self._strange.add(record.shard)
+        return record.first
 
     def _records(self) -> dict[int, Record]:
         with self._options.broker() as broker:
@@ -194,15 +222,29 @@ def _read(part: Rows, options: Options, columns: list[str]) -> Iterator[pa.Recor
 
 def _lost(shard: int, first: int, last: int, options: Options) -> None:
     """Raises DataLoss, unless the options say that the query goes on."""
-    told = f"rows {first} to {last} of shard {shard} are no longer in the lifecycle log"
+    _lose(f"rows {first} to {last} of shard {shard} are no longer in the lifecycle log", options)
+
+
+def _lose(told: str, options: Options) -> None:
     if options.fails_on_loss:
         raise DataLoss(f"{told}; to continue without them, set failOnDataLoss=false")
     _LOG.warning("%s; continuing without them", told)
 
 
-def _offset(rows: dict[int, int]) -> dict[str, Any]:
+def _offset(rows: dict[int, int], logs: dict[int, int]) -> dict[str, Any]:
     """In one order: Spark compares offsets as text."""
-    return {"v": _VERSION, "rows": {str(shard): rows[shard] for shard in sorted(rows)}}
+    offset = {"v": _VERSION, "rows": {str(shard): rows[shard] for shard in sorted(rows)}}
+    known = {str(shard): logs[shard] for shard in sorted(rows) if logs.get(shard)}
+    return offset | ({"logs": known} if known else {})
+
+
+def _logs(offset: dict[str, Any]) -> dict[int, int]:
+    return {int(shard): log for shard, log in offset.get("logs", {}).items()}
+
+
+def _is_same(one: int, other: int) -> bool:
+    """Whether these are of one log, as far as is known."""
+    return not one or not other or one == other
 
 
 def _rows(offset: dict[str, Any]) -> dict[int, int]:

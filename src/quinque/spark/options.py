@@ -4,8 +4,8 @@ Called by   source.py, when Spark asks for a reader or a writer; docs and tests 
 Calls       option_kinds.py, client/sync/broker.py.
 
 An option that is wrong is refused here, on the driver, before anything is read or written. Spark
-also hands over options that are meant for itself or for others; those are left alone, unless they
-look like one of ours misspelt.
+also hands over options that are meant for itself or for others; those are ignored, unless they look
+like a misspelt option of this format.
 
 Not here: what an option does (stream.py, batch.py, log.py, sink.py).
 """
@@ -48,7 +48,7 @@ _HOUR_MS: Final = 3_600_000
 
 
 class BadOption(ValueError):
-    """An option that is missing, wrong, or of no use here; the text is one sentence about it."""
+    """An option that is missing, wrong, or not allowed here; the text is one sentence about it."""
 
 
 class Option(NamedTuple):
@@ -123,9 +123,12 @@ OPTIONS: Final = (
            "name under which the broker stores which batches were published; default: the "
            "queue's name"),
     Option("runId", "run", _NAME, None, (WRITE,),
-           "for `df.write` in foreachBatch: with `batchId`, these rows are published only once"),
+           "for `df.write` in foreachBatch: with `batchId`, these rows are published only once; a "
+           "new one for each checkpoint"),
     Option("batchId", "batch", number(0, 1 << 53), None, (WRITE,),
            "number of the batch, which must increase from write to write of the run"),
+    Option("maxMessagesPerSecond", "rate", number(0, 10_000_000), "0", (WRITE,),
+           "maximum number of messages that a write adds to queues per second; 0: no limit"),
     Option("ttl", "ttl_ms", span(0, SPAN_MOST_MS), "0", (WRITE,),
            "time to live of a message, for rows without one; 0: the default of the family"),
     Option("delay", "delay_ms", span(0, SPAN_MOST_MS), "0", (WRITE,),
@@ -175,6 +178,7 @@ class Options:
     sink: str | None
     run: str | None
     batch: int | None
+    rate: int
     ttl_ms: int
     delay_ms: int
     retry_ms: int | None
@@ -235,7 +239,7 @@ def check_values(given: Mapping[str, str]) -> None:
 
 
 def read_mode(given: Mapping[str, str], default: str) -> str:
-    """What a reader is asked to do. Raises BadOption."""
+    """The mode of a reader. Raises BadOption."""
     texts = {name.lower(): text for name, text in given.items()}
     mode = _value(BY_LOWER_NAME["mode"], texts.get("mode"))
     return default if mode is None else str(mode)

@@ -1,7 +1,7 @@
 """What rows say of claimed messages, in the column `_action`.
 
-Called by   sink.py: collected on the executors, told to the broker on the driver.
-Calls       nothing but pyarrow.
+Called by   sink.py: collected on the executors, sent to the broker on the driver.
+Calls       pyarrow; the broker, for the epochs of claims.
 
     _action   ack    it is finished, as without a row
               nack   back to the queue, after _delay_ms if that is given
@@ -20,7 +20,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quinque.model.claim_ops import MarkClaim, Outcome
+from quinque.client.sync.broker import Broker
+from quinque.model.claim_ops import LookAtClaims, MarkClaim, Outcome
 from quinque.spark.schema import ClaimName
 from quinque.spark.staging import BadRow
 
@@ -85,13 +86,21 @@ def merged(all_marks: Iterator[Marks]) -> Marks:
     return whole
 
 
-def mark_operations(marks: Marks) -> Iterator[MarkClaim]:
-    """What tells the broker. Raises BadRow when a claim's name is none."""
+def epochs_of(marks: Marks, broker: Broker) -> dict[str, int]:
+    """The epoch in which each claim is read now. It is not in the rows: a batch that Spark repeats
+    in a later epoch has the same rows. Raises BadRow."""
+    epochs: dict[str, int] = {}
+    for name in {mark.claim for mark in marks}:
+        claim = _parsed(name)
+        view = broker.run(LookAtClaims(claim.queue, claim.subscription, claim.shard))
+        epochs[name] = view.epoch if view is not None else 0
+    return epochs
+
+
+def mark_operations(marks: Marks, epochs: dict[str, int]) -> Iterator[MarkClaim]:
+    """The operations for the broker. Raises BadRow when the name of a claim is invalid."""
     for mark, message_ids in marks.items():
-        try:
-            claim = ClaimName.parsed(mark.claim)
-        except ValueError:
-            raise BadRow(f"column _claim: {mark.claim!r} is not the name of a claim") from None
+        claim = _parsed(mark.claim)
         for at in range(0, len(message_ids), _IDS_MOST):
             yield MarkClaim(
                 claim.queue,
@@ -102,4 +111,12 @@ def mark_operations(marks: Marks) -> Iterator[MarkClaim]:
                 mark.delay_ms,
                 mark.reason.encode(),
                 claim.shard,
+                epochs.get(mark.claim, 0),
             )
+
+
+def _parsed(name: str) -> ClaimName:
+    try:
+        return ClaimName.parsed(name)
+    except ValueError:
+        raise BadRow(f"column _claim: {name!r} is not the name of a claim") from None

@@ -8,6 +8,8 @@ Not here: what is done with them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quinque.client.sync.broker import Broker
 from quinque.model.glob import compile_glob
 from quinque.model.ops import Count
@@ -21,9 +23,17 @@ def find_queues(broker: Broker, options: Options) -> list[bytes]:
     """Those named, or those there are that match the pattern, sorted."""
     if options.queues is not None:
         return [queue_name(text) for text in options.queues]
+    is_chosen = chooser(options)
+    return sorted({queue for queue in _all_queues(broker, options) if is_chosen(queue)})
+
+
+def chooser(options: Options) -> Callable[[bytes], bool]:
+    """Whether the options mean a queue of that name."""
+    if options.queues is not None:
+        return {queue_name(text) for text in options.queues}.__contains__
     assert options.pattern is not None
     matches = compile_glob(options.pattern.encode()).fullmatch
-    return sorted({queue for queue in _all_queues(broker, options) if matches(queue)})
+    return lambda queue: matches(queue) is not None
 
 
 def queue_name(text: str) -> bytes:

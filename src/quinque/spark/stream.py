@@ -1,11 +1,15 @@
 """A queue as a stream: each micro-batch is a claim.
 
-Called by   Spark: `read` on the executors, the rest in one process beside the driver.
+Called by   Spark: `read` on the executors, the rest in one process next to the driver.
 Calls       subscriptions.py, schema.py, the broker.
 
-The offset is, for each shard of each queue, the number of the last claim that was handed out:
+The offset is, for each shard of each queue, the number of the last claim that was handed out, and
+when the subscription was created that has the claim:
 
-    {"v": 1, "claims": {"clicks": {"0": 17}}}
+    {"v": 1, "claims": {"clicks": {"0": 17}}, "created": {"clicks": {"0": 1700000000000001}}}
+
+A subscription that was dropped, or that another store has, has claims of the same numbers and with
+other messages.
 
 What Spark asks for, and what it means to the broker:
 
@@ -29,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -38,10 +42,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from quinque.errors import NoClaim, printable
+from quinque.errors import NoClaim, many, printable
 from quinque.model.claim_ops import ClaimState, ClaimView, ReadClaim
 from quinque.spark.options import Options
-from quinque.spark.queues import queue_name, queue_text
+from quinque.spark.queues import chooser, queue_name, queue_text
 from quinque.spark.schema import ClaimName, Origin, rows_as_batch
 from quinque.spark.subscriptions import DataLoss, Shard, Subscriptions
 
@@ -53,6 +57,14 @@ _VERSION: Final = 1
 # As many chunks in one reply as make a batch of the size that Spark itself uses, about 10,000 rows.
 _CHUNKS_AT_ONCE: Final = 10
 _REPORT_EVERY_S: Final = 1.0
+
+
+class Reached(NamedTuple):
+    """The last claim of a shard that was handed out, and when the subscription was created that has
+    it; 0 in offsets of before that was kept."""
+
+    claim: int
+    created_us: int
 
 
 @dataclass
@@ -74,6 +86,8 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = columns
         self._subscriptions: Subscriptions | None = None
         self._is_bounded = False
+        self._is_chosen = chooser(options)
+        self._strange: set[Shard] = set()  # that the checkpoint has of another subscription
         self._report: tuple[float, dict[str, int]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,24 +110,38 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset({})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        subscriptions = self._opened()
-        reached = self._known(_claims(start))
-        for shard, number in reached.items():
-            subscriptions.settle(shard, number)
-        reached = {shard: self._base(shard, number) for shard, number in reached.items()}
+        begun = _reached(start)
+        reached = self._known(begun)
+        self._settle(reached)
+        # A queue that the options no longer name is acked as far as Spark has come, and not read.
+        chosen = self._is_chosen
+        reached = {
+            shard: self._base(shard, n) for shard, n in reached.items() if chosen(shard.queue)
+        }
         ahead = {shard: n + 1 for shard, n in reached.items() if self._is_there(shard, n + 1)}
         if not ahead:
             most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_messages
             ahead = self._fill(reached, most)
-        return _offset({**_claims(start), **ahead})
+        subscriptions = self._opened()
+        return _offset(
+            {
+                **begun,
+                **{
+                    shard: Reached(n, subscriptions.of(shard).created_us)
+                    for shard, n in ahead.items()
+                },
+            }
+        )
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[ClaimPart]:
         self._opened()
-        begun, ended = _claims(start), _claims(end)
+        begun, ended = _reached(start), _reached(end)
         self._known(ended)
         views: list[tuple[Shard, ClaimView]] = []
-        for shard, number in ended.items():
-            for claim in _claims_between(begun.get(shard), number):
+        for shard, reached in ended.items():
+            if shard in self._strange:
+                continue
+            for claim in _claims_between(begun.get(shard), reached):
                 view = self._play(shard, claim)
                 if view is not None:
                     views.append((shard, view))
@@ -142,9 +170,8 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield rows_as_batch(chunks, origin, self._columns)
 
     def commit(self, end: dict[str, Any]) -> None:
-        subscriptions = self._opened()
-        for shard, number in self._known(_claims(end)).items():
-            subscriptions.settle(shard, number)
+        self._opened()
+        self._settle(self._known(_reached(end)))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Not an offset: what a user wants to see of the queue in the query's progress."""
@@ -165,15 +192,52 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._subscriptions.open_all()
         return self._subscriptions
 
-    def _known(self, claims: dict[Shard, int]) -> dict[Shard, int]:
+    def _known(self, offset: dict[Shard, Reached]) -> dict[Shard, int]:
         """For each shard that is open, those of the offset among them, where it stands."""
         subscriptions = self._opened()
-        for shard in claims:
+        for shard in offset:
             subscriptions.open(shard)
-        return {
-            shard: claims.get(shard, subscriptions.of(shard).settled)
-            for shard in subscriptions.shards
-        }
+        return {shard: self._place(shard, offset.get(shard)) for shard in subscriptions.shards}
+
+    def _place(self, shard: Shard, reached: Reached | None) -> int:
+        """The claim that the offset is at; the last settled one for an offset that has no claim of
+        this subscription."""
+        it = self._opened().of(shard)
+        if reached is None:
+            return it.settled
+        if _is_same(reached.created_us, it.created_us):
+            self._strange.discard(shard)
+            return reached.claim
+        if shard not in self._strange:
+            self._lost(
+                shard,
+                f"claim {reached.claim} of the checkpoint is of another subscription: this one was "
+                "dropped and opened again, or the checkpoint belongs to another broker",
+            )
+            self._strange.add(shard)
+        return it.settled
+
+    def _settle(self, reached: dict[Shard, int]) -> None:
+        """Ack the messages of claims that Spark has committed. Raises DataLoss for a claim that was
+        never read: a sink skips a batch whose number it has from another checkpoint. Likewise for a
+        claim that was released before it was acked: its messages come again."""
+        subscriptions = self._opened()
+        for shard, number in reached.items():
+            for claim in subscriptions.unread(shard, number):
+                self._lost(
+                    shard,
+                    f"Spark committed claim {claim.number} of {many(claim.messages, 'message')}, "
+                    "which was not read: the sink has a batch of that number from another "
+                    "checkpoint, or does not read its batches",
+                )
+            subscriptions.settle(shard, number)
+            for claim in subscriptions.take_released(shard, number):
+                self._lost(
+                    shard,
+                    f"claim {claim.number}, which Spark committed, was released before it was "
+                    "acked, because the query was away for longer than releaseAfter: its messages "
+                    "are in the queue again",
+                )
 
     def _base(self, shard: Shard, reached: int) -> int:
         """The claim after which the query goes on: that of the checkpoint, if the broker knows what
@@ -275,31 +339,42 @@ class _Filling:
         return view is not None and view.messages > before
 
 
-def _offset(claims: dict[Shard, int]) -> dict[str, Any]:
+def _offset(reached: dict[Shard, Reached]) -> dict[str, Any]:
     """In one order: Spark compares offsets as text."""
-    by_queue: dict[str, dict[str, int]] = {}
-    for shard in sorted(claims):
-        by_queue.setdefault(queue_text(shard.queue), {})[str(shard.number)] = claims[shard]
-    return {"v": _VERSION, "claims": by_queue}
+    claims: dict[str, dict[str, int]] = {}
+    created: dict[str, dict[str, int]] = {}
+    for shard in sorted(reached):
+        queue, number = queue_text(shard.queue), str(shard.number)
+        claims.setdefault(queue, {})[number] = reached[shard].claim
+        if reached[shard].created_us:
+            created.setdefault(queue, {})[number] = reached[shard].created_us
+    return {"v": _VERSION, "claims": claims} | ({"created": created} if created else {})
 
 
-def _claims(offset: dict[str, Any]) -> dict[Shard, int]:
+def _reached(offset: dict[str, Any]) -> dict[Shard, Reached]:
     if offset.get("v") != _VERSION or "claims" not in offset:
         raise DataLoss(f"the checkpoint has an offset that is not from this source: {offset}")
+    created = offset.get("created", {})
     return {
-        Shard(queue_name(queue), int(number)): claim
+        Shard(queue_name(queue), int(number)): Reached(claim, created.get(queue, {}).get(number, 0))
         for queue, shards in offset["claims"].items()
         for number, claim in shards.items()
     }
 
 
-def _claims_between(begun: int | None, ended: int) -> range:
+def _is_same(one_us: int, other_us: int) -> bool:
+    """Whether these are of one subscription, as far as is known."""
+    return not one_us or not other_us or one_us == other_us
+
+
+def _claims_between(begun: Reached | None, ended: Reached) -> range:
     """The numbers after `begun` up to `ended`. A batch has one claim of each shard; so where the
-    batch before knew nothing of the shard, or of a later number before it was dropped, it is one.
-    """
-    if begun is None or begun > ended:
-        return range(ended, ended + 1)
-    return range(begun + 1, ended + 1)
+    batch before knew nothing of the shard, or of another subscription, it is one."""
+    if begun is None or not _is_same(begun.created_us, ended.created_us):
+        return range(ended.claim, ended.claim + 1)
+    if begun.claim > ended.claim:  # of another subscription, in offsets that do not tell
+        return range(ended.claim, ended.claim + 1)
+    return range(begun.claim + 1, ended.claim + 1)
 
 
 def _planned(views: list[tuple[Shard, ClaimView]], options: Options) -> list[ClaimPart]:

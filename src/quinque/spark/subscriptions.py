@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 import msgpack
 
-from quinque.errors import BadClaim, QuinqueError, printable
+from quinque.errors import BadClaim, QuinqueError, many, printable
 from quinque.model.claim_ops import (
     ClaimState,
     ClaimView,
@@ -50,7 +50,7 @@ class Shard(NamedTuple):
 
 
 class DataLoss(Exception):
-    """What the checkpoint says is to be read is not there; the text names it."""
+    """Messages that the checkpoint needs are missing; the text names them."""
 
 
 class Poison(Exception):
@@ -68,6 +68,7 @@ class Subscription:
 
     epoch: int
     settled: int
+    created_us: int
     until_place: int = 0
     left: int | None = None
     claims: dict[int, ClaimView] = field(default_factory=dict)
@@ -123,7 +124,7 @@ class Subscriptions:
         self._beat()
 
     def bind(self) -> None:
-        """What comes from here on is not claimed by this query."""
+        """Claim no messages that are added from here on."""
         self._is_bounded = True
         for shard, subscription in self._by_shard.items():
             view = self._look(shard)
@@ -137,10 +138,41 @@ class Subscriptions:
         it = self._by_shard[shard]
         if not it.settled < number <= it.last:
             return
-        self._broker.run(SettleClaims(shard.queue, self._name, it.epoch, number, shard.number))
+        settle = SettleClaims(shard.queue, self._name, it.epoch, number, shard.number)
+        if not self._broker.run(settle):
+            # Nothing was finished: it may have been released meanwhile.
+            it.claims |= {claim.number: claim for claim in self._look(shard).claims}
         it.settled = number
-        it.claims = {k: view for k, view in it.claims.items() if k >= number}
+        released = ClaimState.FORFEITED
+        it.claims = {
+            k: view for k, view in it.claims.items() if k >= number or view.state == released
+        }
         it.played = {k for k in it.played if k >= number}
+
+    def unread(self, shard: Shard, number: int) -> list[ClaimView]:
+        """The claims up to that one that are about to be settled, and were never read."""
+        it = self._by_shard[shard]
+        return [
+            view
+            for claim, view in sorted(it.claims.items())
+            if it.settled < claim <= number
+            and view.state == ClaimState.SEALED
+            and not view.plays
+            and view.messages
+        ]
+
+    def take_released(self, shard: Shard, number: int) -> list[ClaimView]:
+        """The claims up to that one whose messages went back to the queue. A second call does not
+        return them."""
+        it = self._by_shard[shard]
+        released = [
+            view
+            for claim, view in sorted(it.claims.items())
+            if claim <= number and view.state == ClaimState.FORFEITED
+        ]
+        for view in released:
+            del it.claims[view.number]
+        return released
 
     def fill(self, shard: Shard, number: int, count: int, wait_ms: int) -> ClaimView | None:
         """Some more is in the claim, up to `count` and as much as one request moves; None when
@@ -205,7 +237,7 @@ class Subscriptions:
         }
 
     def close(self) -> None:
-        """No sign of life is given any more. What is claimed stays claimed."""
+        """Stop the heartbeat. Claims stay claimed."""
         if self._pulse is not None:
             self._pulse.stop()
 
@@ -243,9 +275,11 @@ class Subscriptions:
             )
         )
         claims = {claim.number: claim for claim in view.claims}
-        # What a query that is bound did not see when it began, came later.
+        # For a bounded query, a queue that it did not see when it began came later.
         left = 0 if self._is_bounded else None
-        self._by_shard[shard] = Subscription(view.epoch, view.settled, left=left, claims=claims)
+        self._by_shard[shard] = Subscription(
+            view.epoch, view.settled, view.created_us, left=left, claims=claims
+        )
         return view.shards
 
     def _fill(
@@ -285,10 +319,10 @@ class Subscriptions:
         options = self._options
         if options.on_poison == "replay" or view.plays < options.max_replays:
             return False, 0
-        told = f"claim {view.number} of {self._shown(shard)} was started {view.plays} times"
+        told = f"claim {view.number} of {self._shown(shard)} was started {many(view.plays, 'time')}"
         if options.on_poison == "fail":
             raise Poison(
-                f"{told}, and {view.messages} messages in it were never finished: one of them "
+                f"{told} without finishing {many(view.messages, 'message')}: one of them "
                 "may make the query fail; see the options onPoison and maxReplays"
             )
         if view.messages <= 1:
@@ -300,7 +334,7 @@ class Subscriptions:
     def _bury(self, shard: Shard, number: int, plays: int) -> None:
         chunks = self._broker.run(ReadClaim(shard.queue, self._name, number, 0, 1, shard.number))
         message_id = _first_id(chunks)
-        reason = f"replayed {plays} times".encode()
+        reason = f"replayed {many(plays, 'time')}".encode()
         self._broker.run(
             MarkClaim(
                 shard.queue,
@@ -310,6 +344,7 @@ class Subscriptions:
                 [message_id],
                 reason=reason,
                 shard=shard.number,
+                epoch=self._by_shard[shard].epoch,
             )
         )
 

@@ -8,7 +8,7 @@ Calls       nothing.
 
 The class of a number is its length in bits, so that counting one takes no search.
 
-Not here: units; whoever counts knows what was counted.
+Not here: units, which only the caller knows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Doublings:
         self.total = 0  # of all that was counted
 
     def add(self, size: int) -> None:
-        """One more that is so large, 64 bits at most."""
+        """Count one more thing of that size, 64 bits at most."""
         self.counts[size.bit_length()] += 1
         self.total += size
 

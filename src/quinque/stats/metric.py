@@ -3,7 +3,7 @@
 Called by   server/metrics.py (has the table), console/exposition.py (writes it out).
 Calls       nothing.
 
-Not here: the table (server/metrics.py), the format in which it is told (console/exposition.py).
+Not here: the table (server/metrics.py), the format of the output (console/exposition.py).
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from quinque.model.lifecycle import Kind, Reason
 _ONCE: Final = frozenset({int(Kind.ADDED), int(Kind.EXPIRED), int(Kind.REMOVED)})
 _EVENTS: Final = EVENTS.code
 _RENAMED: Final = int(Reason.RENAMED)
-# Queues that are gone are forgotten when there are so many more of them.
+# Queues that were removed are forgotten when there are this many more of them.
 _GONE_MOST: Final = 1_000
-# A broker may meet new names for ever; then the one it has known longest is forgotten.
+# A broker may meet new names without end; then it forgets the one it has known longest.
 _QUEUES_MOST: Final = 100_000
 
 
@@ -40,7 +40,7 @@ class Tally:
     def add(
         self, kind: int, reason: int, family: int, queue: bytes, group: bytes, count: int
     ) -> None:
-        """So many messages of the queue changed so."""
+        """Count that `count` messages of the queue changed in this way."""
         if reason == _RENAMED or (family == _EVENTS and (kind in _ONCE) == bool(group)):
             return
         counts = self.by_queue.get(queue)
@@ -52,7 +52,7 @@ class Tally:
         counts[code] = counts.get(code, 0) + count
 
     def forget_all_but(self, queues: Collection[bytes]) -> None:
-        """Of queues that are not there any more, few are left."""
+        """Forget queues that do not exist any more, once there are many."""
         if len(self.by_queue) > 2 * len(queues) + _GONE_MOST:
             self.by_queue = {
                 name: counts for name, counts in self.by_queue.items() if name in queues

@@ -132,6 +132,8 @@ from quinque.model.work_ops import (
     WorkDelivery,
     WorkView,
 )
+from quinque.stats.expirations import Expirations
+from quinque.stores.consumers import Consumers
 from quinque.stores.pending import Pending
 
 Fsync = Literal["always", "everysec", "no"]
@@ -145,14 +147,27 @@ class Store(Protocol):
     """Queues that got something to deliver since the caller last emptied this set, and watched ids
     whose messages are gone or dead."""
 
+    ready_lanes: dict[bytes, set[bytes]]
+    """The lanes that got something, for each queue in `ready` where only lanes did. It may have
+    other queues too. The caller empties it with `ready`."""
+
+    @property
+    def expired(self) -> Expirations:
+        """Jobs that expired unfinished and are gone, until the caller takes these counts."""
+
     on_ready: Callable[[], None]
     """Called when `ready` got something that no operation of the caller brought about."""
 
     on_doubt: Callable[[], None]
-    """Called when a queue may have got something unheard: whoever waits on patterns looks again."""
+    """Called when a queue may have got something unnoticed: clients blocked on patterns retry."""
+
+    @property
+    def consumers(self) -> Consumers:
+        """Consumers of events queues. The caller tells its own, and finds those of others that
+        share the store after each Count."""
 
     watched: Collection[bytes]
-    """Ids whose end somebody waits for, and queues that somebody waits on. The caller's own."""
+    """Ids whose end clients wait for, and queues that clients wait on. The caller owns it."""
 
     @overload
     def run(self, op: Put) -> list[bytes]: ...
@@ -282,7 +297,7 @@ class Store(Protocol):
         4. Operations take effect in the order they were started.
         5. A message is leased to one consumer of a group at a time, until acked, released or
            its deadline has passed; an acked message is not given to that group again.
-        6. What time makes due is true for every operation from that millisecond on.
+        6. Every operation from that millisecond on sees a change that time made due.
         7. Ids the store makes are never made twice, and places grow strictly, across restarts and
            clock changes; in feeds the ids grow with them.
         12. A sealed claim gives the same rows whenever it is read, across restarts, until it is
@@ -292,7 +307,7 @@ class Store(Protocol):
         """
 
     def commit(self) -> None:
-        """8. What the turn changed is durable when this returns.
+        """8. Make all changes of the turn durable before this returns.
 
         Raises StoreUnavailable when it is not: then nothing of the turn may be acknowledged.
         """
@@ -302,6 +317,13 @@ class Store(Protocol):
 
     def next_due_ms(self) -> int:
         """When tick() next has something to do; NEVER_MS if never."""
+
+    def is_awaited(self) -> bool:
+        """Whether a client waits for something that only further ticks do."""
+
+    def finish_slices(self) -> None:
+        """Carry out all operations at once that ticks carry out in slices, except claims that are
+        being closed."""
 
     def now_ms(self) -> int:
         """The store's clock."""

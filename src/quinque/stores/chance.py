@@ -25,7 +25,7 @@ class Chance:
         self._at = 0
 
     def take(self, count: int) -> bytes:
-        """So many random bytes."""
+        """Random bytes, `count` of them."""
         at = self._at
         if at + count > len(self._pool):
             self._pool = self._source(max(count, _POOL_BYTES))

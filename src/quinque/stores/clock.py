@@ -4,9 +4,9 @@ Called by   stores (every operation), server/ticker.py.
 Calls       time.
 
 The wall clock may be set back or forward while the broker runs. Leases, expiries and ids must not
-notice, so it is read once, at a moment when both clocks could be read together: a process that is
-put aside between the two readings would be late by that for as long as it runs. A store that finds
-later times in its journal than the wall clock shows starts from those.
+notice, so it is read once, at a moment when both clocks could be read together: a process that
+stands still between the two readings would be late by that for as long as it runs. A store that
+finds later times in its journal than the wall clock shows starts from those.
 
 Not here: the TIME command, which answers with the wall clock.
 """

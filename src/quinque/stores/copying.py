@@ -3,9 +3,9 @@
 Called by   cli/copy.py.
 Calls       the reader of one store and the writer of another (stores/portable.py).
 
-A copy that was interrupted is begun again with the same two stores, and goes on where it was. What
-both sides hold is then read and compared, queue by queue: how many items there are of each kind,
-and a sum over all of them. The mark on the target goes when they are the same.
+A copy that was interrupted is begun again with the same two stores, and goes on where it was. Then
+both sides are read and compared, queue by queue: how many items there are of each kind, and a sum
+over all of them. The mark on the target is removed when they are the same.
 
 Not here: what is carried (stores/portable.py), words for people (cli/copy.py).
 """
@@ -31,13 +31,13 @@ from quinque.stores.portable import Chunk, Detached, Item, Partitions, Reader, W
 _NAMED_MOST: Final = 10  # queues that differ, in one error
 _SUM_BITS: Final = 128
 
-Tell = Callable[[int], None]  # so many messages more
+Tell = Callable[[int], None]  # the number of messages since the last call
 
 
 @dataclass
 class Tally:
-    """What a queue holds: how many of each kind, and the sum of what each item hashes to. So the
-    order in which they were read does not matter."""
+    """The items of a queue: how many of each kind, and the sum of their hashes. So the order in
+    which they were read does not matter."""
 
     counts: Counter[str] = field(default_factory=Counter)
     sum: int = 0
@@ -53,9 +53,9 @@ class Tally:
 
 
 def carry(source: Reader, target: Writer, tell: Tell) -> bool:
-    """Everything is in the target; whether a part of it was there before.
+    """Copy everything into the target; return whether a part of it was there before.
 
-    Raises CopyRefused; whatever else it raises, it can be called again, and goes on.
+    Raises CopyRefused. After any other error it can be called again, and goes on.
     """
     counts = source.queues()
     begun = target.begin(source.identity, source.facts, list(counts))
@@ -73,7 +73,7 @@ def carry(source: Reader, target: Writer, tell: Tell) -> bool:
 
 
 def compare(source: Reader, target: Reader, tell: Tell) -> dict[bytes, Tally]:
-    """What each queue holds, which is the same in both. Raises CopyDiffers."""
+    """Return the tally of each queue, which is the same in both. Raises CopyDiffers."""
     tallies: dict[bytes, Tally] = {}
     differences: list[str] = []
     there = target.queues()
@@ -99,7 +99,7 @@ def compare(source: Reader, target: Reader, tell: Tell) -> dict[bytes, Tally]:
 
 
 def tally(reader: Reader, queue: bytes, tell: Tell, at_ms: int) -> Tally:
-    """What the queue holds, without the marks of published batches that have expired then."""
+    """Tally the queue's items, without marks of published batches that expire by `at_ms`."""
     found = Tally()
     for chunk in reader.read(queue, 0):
         for item in chunk.items:
@@ -122,8 +122,8 @@ def kind_of(item: Item) -> str:
 
 
 def _bare(item: WorkKept, number: int) -> WorkKept:
-    """An item of the family `items`, the so manieth of its state, without what Redis has no place
-    for: when it came, what was counted, and in which millisecond its lease ends."""
+    """An item of the family `items`, with its `number` in its state, without what Redis has no
+    place for: when it was added, its counters, and the millisecond in which its lease ends."""
     is_ready = item.state == State.READY
     return item._replace(
         place=number if is_ready else 0,

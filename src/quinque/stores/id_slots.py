@@ -40,12 +40,12 @@ def slot_of(queue: bytes) -> int:
 
 
 def slot_of_id(message_id: bytes) -> int:
-    """The slot a message of a worklist lies in; any, if that is no id."""
+    """The slot of a message of a worklist; any slot, if the id is not valid."""
     return _slot_of_letters(message_id[_ID_SLOT_AT : _ID_SLOT_AT + 3])
 
 
 def make_ids(random: bytes, slot: int, node_id: bytes, tail: bytes) -> list[bytes]:
-    """An id for every 18 random bytes, which tells the slot. The tail is how it ends."""
+    """Make an id of every 18 random bytes, with the slot in it. The tail is how it ends."""
     text = b2a_base64(random, newline=False)
     node, starts = node_id[:8], _slot_letters(slot)
     return [
@@ -64,8 +64,8 @@ def _slot_of_letters(letters: bytes) -> int:
 
 @lru_cache(maxsize=1024)
 def _slot_letters(slot: int) -> Sequence[bytes]:
-    """What the three letters of an id become that tell the slot, by the third of them: of that one,
-    4 bits stay."""
+    """The three letters of an id that contain the slot, by the third random letter: 4 bits of that
+    one stay."""
     starts = [b""] * 128
     for value, letter in enumerate(_BASE64):
         bits = slot << 4 | value & 0xF

@@ -3,15 +3,15 @@
 Called by   quinque.open, through client/.
 Calls       stores/embedded/.
 
-One thread runs at a time. What an operation changed is durable when it returns. Who waits for a
-message is woken by the threads that bring one, and by the clock.
+One thread runs at a time. When an operation returns, its changes are durable. The threads that add
+a message, and the clock, wake the threads that wait for one.
 
 If an operation is interrupted (KeyboardInterrupt) or fails half-way (MemoryError), the program has
 to open the folder again, and sees then whether the operation is done. An interrupted wait for a
 message does not count.
 
-The program is one session: it takes the tasks of operations that name none. What it had taken and
-not acked is ready when it closes the store, or, if it was killed, when the folder is opened again.
+The program is one session: it takes the tasks of operations that name none. Tasks that it took and
+did not ack are ready when it closes the store, or, after a kill, when the folder is opened again.
 
 Not here: brokers (server/), which share a store between processes.
 """
@@ -45,6 +45,7 @@ from quinque.model.tube_ops import (
 from quinque.model.work_ops import AwaitEnd
 from quinque.stores.base import Fsync
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.pending import Pending
 
 _OF_SESSION: Final = (TakeTasks, AckTasks, ReleaseTasks, TouchTasks)
 
@@ -107,8 +108,8 @@ class OpenedStore:
 
     @contextmanager
     def watching(self, op: Op) -> Iterator[None]:
-        """What the operation waits for is heard of meanwhile, if it is the end of messages: of what
-        queues get one always hears."""
+        """Watch the messages whose end the operation waits for. New messages in queues need no
+        watch: the store always reports them."""
         ids = op.message_ids if isinstance(op, AwaitEnd) else ()
         if not ids:
             yield
@@ -125,16 +126,16 @@ class OpenedStore:
                         del self._watched[id]
 
     def attempt(self, op: Op) -> tuple[Any, float | None]:
-        """The result of the operation; and, for whoever waits for another one, in how many seconds
-        time alone may bring it (None = it will not)."""
+        """Return the result of the operation; and, for a caller that waits for another result, in
+        how many seconds time alone may bring it (None = never)."""
         self._refuse_children()
         with self._turn:
             [found] = self._run_all([op])
             return found, self._soonest_s(None)
 
     def on_ready(self, call: Callable[[], None]) -> None:
-        """It is called, in any thread, when there may be something for those who wait, and when the
-        store is closed."""
+        """Call this function, in any thread, when there may be something for blocked callers, and
+        when the store is closed."""
         with self._turn:
             self._on_ready.append(call)
 
@@ -146,8 +147,8 @@ class OpenedStore:
             return self._run_all(ops)
 
     def close(self) -> None:
-        """Everything that was done stays; another process may open the folder at once. Those who
-        wait are told. In a child of the process that opened it, nothing happens."""
+        """Close the store. All changes stay, another process may open the folder at once, and
+        waiting threads wake up. In a child of the process that opened it, nothing happens."""
         if self._process_id != os.getpid():
             return
         with self._turn:
@@ -192,7 +193,11 @@ class OpenedStore:
                 try:
                     if isinstance(op, _OF_SESSION) and not op.session:
                         op.session = self._session or self._join()
-                    results.append(run(op))
+                    result = run(op)
+                    if isinstance(result, Pending):
+                        store.finish_slices()
+                        result = result.value() if result.is_settled else result
+                    results.append(result)
                 except Exception as error:
                     if store.torn is not None:
                         raise

@@ -4,7 +4,7 @@ Called by   stores that answer so (they settle it), the server (which goes on wh
 Calls       nothing.
 
 It is not an asyncio.Future: it is settled on the event loop's own thread, by code that has just
-read the answer, and calls whoever waits for it at once. No task, no turn of the loop in between.
+read the answer, and calls the waiting code at once. No task, no turn of the loop in between.
 
 Not here: what the server does until then (server/connection.py holds the client).
 """
@@ -18,7 +18,7 @@ from quinque.errors import QuinqueError
 
 
 class Pending:
-    """Settled once, with a result or an error; one who waits for it is told."""
+    """Settled once, with a result or an error; calls the function that waits for it."""
 
     __slots__ = ("_answer", "_error", "_refuse", "_result", "is_settled")
 
@@ -30,14 +30,14 @@ class Pending:
         self._refuse: Callable[[QuinqueError], None] | None = None
 
     def then(self, answer: Callable[[Any], None], refuse: Callable[[QuinqueError], None]) -> None:
-        """One of the two is called with what comes, now if it is there."""
+        """Call `answer` with the result or `refuse` with the error: now, or when it comes."""
         assert self._answer is None, "an answer is waited for once"
         self._answer, self._refuse = answer, refuse
         if self.is_settled:
             self._tell()
 
     def settle(self, result: Any) -> None:
-        """The answer is there."""
+        """Set the result."""
         assert not self.is_settled, "an answer comes once"
         self.is_settled = True
         self._result = result
@@ -73,17 +73,19 @@ class Pending:
 
 
 def _without_frames(error: QuinqueError) -> QuinqueError:
-    """The same. Frames in its tracebacks hold the error itself, and nobody collects such circles
-    while the collector is off."""
+    """The same error. Frames in its tracebacks hold the error itself, and such circles stay in
+    memory while the collector is off."""
+    seen: set[int] = set()  # an error may be its own cause
     link: BaseException | None = error
-    while link is not None:
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
         link.__traceback__ = None
         link = link.__cause__ or link.__context__
     return error
 
 
 def after(result: Any, change: Callable[[Any], Any]) -> Any:
-    """The result, changed; now, or when it comes. What `change` gives may be a Pending too."""
+    """The result, changed; now, or when it comes. `change` may return a Pending too."""
     if not isinstance(result, Pending):
         return change(result)
     changed = Pending()

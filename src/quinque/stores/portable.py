@@ -3,9 +3,9 @@
 Called by   copying.py (carries it over), copy_out.py and copy_in.py of each store (give, take).
 Calls       nothing.
 
-A queue is a row of items: first what is known of it as a whole, then its messages. They are the
-events that compaction writes (model/events.py), for those already are all that is known of a
-message, a group or a worklist. Instants are absolute, so nothing shifts while a copy is made.
+A queue is a row of items: first the queue as a whole, then its messages. The items are the events
+that compaction writes (model/events.py), because each holds a whole message, group or worklist.
+Instants are absolute, so nothing shifts while a copy is made.
 
     feed       GroupKept for each group, in the order they came; Detached for each lease on a
                message that was flushed; Kept for each message, in the order of places
@@ -15,8 +15,8 @@ message, a group or a worklist. Instants are absolute, so nothing shifts while a
 
 Between what is known of it and its messages come its subscriptions: SubscriptionKept for each, in
 the order of their names, followed by ChunkKept for each chunk of its claims; then PublishedKept for
-each run of a sink, in their order. A queue may have these and nothing else. What is staged is not
-carried over, and what is half published is refused.
+each run of a sink, in their order. A queue may have these and nothing else. Staged batches are not
+carried over. A copy with a half published batch is refused.
 
 The messages of a worklist come in that order because of their keys: of two that have the same one,
 the later to end is the one that lives under it.
@@ -54,8 +54,8 @@ class Detached(NamedTuple):
 
 
 class Partitions(NamedTuple):
-    """A worklist is spread over so many slots of a cluster: `written` get new messages. Only a
-    store of many servers knows of it, so it is not compared."""
+    """A worklist is spread over `read` slots of a cluster, of which `written` get new messages.
+    Only a store of many servers has this, so it is not compared."""
 
     queue: bytes
     written: int
@@ -68,8 +68,8 @@ Item = Head | Claim | Kept | WorkKept | TaskKept
 
 
 class Facts(NamedTuple):
-    """Of a store as a whole: the latest time and the newest stamp it knows, and what its node is
-    called, if it has one of its own."""
+    """The store as a whole: the latest time and the newest stamp it knows, and the id of its node,
+    if it has one of its own."""
 
     at_ms: int
     stamp_us: int
@@ -94,7 +94,7 @@ class Progress(NamedTuple):
 
 class Reader(Protocol):
     identity: str
-    """The store, as it is called in messages and as a marker in a target names it."""
+    """The name of the store in messages, and in the mark of a target."""
 
     facts: Facts
 
@@ -102,7 +102,7 @@ class Reader(Protocol):
         """How many messages each queue has, in the order of their names."""
 
     def read(self, queue: bytes, after: int) -> Iterator[Chunk]:
-        """All that is known of the queue, in chunks; messages only from `after` on."""
+        """All items of the queue, in chunks; messages only from `after` on."""
 
     def close(self) -> None: ...
 
@@ -111,19 +111,19 @@ class Writer(Protocol):
     identity: str
 
     def begin(self, source: str, facts: Facts, queues: Sequence[bytes]) -> Progress | None:
-        """The target is marked as one that `source` is copied into; how far that has come, if it
-        was so marked before.
+        """Mark the target as a copy of `source`; return how far the copy has come, if the target
+        already had this mark.
 
         Raises CopyRefused when it holds one of the queues, or is marked with another source.
         """
 
     def write(self, chunk: Chunk) -> None:
-        """The items are in the target, durably, and the mark says so."""
+        """Write the items to the target, durably, and update the mark."""
 
     def reader(self) -> Reader:
-        """What is in the target now; nothing more is written."""
+        """Return a reader of the target; nothing more is written."""
 
     def finish(self) -> None:
-        """The mark is gone: this is a store like any other."""
+        """Remove the mark: this is a store like any other."""
 
     def close(self) -> None: ...

@@ -15,7 +15,7 @@ import re
 from typing import Final
 
 # A word may end in quotes, and then a blank must follow. Nothing is tried a second way (*+): a line
-# of many escapes and no end would else take for ever.
+# of many escapes and no end would otherwise take too long.
 _WORD: Final = re.compile(
     rb"""([^\ \t\r\n"']*+)
         (?: "((?:\\.|[^"\\])*+)" | '((?:\\'|[^'\\]|\\(?!'))*+)' )?+ (?:\s++|\Z)""",

@@ -9,8 +9,8 @@ Calls       msgpack.
 
 Some clients read a reply's numbers at fixed places, so each has one way of writing.
 
-Of a request nothing is unpacked but what every request has: each value of its body, and each
-argument of a call, is the bytes of its own msgpack. So data reach the store as they were sent, and
+The broker unpacks only what every request has: each value of a request's body, and each argument
+of a call, stays the bytes of its own msgpack. So data reach the store as they were sent, and
 a function is known by the bytes of its name.
 
 Most requests are calls with one or two short arguments, which are cut by hand in half the time that
@@ -68,11 +68,13 @@ _SCHEMA_VERSION: Final = 1
 
 # The first byte of a length, and how many bytes it takes; one below 0x80 is the length itself.
 _LENGTH_BYTES: Final = {0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9}
-# A header or the key of a body with more in it is none.
+# A header, or a key of a body, with more elements or bytes than this is refused.
 _HEADER_MOST: Final = 64
 # For packets up to this size one unpacker is kept, with a buffer that has grown to as much.
 _KEPT_MOST_BYTES: Final = 64 << 10
 _PACKET_MOST_BYTES: Final = (1 << 32) - 1
+# So many packets are read at once: they can be six bytes long, and 256 KB of them take 0.1 s.
+_AT_ONCE_MOST: Final = 4096
 
 _UINT32: Final = 0xCE
 #                           ce length, 83 00 ce, status, 01 cf, sync, 05 ce and schema version
@@ -125,6 +127,7 @@ class PacketReader:
     def __init__(self, limits: PacketLimits) -> None:
         self.set_limits(limits)
         self.broken: ProtocolBroken | None = None
+        self.has_more = False  # bytes that were not looked at: feed it again, if with nothing
         self._unpacker: Any = _new_unpacker()
         self._rest: list[bytes] = []  # the start of a packet
         self._rest_bytes = 0
@@ -152,7 +155,7 @@ class PacketReader:
         return self._rest_bytes
 
     def feed(self, data: bytes) -> list[Packet]:
-        """The requests completed by `data`, in order."""
+        """The requests completed by `data`, in order; not all of them if it `has_more` then."""
         if self.broken is not None:
             return []
         if self._rest:
@@ -165,8 +168,12 @@ class PacketReader:
             self._rest_bytes = self._need_bytes = 0
         packets: list[Packet] = []
         at, end = 0, len(data)
+        self.has_more = False
         try:
             while at < end:
+                if len(packets) == _AT_ONCE_MOST:
+                    self.has_more = True
+                    break
                 first = data[at]
                 start = at + (1 if first < 0x80 else _LENGTH_BYTES.get(first, 0))
                 if start == at:
@@ -209,7 +216,7 @@ class PacketReader:
                 self._read_body(packet, unpacker, data, before)
         except ProtocolBroken:
             raise
-        # Whatever msgpack says of bytes that are none, and what a header does that is no map.
+        # msgpack raises many kinds for invalid bytes, and a header may not be a map.
         except Exception:
             raise ProtocolBroken("Invalid MsgPack - packet") from None
         if unpacker.tell() - before != size or not 0 <= packet.sync < 1 << 64:
@@ -281,7 +288,7 @@ def _read_quickly(data: bytes, at: int, stop: int) -> Packet | None:
 
 
 def _end_of_value(data: bytes, at: int, stop: int) -> int:
-    """The end of the short value at `at`; beyond `stop` if it is none."""
+    """The end of the short value at `at`; beyond `stop` if there is another value, or nothing."""
     if at >= stop:
         return stop + 1
     length = _LENGTHS[data[at]]

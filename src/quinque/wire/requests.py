@@ -35,6 +35,9 @@ _QUICK_MOST_BYTES: Final = 256 << 10
 # alike and half as many when they are not. So each is compared a few times, whatever follows it.
 _ALIKE_FIRST: Final = 64
 _ALIKE_LEAST: Final = 4
+# The careful way takes so many requests at once, empty ones counted: they can be a byte long, and
+# 256 KB of them would take a quarter of a second.
+_AT_ONCE_MOST: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class RequestReader:
     def __init__(self, limits: RequestLimits) -> None:
         self.set_limits(limits)
         self.broken: ProtocolBroken | None = None
+        self.has_more = False  # bytes that were not looked at: feed it again, if with nothing
         self._rest: list[bytes] = []  # bytes not read yet: the start of an argument or a line
         self._rest_bytes = 0
         self._need_bytes = 0  # no use looking before there are this many
@@ -68,7 +72,7 @@ class RequestReader:
         )
 
     def feed(self, data: bytes) -> list[list[bytes]]:
-        """The requests completed by `data`, in order."""
+        """The requests completed by `data`, in order; not all of them if it `has_more` then."""
         if self.broken is not None:
             return []
         requests: list[list[bytes]] = []
@@ -83,12 +87,15 @@ class RequestReader:
             data = b"".join(self._rest)
             self._rest.clear()
             self._rest_bytes = self._need_bytes = 0
+            self.has_more = False
             self._read_carefully(data, 0, requests)
         return requests
 
     def refuse_large(self, args_most: int, bytes_most: int) -> None:
         """The request under way is refused, as Redis does it, if it will have more arguments or
         bytes than a client may send before it has authenticated."""
+        if self.has_more:  # none is under way
+            return
         if len(self._args) + self._args_left > args_most:
             self._refuse(f"unauthenticated multibulk length; at most {args_most} arguments")
         elif self._args_bytes + max(self._rest_bytes, self._need_bytes) > bytes_most:
@@ -101,6 +108,7 @@ class RequestReader:
 
     def _read_carefully(self, data: bytes, at: int, requests: list[list[bytes]]) -> None:
         end = len(data)
+        left = _AT_ONCE_MOST
         while at < end and self.broken is None:
             if self._args_left:
                 following = self._read_arg(data, at)
@@ -108,9 +116,14 @@ class RequestReader:
                     requests.append(self._args)
                     self._args = []
                     self._args_bytes = 0
+            elif not left:
+                self.has_more = True
+                break
             elif data[at] == _STAR:
+                left -= 1
                 following = self._read_count(data, at)
             else:
+                left -= 1
                 following = self._read_inline(data, at, requests)
             if following == at:
                 break
@@ -187,6 +200,7 @@ class RequestReader:
 
     def _end(self, broken: ProtocolBroken) -> None:
         self.broken = broken
+        self.has_more = False
         self._rest.clear()
         self._args.clear()
         self._rest_bytes = self._args_bytes = 0
@@ -197,7 +211,7 @@ def _read_quickly(data: bytes, requests: list[list[bytes]]) -> int:
     if data[:1] != b"*" or len(data) > _QUICK_MOST_BYTES:
         return 0
     pieces = data.split(b"\r\n")
-    # What follows the last CR LF is no piece: empty, or the start of something unfinished.
+    # After the last CR LF comes nothing, or the start of something unfinished.
     last = len(pieces) - 1
     at = 0
     length_of = _LENGTHS.get

@@ -11,7 +11,7 @@ A Value is what a reply means; `encode` says how it looks in the protocol the cl
     list           array
     NULL_ARRAY     null (RESP2: *-1)    dict           map (RESP2: flat array of pairs)
     Verbatim       text for people (RESP2: bulk string)
-    Push           a message nobody asked for (RESP2: array)
+    Push           a message without a request (RESP2: array)
     Encoded        bytes that are a reply already, and the same in both protocols
 
 Not here: requests (wire/requests.py).
@@ -47,7 +47,7 @@ class NullArray:
 
 
 class Push:
-    """A message nobody asked for; in RESP2, where there is no such thing, an array."""
+    """A message that the broker sends unasked. RESP2 has no such type, and gets an array."""
 
     __slots__ = ("items",)
 
@@ -105,7 +105,7 @@ def encode_error(code: str, text: str) -> bytes:
 
 
 def _encode_into(out: list[bytes], value: Value, protocol: int) -> None:
-    # What nearly all replies are made of comes first.
+    # The types of nearly all replies come first.
     if type(value) is bytes:
         out.append(b"$%d\r\n%b\r\n" % (len(value), value))
         return

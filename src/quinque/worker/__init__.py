@@ -21,21 +21,21 @@ ahead.py        how many of them are taken before they can be begun
 asking.py       asking a broker that may be away for a while
 leases.py       leases of what is held are extended, as long as it is worked
 runtime.py      all handlers of one process, from the start to the last message
-leftovers.py    what a process that died had in hand is settled by the next
+leftovers.py    settles the messages that a process held when it died
 shared.py       all memory that a process shares with its supervisor:
-board.py        what it tells of itself, and leaves behind when it dies
+board.py        its state, which stays readable when it dies
 failures.py     how often messages have failed, as all processes know it
 figures.py      what it counts of each handler (counting.py)
 lives.py        whether the others live, and what they died of is counted
-memory.py       how such memory is had
+memory.py       makes such memory
 process.py      such a process
 supervisor.py   starts the processes, and starts them again
 totals.py       what all processes counted, those that have ended included
-metrics.py      the table of what is told of that to Prometheus
+metrics.py      the table of the metrics for Prometheus
 health.py       whether work gets done, for a probe: a file and an HTTP port
 tracing.py      spans of OpenTelemetry, where a program has that
 
-Layers: everything here may use client/, and nothing but cli/ uses this.
+Layers: everything here may use client/, and only cli/ uses this.
 """
 
 from __future__ import annotations

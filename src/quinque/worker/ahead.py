@@ -26,7 +26,7 @@ class Ahead:
         self._rate, self._rated_s, self._rated = 0.0, now_s, 0
 
     def rate(self, ended: int, now_s: float) -> None:
-        """So many have ended by now, since it began."""
+        """Measure the rate: `ended` is how many have ended since it began."""
         passed_s = now_s - self._rated_s
         if passed_s < _MEASURED_S:
             return

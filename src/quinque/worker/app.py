@@ -21,10 +21,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from math import inf
 from typing import Any, TypeVar, Unpack
 
 from quinque.client.aio.broker import Broker
+from quinque.client.checks import as_whole_setting
 from quinque.client.codecs import Codec, Name, codec_of
+from quinque.client.spans import Seconds, as_setting_s
 from quinque.errors import BadSetting
 from quinque.model.families import BY_NAME
 from quinque.worker.backoff import Backoff
@@ -43,6 +47,7 @@ E = TypeVar("E", bound=Failed)
 H = TypeVar("H", bound=Callable[..., object])
 
 _LEASE_S = 30.0
+_PAIR = 2  # the first delay and the longest one
 
 
 class App:
@@ -62,7 +67,7 @@ class App:
         ca: str | None = None,
         certificate: str | None = None,
         key: str | None = None,
-        timeout_s: float = 30.0,
+        timeout_s: Seconds = 30.0,
         retries: int = 5,
         connections: int = 4,
     ) -> None:
@@ -77,7 +82,7 @@ class App:
             "retries": retries,
             "connections": connections,
         }
-        Broker(url, **broker)  # what is wrong is said here, where it was written
+        Broker(url, **broker)  # raises here, where the setting is written
         self.url = url
         self.tracing = tracing
         self.handlers: list[Handler] = []
@@ -105,18 +110,18 @@ class App:
         family: str = "jobs",
         codec: Name | Codec[Any] = "bytes",
         group: str = "",
-        lease: float = _LEASE_S,
+        lease: Seconds = _LEASE_S,
         max_deliveries: int | None = None,
-        backoff: Backoff | tuple[float, float] = Backoff(),  # noqa: B008  # it is frozen
-        timeout: float | None = None,
+        backoff: Backoff | tuple[Seconds, Seconds] = Backoff(),  # noqa: B008  # it is frozen
+        timeout: Seconds | None = None,
         concurrency: int = 0,
         batch: int = BATCH,
         results: str | None = None,
         dead: str | None = None,
     ) -> None:
         """Register `function` as the handler of the queue. The worker calls it with the body of
-        each message, and with the message if it takes two arguments. Times are in seconds.
-        docs/worker.md describes the settings.
+        each message, and with the message if it takes two arguments. Times are numbers of seconds
+        or timedeltas. docs/worker.md describes the settings.
 
         Raises BadSetting.
         """
@@ -124,18 +129,9 @@ class App:
             raise BadSetting(f"unknown family '{family}': use one of {', '.join(BY_NAME)}")
         if family == "events" and not group:
             raise BadSetting(f"the handler of events queue '{queue}' requires a group")
-        rest = backoff if isinstance(backoff, Backoff) else Backoff(*backoff)
-        if lease <= 0 or batch < 1 or concurrency < 0:
-            raise BadSetting(
-                "lease must be greater than 0, batch at least 1, and concurrency 0 or more"
-            )
-        if (max_deliveries or 0) < 0 or (timeout is not None and timeout <= 0):
-            raise BadSetting("max_deliveries must be 0 or more, and timeout greater than 0")
-        if not 0 <= rest.first <= rest.most:
-            raise BadSetting(
-                "backoff must be (first delay, longest delay) in seconds, with 0 <= "
-                "first <= longest"
-            )
+        rest = _as_backoff(backoff)
+        if max_deliveries is not None:
+            max_deliveries = as_whole_setting("max_deliveries", max_deliveries, least=0)
         wants_message(function)
         handler = Handler(
             function,
@@ -143,12 +139,12 @@ class App:
             BY_NAME[family],
             codec_of(codec),
             group.encode(),
-            lease,
+            _some_s("lease", lease),
             max_deliveries,
             rest,
-            timeout,
-            concurrency,
-            batch,
+            None if timeout is None else _some_s("timeout", timeout),
+            as_whole_setting("concurrency", concurrency, least=0),
+            as_whole_setting("batch", batch, least=1),
             None if results is None else results.encode(),
             (dead or f"{queue}.dead").encode(),
         )
@@ -183,14 +179,14 @@ class App:
         return hook
 
     def connect(self) -> Broker:
-        """What its operations run on."""
+        """The client that runs the operations of the app."""
         return Broker(self.url, **self._broker)
 
-    def run(self, *, threads: int = 8, deadline: float = 30.0) -> bool:
+    def run(self, *, threads: int = 8, deadline: Seconds = 30.0) -> bool:
         """Run the handlers in this process until SIGTERM, SIGINT or SIGHUP, until `stop` is called,
         or until too many hang.
 
-        Then the messages in progress are finished. After `deadline` seconds, the rest returns to
+        Then the messages in progress are finished. After `deadline`, the rest returns to
         the queue. Return whether this succeeded for all messages. Afterwards the previous signal
         handlers are restored. In a thread that is not the main thread, no signal handlers are
         installed. This process has no supervisor: use `quinque work` for that.
@@ -199,9 +195,10 @@ class App:
         """
         from quinque.worker.runtime import run_app
 
-        return run_app(self, threads, deadline)
+        threads = as_whole_setting("threads", threads)
+        return run_app(self, threads, _as_deadline_s(deadline))
 
-    async def run_async(self, *, threads: int = 8, deadline: float = 30.0) -> bool:
+    async def run_async(self, *, threads: int = 8, deadline: Seconds = 30.0) -> bool:
         """Run the handlers in the running event loop, like `run`, without signal handlers. If the
         task is cancelled, the messages in progress are finished as `run` does, and then
         CancelledError is raised. If it is cancelled again meanwhile, it ends at once.
@@ -210,7 +207,8 @@ class App:
         """
         from quinque.worker.runtime import run_app_async
 
-        return await run_app_async(self, threads, deadline)
+        threads = as_whole_setting("threads", threads)
+        return await run_app_async(self, threads, _as_deadline_s(deadline))
 
     def stop(self) -> None:
         """Let `run` and `run_async` of this app finish the messages in progress and return. Any
@@ -226,6 +224,37 @@ class App:
             yield
         finally:
             self._stops.discard(stop)
+
+
+def _as_backoff(backoff: Backoff | tuple[Seconds, Seconds]) -> Backoff:
+    """Return the delays in seconds. Raises BadSetting."""
+    pair: Any = (backoff.first, backoff.most) if isinstance(backoff, Backoff) else backoff
+    if not isinstance(pair, list | tuple) or len(pair) != _PAIR:
+        raise BadSetting(
+            f"backoff must be a pair of times or a Backoff, not {type(backoff).__name__}"
+        )
+    first, most = (as_setting_s("backoff", delay) for delay in pair)
+    if not 0 <= first <= most:
+        raise BadSetting(
+            "backoff must be (first delay, longest delay) in seconds, with 0 <= first <= longest"
+        )
+    # A class of the program that computes the delays in another way is kept.
+    return replace(backoff if isinstance(backoff, Backoff) else Backoff(), first=first, most=most)
+
+
+def _some_s(what: str, span: Seconds) -> float:
+    """Return a time of a handler in seconds. Raises BadSetting."""
+    span_s = as_setting_s(what, span)
+    if not 0 < span_s < inf:
+        raise BadSetting(f"{what} {span_s} must be more than 0 s")
+    return span_s
+
+
+def _as_deadline_s(deadline: Seconds) -> float:
+    deadline_s = as_setting_s("deadline", deadline)
+    if not deadline_s >= 0:
+        raise BadSetting(f"deadline {deadline_s} must be 0 or more")
+    return deadline_s
 
 
 def _plain(hook: H) -> H:

@@ -63,11 +63,14 @@ class Asking:
         if await self.surely(ops) is not None:
             self.has_failed = True
 
-    async def once(self, ops: Sequence[Op]) -> None:
-        """The operations are carried out; if not, the leases of what they are about run out."""
+    async def once(self, ops: Sequence[Op]) -> QuinqueError | None:
+        """The operations are carried out; or why they are not. Then the leases of what they are
+        about run out."""
         try:
             if ops:
                 await self._run_all(ops)
         except QuinqueError as error:
             LOG.warning("cannot return messages of queue %s: %s", self._queue, error)
             self.has_failed = True
+            return error
+        return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from quinque.client.spans import Delay, as_delay_s
+from quinque.client.spans import Seconds, as_delay_s
 from quinque.errors import BadArgument
 
 REST_MOST_S: Final = 365 * 86_400.0
@@ -26,7 +26,7 @@ class Retry(Exception):
 
     def __init__(
         self,
-        delay: Delay = 0,
+        delay: Seconds = 0,
         why: str = "the handler requested a retry",
         *,
         eta: datetime | None = None,
@@ -58,7 +58,7 @@ class Backoff:
     most: float = 300.0
 
     def delay_s(self, failures: int, chance: float | None = None) -> float:
-        """How long to rest after so many failures; `chance` is from 0 to 1."""
+        """How long to wait after the last of `failures`; `chance` is from 0 to 1."""
         if chance is None:
             chance = random.random()
         # The exponent is bounded, or the power would be too large for a float.
@@ -67,7 +67,7 @@ class Backoff:
 
 
 def rest_s(error: BaseException, backoff: Backoff, failures: int) -> float:
-    """How long a message rests whose handler raised this: as long as that says, if it can be."""
+    """How long a message rests after this error: the valid delay of a Retry, or by `backoff`."""
     asked_s = getattr(error, "delay", None) if isinstance(error, Retry) else None
     if isinstance(asked_s, int | float) and 0 <= asked_s <= REST_MOST_S:
         return asked_s

@@ -4,12 +4,14 @@ Called by   process.py and runtime.py (write), supervisor.py and health.py (read
 Calls       memory.py, failures.py for the keys of messages.
 
     header    beat s, finished, failed, held, stalled            40 bytes
-    slots     state, length of the id, handler, id               128 bytes each
+    slots     state, length of the id, handler, deliveries,
+              until when the lease surely runs s, id             140 bytes each
 
-A slot is a message in hand. When a process is killed its slots are as they were, so that the next
-process on the same board knows what was being worked, what was only held, and what was done but not
-yet said to be. Of an id that has no room there is the key: its failure is counted, and it comes
-back when its lease ends. So does what has no slot, the 8,193rd message.
+A slot is a message that the process holds. When a process is killed its slots are as they were, so
+that the next process on the same board knows which messages were being worked, which were only
+held, and which were done but not yet acked. A slot has only the key of an id that is too long for
+it: the failure is counted, and the message comes back when its lease ends. So does a message
+without a slot, the 8,193rd.
 
 Not here: what is done about those (runtime.py).
 """
@@ -29,7 +31,9 @@ from quinque.worker.memory import shared_memory
 from quinque.worker.message import Message
 
 _HEADER: Final = struct.Struct("<dQQQQ")
-_SLOT: Final = struct.Struct("<BBH124s")
+_SLOT: Final = struct.Struct("<BBHId124s")
+_UNTIL: Final = struct.Struct("<d")
+_UNTIL_AT: Final = 8  # in a slot
 _ID_MOST_BYTES: Final = 124
 _KEY_ONLY: Final = 255  # the length of an id that has no room
 _SLOTS: Final = 8192
@@ -58,16 +62,19 @@ NOTHING: Final = Told(0.0, 0, 0, 0, 0)  # of a process that has not begun
 
 
 class Left(NamedTuple):
-    """A message that a process had in hand when it ended; `id` is empty if it had no room."""
+    """A message that a process held when it ended; `id` is empty if it was too long. No other
+    consumer has it before `ours_until_s`, of the monotonic clock."""
 
     state: Hand
     handler: int
     id: bytes
+    deliveries: int
+    ours_until_s: float
 
 
 class Board:
     def __init__(self, fd: int | None = None) -> None:
-        """One that another process made, by its descriptor; or a new one."""
+        """The board that another process made, by its descriptor; or a new one."""
         self.fd = shared_memory(_SIZE) if fd is None else fd
         self._memory = mmap.mmap(self.fd, _SIZE)
         self._free = list(range(_HEADER.size, _SIZE, _SLOT.size))[::-1]
@@ -79,7 +86,7 @@ class Board:
         _HEADER.pack_into(self._memory, 0, *told)
 
     def hold(self, messages: Sequence[Message], handler: int, salt: bytes) -> None:
-        """They are in hand, of the handler of that number; its salt is for their keys."""
+        """Record that the handler of that number holds the messages; its salt is for their keys."""
         free, memory = self._free, self._memory
         for message in messages:
             if not free:
@@ -87,15 +94,21 @@ class Board:
             id, length = message.raw_id, len(message.raw_id)
             if length > _ID_MOST_BYTES:
                 id, length = key_of(salt, id), _KEY_ONLY
-            message.slot = free.pop()
-            _SLOT.pack_into(memory, message.slot, Hand.HELD, length, handler, id)
+            slot = message.slot = free.pop()
+            told = (length, handler, message.deliveries, message.ours_until_s, id)
+            _SLOT.pack_into(memory, slot, Hand.HELD, *told)
 
     def mark(self, message: Message, state: Hand) -> None:
         if message.slot >= 0:
             self._memory[message.slot] = state
 
+    def extend(self, message: Message) -> None:
+        """Record until when this process surely holds the lease."""
+        if message.slot >= 0:
+            _UNTIL.pack_into(self._memory, message.slot + _UNTIL_AT, message.ours_until_s)
+
     def drop(self, messages: Iterable[Message]) -> None:
-        """They are not in hand any more."""
+        """Record that the messages are no longer held."""
         free, memory = self._free, self._memory
         for message in messages:
             slot = message.slot
@@ -108,7 +121,7 @@ class Board:
         """How many messages of each handler are in which hand."""
         found: Counter[tuple[int, Hand]] = Counter()
         for at in self._used():
-            state, _, handler, _ = _SLOT.unpack_from(self._memory, at)
+            state, _, handler, *_ = _SLOT.unpack_from(self._memory, at)
             found[handler, Hand(state)] += 1
         return found
 
@@ -117,7 +130,7 @@ class Board:
         each that was being worked, told once."""
         crashed = []
         for at in self._used():
-            state, length, handler, id = _SLOT.unpack_from(self._memory, at)
+            state, length, handler, _, _, id = _SLOT.unpack_from(self._memory, at)
             if state == Hand.RUNNING:
                 self._memory[at] = Hand.CRASHED
                 is_key = length == _KEY_ONLY
@@ -125,11 +138,12 @@ class Board:
         return crashed
 
     def take_left(self) -> Iterator[Left]:
-        """What the process before this one had in hand; the board is empty then."""
+        """The messages that the process before this one held; the board is empty afterwards."""
         for at in self._used():
-            state, length, handler, id = _SLOT.unpack_from(self._memory, at)
+            state, length, handler, deliveries, until_s, id = _SLOT.unpack_from(self._memory, at)
             self._memory[at] = Hand.FREE
-            yield Left(Hand(state), handler, b"" if length == _KEY_ONLY else id[:length])
+            id = b"" if length == _KEY_ONLY else id[:length]
+            yield Left(Hand(state), handler, id, deliveries, until_s)
 
     def close(self) -> None:
         self._memory.close()

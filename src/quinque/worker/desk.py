@@ -22,7 +22,7 @@ from time import monotonic
 from typing import Final
 
 from quinque.client.aio.runner import Runner
-from quinque.errors import NotDone, QuinqueError, StoreUnavailable, TooLarge
+from quinque.errors import NotDone, QuinqueError, StoreUnavailable, TooLarge, many
 from quinque.model.ops import Op
 from quinque.worker.ahead import Ahead
 from quinque.worker.app import App
@@ -42,21 +42,23 @@ from quinque.worker.tracing import Tracing
 
 LOG = logging.getLogger("quinque.worker")
 
-# An end of the process waits for this long at most for a request that waits for messages: one that
-# was cut off could have been given some already.
+# The process waits at its end for a request that waits for messages, at most for this long: a
+# request that was cut off could have been given some already.
 WAIT_MS: Final = 1_000
 _LOOK_S: Final = 0.1
 _COUNT_LOOK_S: Final = 0.01
 _COUNTED_S: Final = 5.0  # a supervisor that takes longer to count a death does not run
+# When no handler has ended for this long, others may begin sooner what waits here.
+STUCK_S: Final = 1.0
 _CAREFUL_S: Final = 60.0  # after a process died, nothing is taken ahead for this long
 
 
 class NeverFinished(Exception):
-    """Whoever worked on the message before died, maybe of it, or did not say what came of it."""
+    """The processes that worked on the message before died, maybe of it, or reported no result."""
 
     def __init__(self, deliveries: int) -> None:
         super().__init__(
-            f"delivered {deliveries} times without a result: the worker processes "
+            f"delivered {many(deliveries, 'time')} without a result: the worker processes "
             "died or lost the message"
         )
 
@@ -90,6 +92,8 @@ class Desk:
         self._some_done = asyncio.Event()
         self._changed = asyncio.Event()
         self._is_stopping = False
+        self._is_taking = False
+        self._turned_s = monotonic()  # when a handler ended or could begin
         self._ahead = Ahead(handler.batch, monotonic())
         self._most = handler.concurrency or (TASKS if handler.is_async else threads)
         kind = Tasks if handler.is_async else Threads
@@ -114,10 +118,12 @@ class Desk:
         tries, was_away = 0, False
         while not self._is_stopping:
             room = self._most + self._ahead.count - self._open
-            if room <= 0 or self._executor.waiting > self._ahead.count // 2:
+            if room <= 0 or self._executor.waiting > self._ahead.count // 2 or self._is_stuck:
                 self._changed.clear()
                 await self._changed.wait()
                 continue
+            asked_s = monotonic()
+            self._is_taking = True
             try:
                 messages = await self.source.take(room, WAIT_MS)
             except QuinqueError as error:
@@ -126,6 +132,7 @@ class Desk:
                 LOG.warning(
                     "cannot take messages from queue %s: %s; retrying", self.handler.name, error
                 )
+                self._is_taking = False
                 await self._pause(AGAIN.delay_s(tries))
                 continue
             if tries:
@@ -135,9 +142,56 @@ class Desk:
                     self.handler.name,
                 )
             tries = 0
-            await self._begin(messages)
+            await self._begin(messages, asked_s)
+            self._is_taking = False
 
-    async def _begin(self, messages: list[Message]) -> None:
+    @property
+    def _is_stuck(self) -> bool:
+        """Whether as many run as may, and none has ended for long."""
+        return self._open >= self._most and monotonic() - self._turned_s >= STUCK_S
+
+    async def return_waiting(self) -> None:
+        """Give back messages that were taken ahead and wait for handlers that take long: another
+        process may be idle. Until one of the handlers ends, no more are taken."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._has_stuck:
+                async with self.order:
+                    if self._has_stuck:
+                        await self._return_waiting()
+
+    @property
+    def _has_stuck(self) -> bool:
+        # Not while some are being taken: those could be the same.
+        is_busy = self._is_taking or self._is_stopping
+        return not is_busy and self._executor.waiting > 0 and self._is_stuck
+
+    async def _return_waiting(self) -> None:
+        ours: list[Message] = []
+        lost: list[Message] = []
+        others: list[Message] = []
+        for message in self._executor.take_back():
+            can_go = self.source.can_give_back(message)
+            (lost if message.is_lost else ours if can_go else others).append(message)
+        self._executor.submit(others)
+        self._open -= len(ours) + len(lost)
+        self._forget(ours + lost)  # first, as in give_back_unbegun
+        if not ours:
+            return
+        LOG.info("returning %s to queue %s", many(len(ours), "waiting message"), self.handler.name)
+        error = await self._asking.once(self.source.give_back(ours))
+        if not isinstance(error, NotDone):
+            return
+        if self._is_stopping:
+            self._unbegun += ours
+            return
+        extend_s = [message.extend_s for message in ours]
+        self._hold(ours, monotonic())
+        for message, due_s in zip(ours, extend_s, strict=True):
+            message.extend_s = due_s
+        self._turned_s = monotonic()  # the next time is not at once
+
+    async def _begin(self, messages: list[Message], asked_s: float) -> None:
         if messages and self.source.returns_at_once:
             await self._until_counted()
         if self._is_stopping:
@@ -146,9 +200,11 @@ class Desk:
         now_s = monotonic()
         if not messages:
             self.moved_s = now_s
-        if self.source.retries_here:  # what this process holds, it may have recovered from itself
+        if self.source.retries_here:  # it may have recovered messages that it holds itself
             known = {message.raw_id for message in self.held}
             messages = [message for message in messages if message.raw_id not in known]
+        for message in messages:
+            message.ours_until_s = asked_s + self.source.first_lease_s
         self._hold(messages, now_s)
         self._ahead.rate(self.finished + self.failed, now_s)
 
@@ -159,7 +215,7 @@ class Desk:
             await asyncio.sleep(_COUNT_LOOK_S)
 
     def _hold(self, messages: Sequence[Message], now_s: float) -> None:
-        """They are in hand, and are worked."""
+        """Hold the messages, and start to work on them."""
         extend_s = now_s + self.source.first_extend_s
         for message in messages:
             message.taken_s, message.extend_s = now_s, extend_s
@@ -168,6 +224,8 @@ class Desk:
             for message in messages:
                 failures = self._failures.of(self._key(message))
                 message.deliveries = max(message.deliveries, failures + 1)
+        if self._open < self._most:
+            self._turned_s = now_s
         self._board.hold(messages, self._number, self.handler.salt)
         self.held.update(messages)
         self._open += len(messages)
@@ -177,7 +235,7 @@ class Desk:
         """Whether it was delivered too often already: then it has failed, and is not tried."""
         if self.source.is_limited or not 0 < self.handler.limit < message.deliveries:
             return False
-        message.deliveries -= 1  # this is none
+        message.deliveries -= 1  # this delivery does not count
         message.error = NeverFinished(message.deliveries)
         self._ended([message])
         return True
@@ -198,6 +256,7 @@ class Desk:
     def _ended(self, messages: Sequence[Message]) -> None:
         """Their handlers have ended; called in the event loop."""
         self._open -= len(messages)
+        self._turned_s = monotonic()
         for message in messages:
             if message.error is None:
                 self.finished += 1
@@ -207,6 +266,11 @@ class Desk:
         self._some_done.set()
         self._changed.set()
 
+    def extended(self, message: Message, until_s: float) -> None:
+        """Note until when the lease surely lasts, on the monotonic clock."""
+        message.ours_until_s = until_s
+        self._board.extend(message)
+
     def is_done(self, message: Message) -> bool:
         """Whether its handler has ended, with or without an error, and it rests or is settled."""
         return message.error is not None or message.ended_s > 0
@@ -214,7 +278,7 @@ class Desk:
     async def abandon(self) -> None:
         """A handler that is over its time has failed, whether it ends or not. Coroutines were
         cancelled by then, and had time to end. When as many hang as may run at a time this returns,
-        since nothing but the end of the process ends them."""
+        since only the end of the process ends them."""
         timeout_s, abandoned = self.handler.timeout_s, 0
         assert timeout_s is not None
         most_s = timeout_s + (STOPPING_S if self.handler.is_async else 0)
@@ -230,11 +294,13 @@ class Desk:
                     self._executor.abandon(message)
                     self._ended([message])
         LOG.error(
-            "stopping the process: %d handlers of queue %s hang", abandoned, self.handler.name
+            "stopping the process: %s of queue %s hung",
+            many(abandoned, "handler"),
+            self.handler.name,
         )
 
     async def settle(self) -> None:
-        """What is done is settled, for ever."""
+        """Settle messages whose handlers have ended, until this is cancelled."""
         while True:
             await self._some_done.wait()
             self._some_done.clear()
@@ -261,7 +327,7 @@ class Desk:
         over: list[Message] = []
         for message in batch:
             if isinstance(message.error, Stopped):
-                ops += [] if message.is_lost else self.source.give_back([message])
+                ops += [] if message.is_lost else self.source.give_back([message], are_begun=True)
                 self._forget([message])
             elif message.error is not None:
                 ops += self._after_failure(message, over)
@@ -269,8 +335,8 @@ class Desk:
         await self._put_aside(over)
 
     async def _tell_results(self, good: list[Message]) -> list[Message]:
-        """What they returned is where it should be; those that may be acked. Where it cannot be,
-        that is a failure: an ack would lose it."""
+        """Store the results of the handlers, and return the messages that may be acked. A result
+        that cannot be stored is a failure: an ack would lose it."""
         told = [message for message in good if message.told is not None]
         if not told or self.handler.results is None:
             return good
@@ -294,7 +360,7 @@ class Desk:
             count_ended(self._tally, source, [message], Count.FAILED)
         if not source.is_counted and not isinstance(error, NeverFinished):
             count = self._failures.add(self._key(message), least=count)
-        # What somebody else may have by now is not put aside: they say what comes of it.
+        # A message that another consumer may hold by now is not buried: that consumer settles it.
         is_over = isinstance(error, Fail) or (
             not source.is_limited and 0 < self.handler.limit <= count
         )
@@ -306,7 +372,7 @@ class Desk:
         self._tally.add(Count.DEAD if is_last else Count.RETRIED)
         delay_s = source.delay_s(rest_s(error, self.handler.backoff, count))
         next_ = f"dead after {_deliveries(count)}" if is_last else f"retry in {delay_s:.3g} s"
-        # Longer than its lease it does not rest here: somebody else would recover it meanwhile.
+        # It does not rest here for longer than its lease: another consumer would recover it.
         rests_until_s = message.taken_s + self.handler.lease_s
         if source.retries_here and monotonic() + delay_s < rests_until_s and not self._is_stopping:
             self._log_failure(message, count, next_)
@@ -318,7 +384,7 @@ class Desk:
             next_ = "retry when a worker recovers it"
         self._log_failure(message, count, next_)
         self._forget([message])
-        # What somebody else may have by now is not taken from them.
+        # A message that another consumer may hold by now is not taken from it.
         return [] if message.is_lost else source.retry(message, delay_s)
 
     def _log_failure(self, message: Message, count: int, next_: str) -> None:
@@ -340,8 +406,8 @@ class Desk:
         )
 
     async def _put_aside(self, over: list[Message]) -> None:
-        """What failed too often is kept elsewhere, and only then gone from its queue; if it cannot
-        be kept, it comes back."""
+        """Keep messages that failed too often elsewhere, and only then remove them from their
+        queue. A message that cannot be kept comes back."""
         if not over:
             return
         kept = await self._kept_elsewhere(over)
@@ -356,8 +422,8 @@ class Desk:
         self._forget(over)
 
     async def _kept_elsewhere(self, over: list[Message]) -> list[Message]:
-        """Return the messages that are kept elsewhere now. One that is refused holds up no other,
-        and one that is too large is kept in parts."""
+        """Return the messages that are kept elsewhere now. A message that is refused does not hold
+        up the others, and one that is too large is kept in parts."""
         refusal = await self._asking.surely(self.source.bury(over))
         if refusal is None:
             return over
@@ -387,7 +453,7 @@ class Desk:
             again.taken_s = message.taken_s
 
     def _forget(self, messages: Sequence[Message]) -> None:
-        """They are not in hand any more."""
+        """Remove the messages from the set in progress."""
         self.held.difference_update(messages)
         self._board.drop(messages)
 
@@ -413,8 +479,8 @@ class Desk:
                 return
 
     async def take_over(self, left: Sequence[Left]) -> None:
-        """What a process that died had in hand is settled. From here on only what can be begun at
-        once is taken, so that few come to harm if it dies again."""
+        """Settle the messages that a process held when it died. From here on only messages that can
+        be begun at once are taken, so that few come to harm if it dies again."""
         self._ahead.most = 0
         asyncio.get_running_loop().call_later(_CAREFUL_S, self._take_ahead_again)
         await settle_left(left, self.source, self._asking)
@@ -426,12 +492,14 @@ class Desk:
     # -- ending ----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Nothing more is taken, or begun. What is under way to it is given back when it comes."""
+        """Take and begin no more messages. Messages that still arrive are given back."""
         self._is_stopping = True
         self._asking.has_failed = False
         self._changed.set()
-        self._unbegun = self._executor.take_back()
-        self._open -= len(self._unbegun)
+        unbegun = self._executor.take_back()
+        self._executor.begin_no_more()
+        self._unbegun += unbegun
+        self._open -= len(unbegun)
 
     @property
     def is_settled(self) -> bool:
@@ -439,10 +507,11 @@ class Desk:
         return not self._asking.has_failed
 
     async def give_back_unbegun(self) -> None:
-        """To be asked for when `take` has ended, which would take it anew."""
+        """Give back messages that were not begun. Call it after `take` has ended, which would take
+        them again."""
         async with self.order:
             ours = [message for message in self._unbegun if not message.is_lost]
-            # First, so that it is not asked for twice: by then somebody else may have them.
+            # First, so that it is not requested twice: by then another consumer may hold them.
             self._forget(self._unbegun)
             if ours:
                 await self._asking.once(self.source.give_back(ours))
@@ -456,7 +525,7 @@ class Desk:
             pass
 
     async def give_up(self) -> None:
-        """What has not ended by now is stopped if it can be, and given back."""
+        """Stop the handlers that still run, as far as possible, and give their messages back."""
         self._asking.is_late = True
         await self._executor.stop()
         async with self.order:
@@ -468,11 +537,11 @@ class Desk:
                 LOG.warning(
                     "returning %d unfinished messages to queue %s", len(ours), self.handler.name
                 )
-                await self._asking.once(self.source.give_back(ours))
+                await self._asking.once(self.source.give_back(ours, are_begun=True))
             self._forget(left)
 
     async def _pause(self, pause_s: float) -> None:
-        """So long, or until the desk is told to stop."""
+        """Wait for `pause_s`, or until the desk is told to stop."""
         until_s = monotonic() + pause_s
         while not self._is_stopping and (left_s := until_s - monotonic()) > 0:
             self._changed.clear()
@@ -483,4 +552,4 @@ class Desk:
 
 
 def _deliveries(count: int) -> str:
-    return "1 delivery" if count == 1 else f"{count} deliveries"
+    return many(count, "delivery", "deliveries")

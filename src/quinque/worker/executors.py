@@ -4,9 +4,9 @@ Called by   desk.py.
 Calls       the handler and the hooks.
 
 A coroutine is a task in the loop that takes its messages. A plain function runs in threads of its
-handler, which take what is next by themselves; the loop hears of many that are done at once. No
+handler, which take the next message by themselves; the loop learns of many results at once. No
 thread can be stopped, and a coroutine need not end when it is cancelled: one that takes too long is
-abandoned, and what it does from then on is nobody's business.
+abandoned, and its later result is ignored.
 
 Not here: what becomes of a message then (desk.py).
 """
@@ -75,7 +75,11 @@ class Executor(ABC):
 
     @abstractmethod
     def take_back(self) -> list[Message]:
-        """Those that have not begun, and do not."""
+        """Return the messages that have not begun, and do not begin them."""
+
+    @abstractmethod
+    def begin_no_more(self) -> None:
+        """No message is submitted from here on."""
 
     @abstractmethod
     async def stop(self) -> None:
@@ -175,6 +179,9 @@ class Tasks(Executor):
         self._waiting.clear()
         return back
 
+    def begin_no_more(self) -> None:
+        """A task ends with its message."""
+
     async def stop(self) -> None:
         self._is_stopped = True
         for task in self._running:
@@ -258,7 +265,8 @@ class Threads(Executor):
 
     @property
     def waiting(self) -> int:
-        return self._waiting.qsize()
+        # Not the length of the queue: an idle thread takes a message only when it gets its turn.
+        return max(0, self._given - self._most)
 
     def submit(self, messages: Sequence[Message]) -> None:
         self._given += len(messages)
@@ -276,18 +284,20 @@ class Threads(Executor):
         except Empty:
             pass
         self._given -= len(back)
-        for _ in range(self._started):
-            self._waiting.put(None)
         return back
 
+    def begin_no_more(self) -> None:
+        for _ in range(self._started):
+            self._waiting.put(None)  # its thread ends
+
     async def stop(self) -> None:
-        """No thread can be stopped: their messages are given back while they run. Those that have
-        ended are done, whether the loop has had a turn to hear of it or not."""
+        """No thread can be stopped: their messages are given back while they run. Handlers that
+        have ended are done, even if the loop has not seen it yet."""
         self._collect()
 
     def abandon(self, message: Message) -> None:
-        """Another thread is in the place of the one that hangs, and tells of it first: a hook may
-        take its time."""
+        """Start another thread in place of the one that hangs. The failure is reported first, since
+        a hook may take its time."""
         inmost = sys._current_frames().get(message.thread)
         frames = [frame for frame, _ in traceback.walk_stack(inmost)] if inmost else []
         error = self._give_up(message, frames[::-1])
@@ -317,10 +327,10 @@ class Threads(Executor):
         try:
             self._loop.call_soon_threadsafe(self._collect)
         except RuntimeError:
-            pass  # the loop has ended: the worker gave back what was in hand
+            pass  # the loop has ended: the worker gave back the messages that it held
 
     def _collect(self) -> None:
-        # Said first: what ends from here on tells again.
+        # Set first: a handler that ends from here on notifies the loop again.
         self._is_told = False
         ended: list[Message] = []
         while self._ended:

@@ -79,7 +79,7 @@ def failures_file(path: str) -> int:
 
 class Failures:
     def __init__(self, fd: int | None = None) -> None:
-        """Those that another process counts in too, by its descriptor; or new ones."""
+        """The counts that another process uses too, by their descriptor; or new ones."""
         self.fd = shared_memory(_SIZE) if fd is None else fd
         self._memory = mmap.mmap(self.fd, _SIZE)
         # A lock of the file keeps out processes, and not the threads of one.
@@ -99,7 +99,7 @@ class Failures:
         with self._locked():
             [turn] = _TURN.unpack_from(self._memory, _TURN_AT)
             bucket = list(self._bucket(key))
-            # An entry of nobody has the turn 0, which is before all others.
+            # An unused entry has the turn 0, which is before all others.
             found = next(
                 (it for it in bucket if it.key == key), min(bucket, key=lambda it: it.turn)
             )
@@ -128,7 +128,7 @@ class Failures:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Nobody else counts meanwhile. Who dies here leaves no lock behind."""
+        """Keep other threads and processes from counting. A process that dies leaves no lock."""
         with self._turn:
             fcntl.lockf(self.fd, fcntl.LOCK_EX)
             try:

@@ -11,9 +11,9 @@ The numbers of a handler: one for each Count, then two histograms. A histogram i
 were up to each of BOUNDS_S, how many longer than all, and the sum of all.
 
 Each process has memory of its own, with nothing in it before it begins; it can be read when the
-process has died. A number is written as a whole, so that whoever reads needs no lock.
+process has died. A number is written as a whole, so that a reader needs no lock.
 
-Not here: what is in hand (board.py), how these are called (metrics.py).
+Not here: which messages are held (board.py), the names of the metrics (metrics.py).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import Final, NamedTuple
 from quinque.worker.handlers import Handler
 from quinque.worker.memory import shared_memory
 
-# Shorter than the first is what costs less than to be taken and acked, longer than the last what
-# nobody waits for: in between each is two or three times the one before.
+# Below the first, a handler costs less than to take and ack the message. Above the last, no caller
+# waits for it. In between, each is two or three times the one before.
 BOUNDS_S: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0),
@@ -56,7 +56,7 @@ WIDTH: Final = WAITED + _SPREAD
 
 
 class Who(NamedTuple):
-    """A handler, as it is told; `salt` is what the keys of its messages are made with."""
+    """A handler, as metrics name it; the keys of its messages are made with `salt`."""
 
     family: str
     queue: str
@@ -78,11 +78,11 @@ class Tally:
         self._numbers[count] += some
 
     def ran(self, spans_s: Sequence[float]) -> None:
-        """Handlers took so long."""
+        """Count how long handlers took."""
         self._spread(RAN, spans_s)
 
     def waited(self, spans_s: Sequence[float]) -> None:
-        """Messages were so old when their handlers began."""
+        """Count how old messages were when their handlers began."""
         self._spread(WAITED, spans_s)
 
     def _spread(self, first: int, spans_s: Sequence[float]) -> None:
@@ -110,12 +110,12 @@ class Figures:
         os.pwrite(self.fd, names, size_bytes)
         memory = memoryview(mmap.mmap(self.fd, size_bytes))
         numbers = memory[_HEADER.size :].cast("d")
-        # Last: whoever reads before this finds none.
+        # Last: a reader that comes before this finds no handlers.
         os.pwrite(self.fd, _HEADER.pack(len(handlers), len(names)), 0)
         return [Tally(numbers[at * WIDTH : (at + 1) * WIDTH]) for at in range(len(handlers))]
 
     def read(self) -> list[tuple[Who, Numbers]]:
-        """Of each handler, in the order of their numbers; nothing before the process began."""
+        """The numbers of each handler, in order; empty before the process began."""
         header = os.pread(self.fd, _HEADER.size, 0)
         if len(header) < _HEADER.size:
             return []

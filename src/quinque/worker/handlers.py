@@ -16,13 +16,14 @@ from hashlib import blake2b
 from typing import Any, Final, TypedDict
 
 from quinque.client.codecs import Codec, Name
+from quinque.client.spans import Seconds
 from quinque.errors import BadSetting
 from quinque.model.families import Family
 from quinque.worker.backoff import Backoff
 
 TASKS: Final = 100  # of one handler at a time, in an event loop
 BATCH: Final = 256  # taken ahead at most: as many as a broker gathers into one operation
-DELIVERIES: Final = 10  # where nobody says how often a message may be delivered
+DELIVERIES: Final = 10  # default for the number of deliveries
 _WITH_MESSAGE: Final = 2  # parameters of a function that asks for the message as well
 _NAMED: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -30,15 +31,15 @@ Function = Callable[..., Any]
 
 
 class Settings(TypedDict, total=False):
-    """What may be said of a handler: see App.add."""
+    """The settings of a handler: see App.add."""
 
     family: str
     codec: Name | Codec[Any]
     group: str
-    lease: float
+    lease: Seconds
     max_deliveries: int | None
-    backoff: Backoff | tuple[float, float]
-    timeout: float | None
+    backoff: Backoff | tuple[Seconds, Seconds]
+    timeout: Seconds | None
     concurrency: int
     batch: int
     results: str | None
@@ -49,9 +50,9 @@ class Settings(TypedDict, total=False):
 class Handler:
     """One handler and its settings.
 
-    `max_deliveries` None means the limit of the queue, or DELIVERIES if it has none; 0 means no
-    limit. `concurrency` 0 means the setting of the worker, and TASKS for a coroutine. Without
-    `timeout_s`, a handler has no time limit.
+    `max_deliveries` None means the limit of the queue, or DELIVERIES if the queue sets no limit; 0
+    means no limit. `concurrency` 0 means the setting of the worker, and TASKS for a coroutine.
+    Without `timeout_s`, a handler has no time limit.
     """
 
     function: Function
@@ -80,8 +81,8 @@ class Handler:
 
     @cached_property
     def salt(self) -> bytes:
-        """What keys of its messages are made with, in every process that has a handler for the same
-        queue (failures.py)."""
+        """The salt for the keys of its messages: the same in every process that has a handler for
+        this queue (failures.py)."""
         names = (self.family.name.encode(), self.queue, self.group)
         told = b"".join(b"%d:%b" % (len(name), name) for name in names)
         return blake2b(told, digest_size=blake2b.SALT_SIZE).digest()
@@ -96,13 +97,13 @@ class Handler:
 
     @property
     def limit(self) -> int:
-        """How often a message may fail, where the worker counts; 0 = as often as it takes."""
+        """How often a message may fail, where the worker counts. 0 means no limit."""
         return DELIVERIES if self.max_deliveries is None else self.max_deliveries
 
 
 def wants_message(function: Function) -> bool:
-    """Whether it takes the message beside the body. Raises BadSetting when it takes neither, or
-    when to call it does nothing yet."""
+    """Whether it takes the message as well as the body. Raises BadSetting when it takes neither, or
+    when a call alone does not run it."""
     name = getattr(function, "__name__", repr(function))
     if _is(inspect.isgeneratorfunction, function) or _is(inspect.isasyncgenfunction, function):
         raise BadSetting(f"handler {name} is a generator: a handler must not yield")

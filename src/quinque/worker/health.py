@@ -26,6 +26,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
+from quinque.errors import many
+from quinque.errors.extras import missing_text
 from quinque.worker.board import Told
 
 Tell = Callable[[], Sequence[tuple[int, float, Told]]]
@@ -39,13 +41,13 @@ _SILENT_S: Final = 10.0
 _ASKING_S: Final = 10.0
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
-_NO_METRICS: Final = b"the package prometheus_client is missing; run: pip install 'quinque[http]'\n"
+_NO_METRICS: Final = f"{missing_text('prometheus_client', 'http')}\n".encode()
 
 
 class Health:
     def __init__(self, tell: Tell, stalled_s: float, file: str | None) -> None:
-        """One that a worker before this one left is gone. Raises OSError when there can be no such
-        file."""
+        """Remove a file that an earlier worker left. Raises OSError when the file cannot be
+        written."""
         self._tell = tell
         self._silent_s = max(_SILENT_S, stalled_s)
         self._file = None if file is None else Path(file)
@@ -86,7 +88,7 @@ class Health:
                 LOG.error("cannot touch %s: %s", self._file, error)
 
     def close(self) -> None:
-        """Nobody takes the file for a sign of life any more."""
+        """Remove the file, which would show that the worker runs."""
         if self._file is not None:
             self._file.unlink(missing_ok=True)
 
@@ -97,7 +99,8 @@ class Health:
             return "the process does not start" if now_s - started_s > _STARTING_S else ""
         if now_s - told.beat_s > self._silent_s:
             return "the event loop of the process is blocked"
-        return f"{told.stalled} handlers of the process make no progress" if told.stalled else ""
+        handlers = many(told.stalled, "handler")
+        return f"no progress in {handlers} of the process" if told.stalled else ""
 
 
 class HealthPort:
@@ -109,7 +112,7 @@ class HealthPort:
         """Raises OSError."""
 
         class Request(BaseHTTPRequestHandler):
-            timeout = _ASKING_S  # for a request to come, or nobody waits for it any more
+            timeout = _ASKING_S  # for a request to come
 
             def do_GET(self) -> None:  # http.server calls it so
                 match self.path.partition("?")[0]:
@@ -133,7 +136,7 @@ class HealthPort:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Probes come every few seconds, and are no news."""
+                """Log nothing: probes come every few seconds."""
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True

@@ -5,7 +5,7 @@ Calls       sources.py for the operations, a Runner.
 
 A third of a lease is left to pass before it is extended: so two requests may be lost. A request to
 extend and one that gives the message back are never under way at the same time: the first, if it
-came last, would take from the queue what nobody works on.
+came last, would take a message from the queue that no handler works on.
 
 Not here: families without (sources.py says which), handlers that take too long (desk.py).
 """
@@ -30,7 +30,7 @@ _SHARE: Final = 3
 
 
 async def keep_leases(desk: Desk, runner: Runner) -> None:
-    """They are extended, for ever."""
+    """Extend the leases of held messages, until this is cancelled."""
     while True:
         await asyncio.sleep(_LOOK_S)
         now_s = monotonic()
@@ -63,6 +63,7 @@ async def _extend(desk: Desk, runner: Runner, due: Sequence[Message], now_s: flo
     for message, result in zip(due, results, strict=True):
         lease_s = desk.source.lease_s(result)
         message.extend_s = now_s + lease_s / _SHARE
+        desk.extended(message, now_s + lease_s)
         if not lease_s:
             _lost(message)
 

@@ -1,4 +1,4 @@
-"""What a process that died had in hand is settled, by the one that takes its place.
+"""Settle the messages that a process held when it died, in the process that takes its place.
 
 Called by   desk.py, for each handler.
 Calls       sources.py for the operations, asking.py.
@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from quinque.errors import QuinqueError
 from quinque.model.ops import Op
 from quinque.worker.asking import Asking
 from quinque.worker.board import Hand, Left
@@ -25,18 +26,30 @@ DIED: Final = "the worker process died while it handled this message"
 
 async def settle_left(left: Sequence[Left], source: Source, asking: Asking) -> None:
     """As far as the family can: what was done is acked, what had not begun is given back, and what
-    was worked is given back as a failure, since one of it may be why the process died."""
-    by_state: dict[Hand, list[Message]] = {}
+    was worked is given back as a failure, since one of it may be why the process died. Messages
+    that another consumer may hold by now are left to it."""
     for it in left:
-        by_state.setdefault(it.state, []).append(Message(source.handler.name, it.id, b"", 0))
-    crashed = by_state.get(Hand.CRASHED, [])
-    for message in crashed:
-        LOG.error("worker process died while it handled %s", message)
-    if Hand.DONE in by_state:
-        await asking.for_good(source.ack(by_state[Hand.DONE]))
+        if it.state is Hand.CRASHED:
+            LOG.error("worker process died while it handled %s", _message(it, source))
+    done = [it for it in left if it.state is Hand.DONE]
+    if source.handler.family.has_chosen_ids:  # another item may have the id by now
+        done = await source.ours(done)
+    if done:
+        await asking.for_good(source.ack([_message(it, source) for it in done]))
+    try:
+        ours = await source.ours([it for it in left if it.state is not Hand.DONE])
+    except QuinqueError as error:
+        LOG.warning("cannot return messages of queue %s: %s", source.handler.name, error)
+        return
+    held = [_message(it, source) for it in ours if it.state is Hand.HELD]
+    crashed = [it.id for it in ours if it.state is Hand.CRASHED]
     ops: list[Op] = []
-    if Hand.HELD in by_state:
-        ops += source.give_back(by_state[Hand.HELD])
+    if held:
+        ops += source.give_back(held)
     if crashed:
-        ops += source.crashed([message.raw_id for message in crashed], DIED)
+        ops += source.crashed(crashed, DIED)
     await asking.once(ops)
+
+
+def _message(left: Left, source: Source) -> Message:
+    return Message(source.handler.name, left.id, b"", left.deliveries)

@@ -6,8 +6,8 @@ Calls       memory.py.
     a byte of each seat    1 from when its process begins until what it died of is counted
 
 A process has a lock on the byte of its seat. When it dies the system takes its locks before it
-closes its connections: so whoever is given a message because another process is gone finds a byte
-that is 1 and has no lock, until the supervisor has counted. Forked processes inherit no locks.
+closes its connections. So a process that is given a message of a dead process finds a byte that is
+1 and has no lock, until the supervisor has counted. Forked processes inherit no locks.
 
 Not here: counting (failures.py).
 """
@@ -26,17 +26,17 @@ _NOBODY: Final = -1
 
 class Lives:
     def __init__(self, seats: int, fd: int | None = None) -> None:
-        """Those that others share, by their descriptor; or new ones."""
+        """The bytes that other processes share, by their descriptor; or new ones."""
         self.fd = shared_memory(seats) if fd is None else fd
         self._seats = seats
         self._memory = mmap.mmap(self.fd, seats)
         self._own = _NOBODY
 
     def begin(self, seat: int) -> None:
-        """This process lives, in that seat, as long as it keeps this object: whoever closes a file,
-        by any descriptor, has no locks on it any more."""
+        """Mark this process as alive in that seat, as long as it keeps this object: a process that
+        closes a file, by any descriptor, loses its locks on it."""
         self._own = seat
-        # Who looks at it just now holds it for a moment.
+        # A process that looks at it just now holds the lock for a moment.
         fcntl.lockf(self.fd, fcntl.LOCK_EX, 1, seat)
         self._memory[seat] = 1
 

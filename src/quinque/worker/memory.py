@@ -14,7 +14,7 @@ import tempfile
 
 
 def shared_memory(size_bytes: int) -> int:
-    """The descriptor of so many zeros, which go when the last who has it is gone."""
+    """The descriptor of `size_bytes` zeros, which are freed when its last holder ends."""
     if sys.platform == "linux":
         fd = os.memfd_create("quinque-worker")
     else:

@@ -38,6 +38,7 @@ class Message:
         "ended_s",
         "thread",
         "extend_s",
+        "ours_until_s",
         "slot",
         "on_progress",
     )
@@ -52,12 +53,13 @@ class Message:
         self.is_abandoned = False  # its handler is, which took too long
         self.error: BaseException | None = None
         self.result: Any = None
-        self.told: bytes | None = None  # the result, as it is told
+        self.told: bytes | None = None  # the result, encoded
         self.taken_s = 0.0
         self.started_s = 0.0  # 0 = not yet
         self.ended_s = 0.0  # when its handler ended, or was given up; 0 = not yet
         self.thread = 0  # where its handler runs, if it has a time to end in
         self.extend_s = 0.0  # when its lease is to be extended
+        self.ours_until_s = float("inf")  # no other consumer gets it before
         self.slot = _NO_SLOT
         self.on_progress: Callable[[Message, Any], None] | None = None
 
@@ -86,8 +88,8 @@ class Message:
 
 
 def reason_of(error: BaseException, most_bytes: int) -> bytes:
-    """The error and its traceback in so many bytes: the error first, then where it was raised, then
-    who called that; then the same of what it was raised from; as far as there is room."""
+    """The error and its traceback in at most `most_bytes`: the error first, then where it was
+    raised, then the callers; then the same of its cause; as far as there is room."""
     lines: list[str] = []
     chain: list[BaseException] = [error]
     seen: set[int] = set()
@@ -111,7 +113,7 @@ def reason_of(error: BaseException, most_bytes: int) -> bytes:
 
 
 def text_of(error: BaseException) -> str:
-    """What it says of itself."""
+    """The text of the error."""
     try:
         return str(error)
     except BaseException as worse:  # it is of the program, and may do anything
@@ -119,6 +121,6 @@ def text_of(error: BaseException) -> str:
 
 
 def result_body(message: Message) -> bytes:
-    """What its handler returned, as JSON. Raises TypeError when JSON cannot say it."""
+    """The result of the handler, as JSON. Raises TypeError when JSON cannot express it."""
     told = {"id": message.id, "queue": message.queue, "result": message.result}
     return json.dumps(told).encode()

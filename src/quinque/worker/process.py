@@ -3,7 +3,7 @@
 Called by   supervisor.py, as `python -m quinque.worker.process`.
 Calls       runtime.py.
 
-    0  it ended as it was told
+    0  it stopped cleanly
     1  it failed, or could not give all messages back
     2  it was asked wrongly: it has no such app
 
@@ -38,7 +38,7 @@ _LINE: Final = f"%(asctime)s [{os.getpid()}] %(levelname)s %(name)s: %(message)s
 
 @dataclass(frozen=True)
 class Orders:
-    """What a process is told: in JSON, as its only argument. `left_by` has the salts of the
+    """The settings of a process: JSON, as its only argument. `left_by` has the salts of the
     handlers that the process before it had."""
 
     spec: str

@@ -25,7 +25,7 @@ from typing import Any, Final
 import uvloop
 
 from quinque.client.addresses import parse_broker_url
-from quinque.errors import BadSetting, QuinqueError
+from quinque.errors import BadSetting, QuinqueError, many
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, TUBES
 from quinque.worker.app import App
 from quinque.worker.board import Left, Told
@@ -65,7 +65,7 @@ class Runtime:
         left_by: Sequence[bytes] | None = None,
     ) -> None:
         """`left_by` has the salts of the handlers that the process before this one had, if those
-        may have been others. Raises BadSetting when there is nothing to do, or a URL is none."""
+        may have been others. Raises BadSetting when there is nothing to do, or a URL is invalid."""
         if not app.handlers:
             raise BadSetting("the app has no handlers")
         self._app, self._shared = app, shared
@@ -90,7 +90,7 @@ class Runtime:
         """Handlers are called until it is told to stop, or too many of them hang. Returns whether
         all messages it held were then finished or given back."""
         tracing = tracing_if_wanted() if self._app.tracing else None
-        # Before anything else is said of this process: what was left is as the one before said.
+        # First: the board still has what the process before this one wrote.
         left = list(self._shared.board.take_left())
         tallies = self._shared.figures.begin(self._app.handlers)
         self._desks = [
@@ -141,7 +141,7 @@ class Runtime:
     def _others(self) -> list[Coroutine[Any, Any, None]]:
         found: list[Coroutine[Any, Any, None]] = [self._beat(), self._watch()]
         for desk in self._desks:
-            found.append(desk.settle())
+            found += [desk.settle(), desk.return_waiting()]
             if desk.source.extends:
                 found.append(keep_leases(desk, self._runner))
             if desk.handler.timeout_s is not None:
@@ -149,7 +149,8 @@ class Runtime:
         return found
 
     async def _drain(self, taking: list[asyncio.Task[None]]) -> bool:
-        LOG.info("stopping: %d messages in progress", sum(len(desk.held) for desk in self._desks))
+        held = sum(len(desk.held) for desk in self._desks)
+        LOG.info("stopping: %s in progress", many(held, "message"))
         until_s = asyncio.get_running_loop().time() + self._deadline_s
         for desk in self._desks:
             desk.stop()
@@ -157,7 +158,7 @@ class Runtime:
         for task in taking:
             task.cancel()
         await asyncio.wait(taking)
-        # Not cut off by the deadline: nobody would know whether it was done.
+        # Not cut off by the deadline: it would be unknown whether it was done.
         unbegun = [asyncio.create_task(desk.give_back_unbegun()) for desk in self._desks]
         try:
             async with asyncio.timeout_at(until_s):
@@ -202,8 +203,8 @@ class Runtime:
         )
 
     async def _watch(self) -> None:
-        """A handler is stalled if nothing of it ended for some time though something is there, or
-        if nobody can say whether something is."""
+        """Mark handlers as stalled: none of their messages ended for some time, though messages
+        wait, or the broker cannot be asked whether some wait."""
         while True:
             await asyncio.sleep(min(1.0, self._stalled_s / 4))
             for desk in self._desks:
@@ -221,7 +222,7 @@ class Runtime:
 
 def run_app(app: App, threads: int, deadline_s: float) -> bool:
     """The app works in this process until a signal comes, or App.stop is called. Returns whether
-    all messages in hand were then finished or given back. Raises BadSetting."""
+    all messages it held were then finished or given back. Raises BadSetting."""
     shared = alone()
     try:
         return run_until_signal(app, shared, threads=threads, deadline_s=deadline_s)
@@ -262,8 +263,8 @@ def run_until_signal(
     left_by: Sequence[bytes] | None = None,
     parent_fd: int | None = None,
 ) -> bool:
-    """The app works until a signal comes, too many handlers hang, or nobody has the other end of
-    `parent_fd`. Returns whether all messages it held were then finished or given back."""
+    """The app works until a signal comes, too many handlers hang, or the other end of `parent_fd`
+    is closed. Returns whether all messages it held were then finished or given back."""
     signals = {number: signal.getsignal(number) for number in signals_to_end()}
     told = 0
 
@@ -280,8 +281,8 @@ def run_until_signal(
         def signalled() -> None:
             nonlocal told
             told += 1
-            # Under a supervisor, that one kills if it is told twice. A second signal here is the
-            # first once more: who ends a service tells all its processes.
+            # A supervisor kills its processes itself after a second signal. A second signal here is
+            # the first once more: a service manager signals all processes of a service.
             if told > 1 and parent_fd is None:
                 os._exit(1)
             runtime.stop()
@@ -315,8 +316,8 @@ def run_until_signal(
 
 
 def signals_to_end() -> list[signal.Signals]:
-    """Those that tell a worker to end in order. A terminal that is closed is one, unless whoever
-    started it wants it to go on (nohup). Only the main thread can handle signals."""
+    """The signals that stop a worker cleanly. The signal of a closed terminal is one, unless the
+    worker was started to ignore it (nohup). Only the main thread can handle signals."""
     if threading.current_thread() is not threading.main_thread():
         return []
     found = [signal.SIGTERM, signal.SIGINT]
@@ -330,7 +331,7 @@ def _source(handler: Handler, runner: Any) -> Source:
 
 
 def _raise_first(tasks: list[asyncio.Task[None]]) -> None:
-    """A task that failed is a mistake of ours: the process ends, and another begins anew."""
+    """Raise the error of a task that failed, which is a bug: the process ends and is replaced."""
     for task in tasks:
         if task.done() and not task.cancelled() and task.exception() is not None:
             raise task.exception() or AssertionError

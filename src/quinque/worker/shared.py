@@ -28,5 +28,5 @@ class Shared(NamedTuple):
 
 
 def alone() -> Shared:
-    """Of a process that has no supervisor."""
+    """The memory of a process that has no supervisor."""
     return Shared(Board(), Failures(), Figures(), Lives(1))

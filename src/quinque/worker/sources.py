@@ -21,13 +21,15 @@ import base64
 import json
 from collections.abc import Sequence
 from hashlib import blake2b
+from time import monotonic
 from typing import Any, Final
 
 from quinque.client.aio.runner import Runner
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
 from quinque.model.limits import NAME_MOST_BYTES, RETRY_DEFAULT_MOST_MS
 from quinque.model.ops import Ack, Count, Delivery, FindReady, Op, Release, Reserve
-from quinque.model.own_ops import Complete, ExtendLeases, Inspect, Recover
+from quinque.model.own_ops import Complete, ExtendLeases, Inspect, Recover, Undeliver
+from quinque.model.states import State
 from quinque.model.work_ops import (
     Add,
     Configure,
@@ -36,13 +38,17 @@ from quinque.model.work_ops import (
     LookAt,
     QueueView,
     Requeue,
+    Show,
     Take,
     Terms,
+    WorkDelivery,
+    WorkView,
 )
+from quinque.worker.board import Left
 from quinque.worker.handlers import DELIVERIES, Handler
 from quinque.worker.message import Message, reason_of
 
-# Whoever looks after what failed has a month for it.
+# A person has a month to look at messages that failed.
 _DEAD_TERMS: Final = Terms(ttl_ms=30 * 86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
 _RESULT_TERMS: Final = Terms(ttl_ms=86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
 _TRACE_MOST_BYTES: Final = 16 << 10
@@ -54,15 +60,21 @@ _ASKED_LEAST: Final = 4  # events at a time
 # A job's lease is known when it is first extended. It is 1 s at least, and up to 0.25 s shorter by
 # chance; so this is early enough for any.
 _FIRST_EXTEND_S: Final = 0.4
+_FIRST_LEASE_S: Final = 0.75
+# A dead process's message that could be another consumer's this soon is not touched: the request
+# takes its time, and the message comes back as soon by itself. More than the 0.25 s of above.
+_SURELY_S: Final = 1.0
+_ANY_LEASE: Final = 0  # of a delivery that no handler has seen
 _STAMP_BYTES: Final = 16  # the µs since 1970, from 2001 to 2286
 
 
 class Source:
     """The queue of a handler. `is_counted` says whether the broker counts deliveries, and
     `is_limited` whether it knows when there were too many; `extends` whether leases can be
-    extended; `retries_here` whether what failed stays in hand, and is tried again by this process;
-    `returns_at_once` whether what a process has is free in the moment that it dies; `tells_added`
-    whether ids tell when their messages were added."""
+    extended; `retries_here` whether this process keeps a message that failed, and tries it again;
+    `returns_at_once` whether the messages of a process are free as soon as it dies; `tells_added`
+    whether ids tell when their messages were added. For `first_lease_s` after messages were asked
+    for, no other consumer gets them."""
 
     is_counted = False
     is_limited = False
@@ -71,10 +83,11 @@ class Source:
     returns_at_once = False
     tells_added = False
     first_extend_s = 0.0
+    first_lease_s = float("inf")
 
     def __init__(self, handler: Handler, runner: Runner) -> None:
         self.handler = handler
-        self._run = runner.run
+        self._run, self._run_all = runner.run, runner.run_all
         self._queue = handler.queue
         self._name = handler.name
         self._lease_ms = max(1, round(handler.lease_s * 1000))
@@ -90,9 +103,14 @@ class Source:
         """They are done."""
         raise NotImplementedError
 
-    def give_back(self, messages: Sequence[Message]) -> list[Op]:
-        """Somebody else may have them, as soon as the family can; nothing was tried."""
+    def give_back(self, messages: Sequence[Message], are_begun: bool = False) -> list[Op]:
+        """Return messages that no handler has finished to the queue, as soon as the family can. If
+        `are_begun`, handlers may have seen them."""
         return []
+
+    def can_give_back(self, message: Message) -> bool:
+        """Whether the message, which was not begun, can be ready at once."""
+        return True
 
     def delay_s(self, wanted_s: float) -> float:
         """How long a message that failed rests, as far as the family can."""
@@ -103,8 +121,8 @@ class Source:
         return []
 
     def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
-        """They failed too often, and are kept elsewhere, for somebody to look at: each in as many
-        jobs as `parts`."""
+        """Keep messages that failed too often in another queue, for a person to look at: each in
+        as many jobs as `parts`."""
         return [
             Add(JOBS, self.handler.dead, [letter], _DEAD_TERMS, key)
             for message in messages
@@ -116,7 +134,7 @@ class Source:
         return self.ack(messages)
 
     def extend(self, messages: Sequence[Message]) -> list[Op]:
-        """Their leases begin anew."""
+        """Extend their leases."""
         return []
 
     def lease_s(self, result: Any) -> float:
@@ -125,14 +143,19 @@ class Source:
 
     def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
         """The process that worked on these died of one of them, maybe."""
-        return self.give_back([Message(self._name, id, b"", 0) for id in ids])
+        return self.give_back([Message(self._name, id, b"", 0) for id in ids], are_begun=True)
+
+    async def ours(self, left: Sequence[Left]) -> list[Left]:
+        """Those of a dead process's messages that no other consumer can have by now."""
+        now_s = monotonic()
+        return [it for it in left if it.ours_until_s > now_s + _SURELY_S]
 
     def added_s(self, id: bytes) -> float | None:
         """When the message was added, in seconds since 1970; None where the id does not tell."""
         return None
 
     def is_last(self, deliveries: int) -> bool:
-        """Whether the broker puts aside what failed at so many deliveries."""
+        """Whether the broker makes a message dead that failed after this many deliveries."""
         return False
 
     async def ready(self) -> int:
@@ -149,6 +172,7 @@ class JobSource(Source):
     is_limited = True
     extends = True
     first_extend_s = _FIRST_EXTEND_S
+    first_lease_s = _FIRST_LEASE_S
     _limit = 0
 
     async def prepare(self) -> None:
@@ -172,9 +196,11 @@ class JobSource(Source):
     def ack(self, messages: Sequence[Message]) -> list[Op]:
         return [Finish(JOBS, [message.raw_id for message in messages])]
 
-    def give_back(self, messages: Sequence[Message]) -> list[Op]:
+    def give_back(self, messages: Sequence[Message], are_begun: bool = False) -> list[Op]:
+        """A job that is worked at most once goes back only if no handler has begun it."""
         ids = [message.raw_id for message in messages]
-        return [Requeue(JOBS, ids, is_nack=False, is_uncounted=True)]
+        lease = None if are_begun else _ANY_LEASE
+        return [Requeue(JOBS, ids, is_nack=False, lease=lease, is_uncounted=True)]
 
     def retry(self, message: Message, delay_s: float) -> list[Op]:
         """With the traceback as the reason, which stays with the job when this was the last."""
@@ -212,18 +238,29 @@ class JobSource(Source):
         """As the queue's limit was when the worker began; a job may have one of its own."""
         return 0 < self._limit <= deliveries
 
+    async def ours(self, left: Sequence[Left]) -> list[Left]:
+        """The broker knows of the others: a job that was delivered again has other counts, and
+        most leases are longer than is sure before the first of them is extended."""
+        surely = await super().ours(left)
+        known = {it.id for it in surely}
+        others = [it for it in left if it.id not in known]
+        views = await self._run_all([Show(JOBS, it.id) for it in others]) if others else []
+        pairs = zip(others, views, strict=True)
+        return [*surely, *(it for it, view in pairs if view is not None and _is_same(it, view))]
+
     def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
         return [Requeue(JOBS, list(ids), is_nack=True, reason=why.encode()[:NAME_MOST_BYTES])]
 
 
 class LeasedSource(Source):
-    """A family whose leases run for as long as is said, and end in a moment when that is said."""
+    """A family in which the request sets when a lease ends, which may be at once."""
 
     extends = True
 
     def __init__(self, handler: Handler, runner: Runner) -> None:
         super().__init__(handler, runner)
         self.first_extend_s = handler.lease_s / 3
+        self.first_lease_s = handler.lease_s
 
     def retry(self, message: Message, delay_s: float) -> list[Op]:
         return [self._lease([message], max(1, round(delay_s * 1000)))]
@@ -264,7 +301,7 @@ class EventSource(LeasedSource):
         ids = [message.raw_id for message in messages]
         return [Ack(EVENTS, self._queue, self.handler.group, ids)]
 
-    def give_back(self, messages: Sequence[Message]) -> list[Op]:
+    def give_back(self, messages: Sequence[Message], are_begun: bool = False) -> list[Op]:
         ids = [message.raw_id for message in messages]
         return [Release(EVENTS, self._queue, self.handler.group, ids, is_uncounted=True)]
 
@@ -302,13 +339,29 @@ class ReliableSource(Source):
         ids = [message.raw_id for message in messages]
         return [Complete(RELIABLE, self._queue, ids, is_leased=True)]
 
+    def give_back(self, messages: Sequence[Message], are_begun: bool = False) -> list[Op]:
+        untried = [
+            WorkDelivery(self._queue, message.raw_id, b"", 0, 0)
+            for message in messages
+            if not are_begun and self.can_give_back(message)
+        ]
+        return [Undeliver(RELIABLE, untried)] if untried else []
+
+    def can_give_back(self, message: Message) -> bool:
+        """At its first delivery: of a later one the broker cannot tell whose it is."""
+        return message.deliveries == 1
+
+    def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
+        """They are recovered, and that counts."""
+        return []
+
     def added_s(self, id: bytes) -> float | None:
         """An id is <ms>-<number>."""
         at_ms, _, _ = id.partition(b"-")
         return int(at_ms) / 1e3 if at_ms.isdigit() else None
 
     async def _deliveries(self, count: int) -> dict[bytes, int]:
-        """Of those that were delivered last."""
+        """The deliveries of the messages that were delivered last."""
         found = await self._run(Inspect(RELIABLE, self._queue, True, -count, count))
         return {it.message_id: it.deliveries for it in found or ()}
 
@@ -323,7 +376,7 @@ class ItemSource(LeasedSource):
         ids = [message.raw_id for message in messages]
         return [Complete(ITEMS, self._queue, ids, is_leased=False)]
 
-    def give_back(self, messages: Sequence[Message]) -> list[Op]:
+    def give_back(self, messages: Sequence[Message], are_begun: bool = False) -> list[Op]:
         return [self._lease(messages, 1)]
 
 
@@ -331,6 +384,13 @@ def result_ops(messages: Sequence[Message], queue: bytes) -> list[Op]:
     """What their handlers returned, as jobs of another queue."""
     told = [message.told for message in messages if message.told is not None]
     return [Add(JOBS, queue, told, _RESULT_TERMS)] if told else []
+
+
+def _is_same(left: Left, job: WorkView) -> bool:
+    """Whether the job is still leased by the delivery that the dead process got, for a while."""
+    deliveries = (job.nacks or 0) + (job.requeues or 0) + 1
+    is_leased = job.state is State.LEASED and deliveries == left.deliveries
+    return is_leased and (job.due_within_ms is None or job.due_within_ms > 1000 * _SURELY_S)
 
 
 def _letter_key(message: Message, handler: Handler) -> bytes:
@@ -341,8 +401,8 @@ def _letter_key(message: Message, handler: Handler) -> bytes:
 
 
 def _dead_letters(message: Message, handler: Handler, parts: int) -> list[tuple[bytes, bytes]]:
-    """Return all that is known of the message, as JSON, and a key for it; its body as text, or in
-    base64 if it is none. Several parts have a piece of the body each, and shorter tracebacks."""
+    """Return the facts about the message, as JSON, and a key for it. The body is text, or base64 if
+    it is not text. Several parts have a piece of the body each, and shorter tracebacks."""
     assert message.error is not None
     key = _letter_key(message, handler)
     told: dict[str, Any] = {

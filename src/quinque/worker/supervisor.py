@@ -3,11 +3,12 @@
 Called by   cli/work.py.
 Calls       process.py, as processes; health.py.
 
-Each process has a seat with a board (board.py). One that dies, by a signal or an error, is replaced
-in its seat: at once at first, later and later if it dies again and again, above all of no message.
-What it had in hand, its successor finds on the board; what it was working on has failed once more,
-which all processes know from here on (failures.py). What processes count, they count in memory that
-it reads (totals.py).
+Each process has a seat with a board (board.py). A process that dies, by a signal or an error, is
+replaced in its seat: at once at first, later and later if it dies again and again, above all of no
+message.
+Its successor finds the messages that it held on the board. A message that it was working on has
+failed once more, which all processes know from here on (failures.py). Processes count in memory
+that the supervisor reads (totals.py).
 
 It does not import the app itself: nothing that handlers do can end it. When it is killed, the
 processes see that, and end in order.
@@ -43,10 +44,10 @@ Page = Callable[[Measured], bytes]
 
 _LOOK_S: Final = 0.05  # how often it is looked whether a process has ended
 _AGAIN: Final = Backoff(first=0.1, most=30.0)
-_WELL_S: Final = 60.0  # who lived for so long died of something else than the one before
+_WELL_S: Final = 60.0  # a process that ran for longer died of another cause than the one before
 _KILLED_S: Final = 0.5  # before the next begins, if a message may be what the last one died of
-# Beyond the deadline, before a process that was told to end is killed: what it gives back takes it
-# up to 5 s, and the end of a request that waits for messages up to 1 s.
+# After the deadline, before a process that was told to end is killed: giving messages back takes up
+# to 5 s, and the end of a request that waits for messages up to 1 s.
 _PATIENCE_S: Final = 8.0
 
 
@@ -81,8 +82,8 @@ class Seat:
 class Supervisor:
     def __init__(self, asked: Asked, page: Page | None) -> None:
         """`page` makes the text of the metrics; without it there are none. Raises OSError when the
-        address of the health check, or a file, cannot be had, and BadSetting when it is no such
-        file."""
+        address of the health check is in use, or a file cannot be read or written, and BadSetting
+        when the file is of the wrong kind."""
         self._asked = asked
         self._started_s = time()
         self._deaths = 0
@@ -92,7 +93,7 @@ class Supervisor:
         self._lives = Lives(asked.processes)
         self._totals = Totals()
         self._signals = 0
-        # Nothing is written: whoever reads it sees the end when this process is no more.
+        # Nothing is written: a reader sees the end of the pipe when this process is gone.
         self._their_end, self._our_end = os.pipe()
         self._health = Health(self.tell, asked.stalled_s, asked.alive_file)
         self._port = None
@@ -102,7 +103,7 @@ class Supervisor:
             LOG.info("serving health and metrics on %s", self._port.url)
 
     def tell(self) -> Sequence[tuple[int, float, Told]]:
-        """Of each seat: the process's id, 0 if there is none, when it started, and its board."""
+        """For each seat: the process's id, 0 if there is none, when it started, and its board."""
         return [
             (0 if (it := seat.process) is None else it.pid, seat.started_s, seat.board.read())
             for seat in self._seats
@@ -163,12 +164,12 @@ class Supervisor:
         seat.process = None
         seat.crashes = 1 if now_s - seat.started_s > _WELL_S else seat.crashes + 1
         pause_s = _AGAIN.delay_s(seat.crashes - 1) if seat.crashes > 1 else 0.0
-        # A message that kills is put aside soon; others need not wait for long until then.
+        # A message that kills is soon dead; others need not wait for long until then.
         seat.due_s = now_s + (min(pause_s, _KILLED_S) if has_crashed else pause_s)
 
     def _count(self, seat: Seat) -> bool:
-        """What the seat's process counted is kept, and what it was working on when it ended has
-        failed; whether there was anything. All others know it from here on."""
+        """Keep the counts of the seat's process, and count a failure for each message that it was
+        working on when it ended. Returns whether there was one. All other processes see it."""
         assert seat.working is not None
         found = seat.working.figures.read()
         if found:
@@ -217,7 +218,7 @@ class Supervisor:
     def _end(self) -> int:
         """All processes have ended: in order, or killed when they take too long or another signal
         comes; whether all did so in order."""
-        # One that is not there yet has nothing in hand, and ends by the signal itself.
+        # A process that has not begun holds no messages, and ends by the signal itself.
         young = {seat.process for seat in self._seats if not seat.board.read().beat_s}
         running = [seat.process for seat in self._seats if seat.process is not None]
         for process in running:

@@ -21,14 +21,14 @@ from quinque.worker.figures import WIDTH, Count, Figures, Numbers, Who
 
 
 class Working(NamedTuple):
-    """A process that works, or has just ended: what it counts, and what it has in hand."""
+    """A process that works, or has just ended: its counts, and the messages that it holds."""
 
     figures: Figures
     board: Board
 
 
 class Measured(NamedTuple):
-    """What is told of a worker. `in_hand` is how many messages are in each state."""
+    """The measurements of a worker. `in_hand` is how many messages are in each state."""
 
     counted: Mapping[Who, Numbers]
     in_hand: Mapping[tuple[Who, Hand], int]
@@ -62,7 +62,7 @@ class Totals:
         working.figures.close()
 
     def read(self) -> tuple[dict[Who, Numbers], Counter[tuple[Who, Hand]]]:
-        """What was counted of each handler, and how many of its messages are in which hand."""
+        """The counts of each handler, and how many of its messages are in each state."""
         in_hand: Counter[tuple[Who, Hand]] = Counter()
         with self._lock:
             counted = {who: list(numbers) for who, numbers in self._ended.items()}

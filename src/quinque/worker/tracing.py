@@ -60,8 +60,8 @@ class Tracing:
 
 
 def tracing_if_wanted() -> Tracing | None:
-    """None where OpenTelemetry is not installed, or nobody has said where spans go: then they would
-    cost and tell nothing."""
+    """None if OpenTelemetry is not installed, or no exporter is set: spans would then cost time and
+    go nowhere."""
     if find_spec("opentelemetry") is None:
         return None
     trace: Any = import_module("opentelemetry.trace")

@@ -50,14 +50,14 @@ class TubeSource(Source):
         try:
             found = await self._run(TakeTasks(self._queue, _OWN, count), wait_ms)
         except NoTube:
-            self._kind = None  # one that is made anew may be of another
+            self._kind = None  # a tube that is created again may be of another
             raise
         return [self._taken(it.message_id, plain(it.body), 1) for it in found or ()]
 
     def ack(self, messages: Sequence[Message]) -> list[Op]:
         return [AckTasks(self._queue, _OWN, [message.raw_id for message in messages])]
 
-    def give_back(self, messages: Sequence[Message]) -> list[Op]:
+    def give_back(self, messages: Sequence[Message], are_begun: bool = False) -> list[Op]:
         return [ReleaseTasks(self._queue, _OWN, [message.raw_id for message in messages])]
 
     def delay_s(self, wanted_s: float) -> float:
@@ -68,7 +68,8 @@ class TubeSource(Source):
         return [ReleaseTasks(self._queue, _OWN, [message.raw_id], delay_ms)]
 
     def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
-        """Until somebody kicks them. A tube has no room for the reason: that is in the log."""
+        """Bury the tasks until a client kicks them. A tube has no room for the reason: that is in
+        the log."""
         return [BuryTasks(self._queue, [message.raw_id for message in messages])]
 
     def forget(self, messages: Sequence[Message]) -> list[Op]:

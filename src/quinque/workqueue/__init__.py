@@ -9,7 +9,7 @@ sync.py        WorkQueue and DeepClean for programs that wait
 aio.py         the same for programs that await
 direct.py      a call with less around it
 session.py     what both have in common
-steps.py       what an operation asks Redis for, whoever waits for it
+steps.py       what an operation asks Redis for, awaited or not
 keys.py        the keys of one queue
 working.py     adding, leasing, completing, as steps
 lists.py       reading a list that others change meanwhile, as steps
@@ -17,7 +17,7 @@ cleaning.py    light and deep cleaning, as steps
 counts.py      what a cleaning did
 scripts.py     the Lua scripts; each is one round trip
 
-It works on a Redis or a Redis Cluster with redis-py only (pip install 'quinque[redis]'), without a
+It works on a Redis or a Redis Cluster with redis-py only (the extra `redis`), without a
 broker.
 """
 

@@ -11,8 +11,8 @@ again. Light cleaning asks this of the ids in `processing`, deep cleaning of eve
     grace     a client that has just moved an id to `processing` may be about to write its lease
     settle    each suspect again, and what to do about it, in one script
 
-A script cannot search a long queue for an id: Redis would stand still. What waited was read here;
-`landmark` is what was its first id then, and the script looks at what is left of it.
+A script cannot search a long queue for an id: Redis would stand still. So the queue is read here
+first. `landmark` was its first id then, and the script searches the ids to the left of it.
 
     what others added since | landmark | what was read
 
@@ -72,7 +72,7 @@ class Cleaner:
         self._settled = self._to_settle = 0
 
     def light(self) -> Steps[CleanCounts]:
-        """What was handed out and is nobody's waits again."""
+        """Return items to the queue that were handed out and have no lease any more."""
         handed_out, under_way = yield from self._read_handed_out()
         kinds = (self._keys.lease, self._keys.item)
         suspects = yield from self._unheld(handed_out, *kinds)
@@ -87,7 +87,7 @@ class Cleaner:
     def deep(self) -> Steps[CleanCounts]:
         """The same for all items, wherever their ids are; and the queue has each id once, of items
         that exist."""
-        # In this order: what is handed out in between would seem to be in both.
+        # In this order: an item that is handed out in between would seem to be in both.
         handed_out, under_way = yield from self._read_handed_out()
         yield from self._read_queue()
         # Which of them have no item is seen when all items have been.
@@ -107,8 +107,8 @@ class Cleaner:
     # -- reading ----------------------------------------------------------------------------------
 
     def _read_handed_out(self) -> Steps[tuple[list[bytes], list[bytes]]]:
-        """What is in `processing`, the oldest first, and what a cleaner of the old generation has
-        under way and is not there."""
+        """The ids in `processing`, the oldest first, and the ids that a cleaner of the old
+        generation has under way and that are not in `processing`."""
         handed_out: list[bytes] = []
         yield from read_list(self._keys.processing, handed_out.extend, "processing")
         handed_out.reverse()
@@ -118,7 +118,7 @@ class Cleaner:
         return handed_out, list(under_way)
 
     def _read_queue(self) -> Steps[None]:
-        """What waits is known; when it was before, only what came since is read."""
+        """Read the ids in the queue. After the first time, read only those added since."""
         until, firsts = self._landmark, list[bytes]()
 
         def visit(ids: list[bytes]) -> None:
@@ -142,7 +142,7 @@ class Cleaner:
             before.add(id)
 
     def _unheld(self, ids: Sequence[bytes], *kinds: bytes) -> Steps[list[bytes]]:
-        """Those that lack a key of one of these kinds."""
+        """The ids that lack a key of one of these kinds."""
         unheld: list[bytes] = []
         for at, some in enumerate(_batches(ids, LOOKED_AT_ONCE)):
             # Nearly always all of them are held, and then one command says so.
@@ -182,7 +182,7 @@ class Cleaner:
                 server = name
                 continue
             server = name
-            ids = {it[len(key) :] for it in found}  # SCAN may tell of one twice
+            ids = {it[len(key) :] for it in found}  # SCAN may return one twice
             unseen -= ids
             strange += ids - known - strangers
             strangers |= ids - known
@@ -201,7 +201,8 @@ class Cleaner:
     # -- putting right ----------------------------------------------------------------------------
 
     def _settle(self, suspects: list[bytes], strays: list[bytes], handed_out: int) -> Steps[None]:
-        """Each of `suspects` was once in `processing`, which had so many; `strays` were not."""
+        """Settle ids. `suspects` were in `processing`, which had `handed_out` ids; `strays` were
+        not."""
         if not suspects and not strays:
             return
         wait_s = self._looked_s + self._grace_s - self._now_s()
@@ -271,7 +272,7 @@ class Cleaner:
                 yield "q" if waits else "n", id
 
     def _count(self, some: Sequence[tuple[bytes, bool]], outcomes: bytes) -> int:
-        """What was done is counted; how many came out of `processing`."""
+        """Count the outcomes. Returns how many ids came out of `processing`."""
         taken_out = 0
         for (id, was_handed_out), outcome in zip(some, outcomes, strict=True):
             if outcome == _RETURNED:
@@ -287,7 +288,7 @@ class Cleaner:
         return taken_out
 
     def _only_count(self, about: Sequence[tuple[bytes, bool]]) -> Steps[None]:
-        """What would be done, as far as one can see without doing it."""
+        """Count what a cleaning would do, as far as reading shows it."""
         states = yield from self._states([id for id, _ in about])
         for (kind, _), (_, state) in zip(self._kinds(about), states, strict=True):
             if state == _GONE:
@@ -304,7 +305,7 @@ class Cleaner:
             # Where a place was given to the newest id, that one may be unwanted itself.
 
     def _pass_queue(self) -> Steps[int]:
-        """What is unwanted was dropped from the right to the left; how much that was."""
+        """Drop unwanted ids, from the right to the left. Returns how many were dropped."""
         mark = uuid.uuid4().hex
         copies: dict[bytes, int] = {}  # how far from the right end the first one was
         total: int = yield Command(("LLEN", self._keys.queue))

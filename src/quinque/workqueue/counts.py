@@ -1,4 +1,4 @@
-"""What a cleaning did, and how far it is.
+"""The counts and the progress of a cleaning.
 
 Called by   cleaning.py makes them; programs that clean, and cli/clean.py, read them.
 Calls       nothing.
@@ -19,7 +19,7 @@ class CleanCounts:
     """The problems found by a cleaning. They are repaired, except in a dry run."""
 
     looked: int = 0  # items, or ids of items, that were looked at
-    returned: int = 0  # items that nobody held and that wait again
+    returned: int = 0  # items without a lease that wait again
     ghosts: int = 0  # ids without an item that were taken out of a list
     duplicates: int = 0  # ids that were in the lists once more than they should be
 

@@ -31,7 +31,7 @@ NAMED: Final = () if _IS_KNOWN else ("EVALSHA",)
 
 
 def has_way(db: Any) -> TypeGuard[Redis]:
-    """Whether this client may be passed by: it is nothing but redis-py's own, with a pool."""
+    """Whether this client may be bypassed: it is redis-py's own class, with a pool."""
     return (
         _IS_KNOWN and type(db) is Redis and db.connection is None and not db.connection_pool.cache
     )

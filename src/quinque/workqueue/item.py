@@ -56,5 +56,5 @@ def _bytes_of(data: bytes | bytearray | memoryview | SupportsIndex) -> bytes:
 
 
 def _text_of(id: Any) -> str:
-    # What is not UTF-8 comes back as the same bytes when it is sent.
+    # Bytes that are not UTF-8 are sent back as the same bytes.
     return id.decode("utf-8", "surrogateescape") if isinstance(id, bytes) else str(id)

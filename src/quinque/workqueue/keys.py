@@ -46,7 +46,7 @@ class Keys:
         return _GLOB.sub(rb"\\\g<0>", self.item) + b"*"
 
     def no_tag(self) -> BadArgument:
-        """What is raised when a cluster is asked for a queue whose keys it would spread."""
+        """The error for a queue whose keys a cluster would spread."""
         return BadArgument(
             f"in a cluster, the prefix of a queue needs a hash tag: use {{{self._name}}} instead "
             f"of {self._name}"

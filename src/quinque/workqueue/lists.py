@@ -9,10 +9,10 @@ Ids come in on the left and go on the right:
                    read      read ↑    to read
                                   last
 
-What is added moves the rest to the right: a slice begins with ids that were read, and `last` says
-where the unread ones begin. What is handed out was read, or is in somebody's hands. So every id
-that stays in the list is read. What is taken out of the middle moves the rest to the left, and
-therefore a slice overlaps the one before it.
+An id that is added moves the rest to the right: a slice begins with ids that were read, and `last`
+says where the unread ones begin. An id that is handed out was read, or a worker holds it. So every
+id that stays in the list is read. An id that is taken out of the middle moves the rest to the left,
+and therefore a slice overlaps the one before it.
 
 Not here: what an id is good for (cleaning.py).
 """
@@ -55,7 +55,7 @@ def read_list(
             total = yield Command(("LLEN", key))
         yield Progress(phase, min(total, start + len(ids)), total)
         if last is not None and len(unread) == len(ids):
-            # What came before is nowhere: much was taken out. Nothing may be left unread.
+            # The last slice is nowhere: much was taken out. Nothing may be left unread.
             at = max(0, at - size)
         else:
             at = start + len(ids)

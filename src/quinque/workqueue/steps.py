@@ -1,4 +1,4 @@
-"""An operation as steps: what it asks Redis for, one thing at a time, whoever waits for the answer.
+"""An operation as steps: what it asks Redis for, one thing at a time, for sync and asyncio alike.
 
 Called by   working.py, lists.py and cleaning.py make steps; sync.py and aio.py carry them out.
 Calls       scripts.py.

@@ -23,7 +23,7 @@ from quinque.workqueue.steps import Command, Steps, Word, call, call_once
 Writes = Literal["new", "old", "both"]
 WRITES: Final = ("new", "old", "both")
 
-_MORE: Final = 1  # what lease.lua answers when it has passed over enough for one call
+_MORE: Final = 1  # the reply of lease.lua when it has skipped enough for one call
 _LEASES_LOOKED_AT: Final = 100
 _LONGEST_LEASE_S: Final = 100 * 366 * 86_400  # a hundred years
 
@@ -44,7 +44,7 @@ def add(keys: Keys, item: Item, *, is_checked: bool) -> Steps[bool]:
 def add_to_pipeline(keys: Keys, pipeline: Pipeline, item: Item) -> None:
     """When the pipeline is carried out, the item waits."""
     id = raw_id(item.id())
-    # The data first: in a pipeline that is no transaction somebody may come between.
+    # The data first: another client may come between the commands of a plain pipeline.
     pipeline.execute_command("SET", keys.item + id, item.data())
     pipeline.execute_command("LPUSH", keys.queue, id)
 
@@ -61,8 +61,8 @@ def lease(
 ) -> Steps[Item | None]:
     """The item that waited longest is held by the session; None if none came within `wait_s`.
 
-    `wait_s` of 0 does not wait, None waits for ever. `longest_wait_s` bounds one wait in Redis,
-    where the client gives a connection up that is silent for longer.
+    `wait_s` of 0 does not wait, None waits without a limit. `longest_wait_s` bounds one wait in
+    Redis, where the client gives a connection up that is silent for longer.
     """
     end_s = None if wait_s is None else now_s() + wait_s
     popped: tuple[bytes, ...] = ()
@@ -114,14 +114,14 @@ def shortest_lease_s(keys: Keys) -> Steps[float | None]:
 
 
 def lease_ms_of(lease_secs: float) -> int:
-    """Raises BadArgument when no lease can be so long."""
+    """The lease in milliseconds. Raises BadArgument when it is out of bounds."""
     if not 0.001 <= lease_secs <= _LONGEST_LEASE_S:
         raise BadArgument(f"lease {lease_secs} s must be between 0.001 and {_LONGEST_LEASE_S} s")
     return round(lease_secs * 1000)
 
 
 def wait_s_of(block: bool, timeout_s: float) -> float | None:
-    """How long a lease waits: 0 not at all, None for ever. Raises BadArgument."""
+    """How long a lease waits: 0 means not at all, None without a limit. Raises BadArgument."""
     if not timeout_s >= 0:
         raise BadArgument(f"timeout {timeout_s} s must be 0 or more")
     if not block:
@@ -137,6 +137,6 @@ def check_writes(writes: Writes) -> Writes:
 
 
 def _shortest(left_s: float | None, longest_wait_s: float | None) -> float:
-    """A timeout as Redis takes it: 0 is for ever."""
+    """A timeout as Redis takes it: 0 means without a limit."""
     given = [span_s for span_s in (left_s, longest_wait_s) if span_s is not None]
     return round(max(0.001, min(given)), 3) if given else 0

@@ -36,7 +36,7 @@ class Scene:
         self.queue = Worklist(b"w", JOBS, Directory(), NOW_MS)
         self.subscriptions = Subscriptions()
         op = OpenClaims(JOBS, b"w", b"s", b"", lease_ms, release_ms)
-        event = decide.open_(None, op, 0)
+        event = decide.open_(None, op, 0, NOW_MS)
         self.found: Subscription = apply_subscribed(self.subscriptions, event, NOW_MS)
 
     def fill(self, number: int, count: int) -> Claim:

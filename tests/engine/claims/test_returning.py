@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 
 from quinque.engine.claims import decide, returning
+from quinque.engine.claims.apply import apply, finish
 from quinque.engine.claims.due import is_stalled, lapsed_claims, stale_number
 from quinque.engine.claims.rows import unpack
 from quinque.engine.claims.subscription import FORFEITED, SETTLED
 from quinque.engine.work.worklist import DEAD, DELAYED, READY
 from quinque.errors import BadClaim, Superseded
-from quinque.model.claim_events import ChunksClosed, ClaimReturned, ClaimShrunk
+from quinque.model.claim_events import (
+    CLAIM_MARKED,
+    ChunksClosed,
+    ClaimMarked,
+    ClaimReturned,
+    ClaimShrunk,
+)
 from quinque.model.claim_ops import Outcome
 from quinque.model.limits import CLAIM_KEPT_MS, NEVER_MS
 from tests.engine.claims.steps import Scene, body_of
@@ -64,6 +71,24 @@ def test_marked_messages_go_where_their_marks_say(scene: Scene) -> None:
     assert back is not None
     assert (back.nacks, back.requeues, back.deliveries) == (1, 0, 1)
     assert (back.due_ms, scene.queue.claimed) == (NOW_MS + 50, 0)
+
+
+def test_a_message_that_comes_into_the_claim_has_no_mark_while_a_journal_is_read(
+    scene: Scene,
+) -> None:
+    """It may have been in the claim before, in a chunk that left and is no longer on record."""
+    add(scene.queue, 2)
+    claim = scene.fill(1, 1)
+    marked = ClaimMarked(
+        CLAIM_MARKED, b"w", b"s", 1, Outcome.NACK, 0, b"", [b"1000", b"1001", b"gone"]
+    )
+    apply(scene.subscriptions, scene.found, scene.queue, marked, 0)
+    scene.queue.in_order = False
+
+    scene.fill(1, 1)
+    finish(claim)
+
+    assert list(claim.marks) == [b"1000"]
 
 
 def test_a_released_claim_goes_back_chunk_by_chunk(scene: Scene) -> None:

@@ -80,7 +80,9 @@ def _check_lanes(tube: Tube, ready: list[Task], taken: list[Task]) -> None:
         assert list(lane.ready) == waiting
         assert lane.taken == sum(it.lane == name for it in taken)
         some = waiting[: max(0, lanes.width - lane.taken)]
-        assert lane.shown == some
+        assert lanes.first_of(name, len(waiting)) == some
+        assert lane.shown == len(some)
+        assert lane.last is (some[-1] if some else None)
         shown += some
     check_order(lanes.heads)
     assert list(lanes.heads) == in_order([*shown])

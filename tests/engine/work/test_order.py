@@ -59,6 +59,9 @@ class Both:
         for most in (1, 2, 3, 5, 9, len(self.listed) + 1):
             assert self.order.first(most) == self.listed[:most]
             assert self.order.last(most) == self.listed[::-1][:most]
+            place = self.listed[most - 1].place if most <= len(self.listed) else self.next_place
+            below = [message for message in self.listed if message.place < place]
+            assert self.order.before(place) is (below[-1] if below else None)
 
 
 @effort(examples=60)

@@ -50,12 +50,23 @@ class Life:
     added_ms: int | None = None
     first_ms: int | None = None
     ended_ms: int | None = None
+    died_ms: int | None = None  # the last time
+    revived_ms: int | None = None  # since then
     deliveries: int = 0
     lapses: int = 0
     nacks: int = 0
     deaths: int = 0
     size: int | None = None
     is_single: bool = False  # a feed's message that the first ack ends for everyone
+
+    def is_live_at(self, at_ms: int) -> bool:
+        """Whether it was there and not dead; of its deaths the last one counts."""
+        first_end, end = self.died_ms or self.ended_ms, self.ended_ms
+        is_first = self.added_ms is not None and self.added_ms < at_ms
+        is_again = self.revived_ms is not None and self.revived_ms < at_ms
+        return (is_first and (first_end is None or first_end >= at_ms)) or (
+            is_again and (end is None or end >= at_ms)
+        )
 
 
 @dataclass
@@ -67,6 +78,7 @@ class History:
     rows: list[dict[str, Any]] = field(default_factory=list)
     lives: dict[tuple[str, str, str], Life] = field(default_factory=dict)
     flow: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
+    newest_ms: dict[str, int] = field(default_factory=dict)  # of each queue
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -124,7 +136,7 @@ class History:
             self._decide(queue, id, life)
 
     def _come_back(self, queue: str, id: str, life: Life) -> None:
-        life.state = "open"
+        life.state, life.revived_ms = "open", self._now_ms
         self._record(queue, id, Kind.RETURNED, Reason.REDRIVEN)
 
     def _deliver(self, queue: str, id: str, life: Life, group: str = "") -> None:
@@ -154,7 +166,7 @@ class History:
             life.nacks += 1
             self._record(queue, id, Kind.RETURNED, Reason.NACKED, group)
         else:
-            life.state = "dead"
+            life.state, life.died_ms, life.revived_ms = "dead", self._now_ms, None
             life.deaths += 1
             life.nacks += 1
             self._record(queue, id, Kind.DEAD, Reason.NACKED)
@@ -196,6 +208,7 @@ class History:
         is_counted: bool = True,
     ) -> None:
         self.flow[queue, kind.value] += is_counted
+        self.newest_ms[queue] = self._now_ms
         self.rows.append(
             {
                 "shard": self.shard,

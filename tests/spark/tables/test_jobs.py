@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +70,29 @@ def test_files_go_through_a_queue_into_files(
     assert broker.call("QLEN", "orders") == 0
 
 
+def test_a_folder_of_another_checkpoint_is_refused_and_the_queue_keeps_its_messages(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
+
+    folder = tmp_path / "out"
+    asked = Drain(
+        "clicks", str(folder), "night", str(folder / "_checkpoint"), "json", broker={"url": url}
+    )
+    broker.call("ADDJOB", "clicks", "one", 0)
+    drain(spark, asked)
+    broker.call("ADDJOB", "clicks", "two", 0)
+    shutil.rmtree(folder / "_checkpoint")
+
+    others = (asked, replace(asked, checkpoint=str(tmp_path / "new")), replace(asked, queue="news"))
+    for other in others:
+        with pytest.raises(BadSetting, match=r"out has batch 0.*has no batch"):
+            drain(spark, other)
+
+    assert broker.call("QLEN", "clicks") == 1
+    assert not (folder / "_checkpoint").exists()
+
+
 def test_a_queue_becomes_a_delta_table_each_batch_once(
     spark: SparkSession, url: str, broker: Broker, tmp_path: Path
 ) -> None:
@@ -94,6 +119,25 @@ def test_a_queue_becomes_a_delta_table_each_batch_once(
     assert len(DeltaTable(str(tmp_path / "other")).to_pyarrow_table()) == 6
 
 
+def test_rows_of_files_name_their_queue(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    rows = [{"to": "a", "n": 1}, {"to": None, "n": 2}]
+    (tmp_path / "rows.json").write_text("\n".join(map(json.dumps, rows)))
+
+    ingest(
+        spark,
+        Ingest(
+            str(tmp_path / "rows.json"), "rest", "json", "n", {"queue": "to"}, broker={"url": url}
+        ),
+    )
+
+    peeked = [broker.call("QPEEK", queue, 9) for queue in ("a", "rest")]
+    assert [[job[2] for job in jobs] for jobs in peeked] == [[b"1"], [b"2"]]
+
+
 def test_a_rate_is_kept_and_a_checkpoint_goes_on(
     spark: SparkSession, url: str, broker: Broker, tmp_path: Path
 ) -> None:
@@ -103,21 +147,20 @@ def test_a_rate_is_kept_and_a_checkpoint_goes_on(
     (tmp_path / "lines" / "one.txt").write_text("\n".join("abcde"))
     files = str(tmp_path / "lines")
 
-    slowly = ingest(spark, Ingest(files, "slow", "text", rate=2, broker={"url": url}))
-    assert (slowly["messages"], slowly["batches"]) == (5, 3)
-    assert slowly["seconds"] >= 2
-
     asked = Ingest(
-        files, "once", "text", checkpoint=str(tmp_path / "checkpoint"), broker={"url": url}
+        *(files, "slow", "text"),
+        rate=2,
+        checkpoint=str(tmp_path / "checkpoint"),
+        broker={"url": url},
     )
     first = ingest(spark, asked)
-    (tmp_path / "lines" / "two.txt").write_text("f\ng")
+    assert first["seconds"] >= 2.5
+    (tmp_path / "lines" / "two.txt").write_text("f")
     second = ingest(spark, asked)
 
-    assert (first["messages"], second["messages"]) == (5, 2)
-    assert broker.call("QLEN", "once") == 7
-    bodies = [broker.call("GETJOB", "NOHANG", "FROM", "slow")[0][2] for _ in range(5)]
-    assert sorted(bodies) == [b"a", b"b", b"c", b"d", b"e"]
+    assert (first["messages"], second["messages"]) == (5, 1)
+    bodies = [job[2] for job in broker.call("QPEEK", "slow", 9)]
+    assert sorted(bodies) == [b"a", b"b", b"c", b"d", b"e", b"f"]
 
 
 def test_the_dead_come_back_by_a_condition(spark: SparkSession, url: str, broker: Broker) -> None:

@@ -82,19 +82,21 @@ def test_the_pictures_are_pictures_and_not_too_large(drawn: Path) -> None:
 def test_the_series_count_every_message_once(
     spark: SparkSession, lake: Path, histories: list[History]
 ) -> None:
+    from quinque.spark.jobs.build import read_table
+    from quinque.spark.jobs.lake import Lake
     from quinque.spark.report.series import gather
 
-    series = gather(spark.read.parquet(f"{lake}/tables/lifecycle"))
+    series = gather(read_table(spark, Lake(str(lake)), "lifecycle"))
 
     lives = _message_lives(histories)
     assert series is not None
     assert sum(series.added) == len(lives)
     assert sum(series.ended) == sum(life.ended_ms is not None for life in lives)
-    assert series.depth[-1] == sum(life.ended_ms is None for life in lives)
+    assert series.depth[-1] == sum(life.state == "open" for life in lives)
     assert sum(sum(reasons.values()) for reasons in series.dead.values()) == sum(
         life.deaths > 0 for life in lives
     )
-    open_since = min(life.added_ms or 0 for life in lives if life.ended_ms is None)
+    open_since = min(life.added_ms or 0 for life in lives if life.state == "open")
     end_s = series.times[-1].timestamp() + series.slot_s
     assert series.oldest_s[-1] == pytest.approx(end_s - open_since / 1000)
 

@@ -10,6 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
+import pytest
+
+from quinque.model.families import JOBS
 from tests.facts.repository import ROOT
 from tests.spark.tables.history import History, Life
 
@@ -40,7 +44,7 @@ def test_queue_hour_counts_every_event_once(
 ) -> None:
     counted: Counter[tuple[str, str]] = Counter()
     for row in _rows(spark, lake, "queue_hour"):
-        for name in ("added", "delivered", "acked", "expired", "dead", "removed"):
+        for name in ("added", "added_bytes", "delivered", "acked", "expired", "dead", "removed"):
             counted[row["queue"], name] += row[name]
     happened: Counter[tuple[str, str]] = Counter()
     names = {1: "added", 2: "delivered", 3: "acked", 6: "expired", 7: "dead", 8: "removed"}
@@ -48,8 +52,28 @@ def test_queue_hour_counts_every_event_once(
         for (queue, kind), number in history.flow.items():
             if kind in names:
                 happened[queue, names[kind]] += number
+    for queue, life in _message_lives(histories):
+        happened[queue, "added_bytes"] += life.size or 0
 
     assert +counted == +happened
+
+
+def test_an_hour_without_additions_added_0_bytes(spark: SparkSession) -> None:
+    from quinque.spark.tables.hours import queue_hour
+    from quinque.spark.tables.lifecycle import lifecycle
+    from quinque.spark.tables.partials import flow_partials, lifecycle_partials
+
+    history = History(1)
+    history._add("sms", JOBS)
+    history._now_ms += 3_600_000
+    life = history.lives["sms", "m0-1", ""]
+    history._deliver("sms", "m0-1", life)
+    events = spark.createDataFrame(history.table())
+
+    hours = queue_hour(flow_partials(events), lifecycle(lifecycle_partials(events)))
+
+    rows = hours.orderBy("hour").collect()
+    assert [row["added_bytes"] for row in rows] == [life.size, 0]
 
 
 def test_depth_and_oldest_age_are_those_at_the_end_of_the_hour(
@@ -61,14 +85,40 @@ def test_depth_and_oldest_age_are_those_at_the_end_of_the_hour(
         there = [
             life.added_ms
             for queue, life in lives
-            if queue == row["queue"]
-            and life.added_ms is not None
-            and life.added_ms < end_ms
-            and (life.ended_ms is None or life.ended_ms >= end_ms)
+            if queue == row["queue"] and life.added_ms is not None and life.is_live_at(end_ms)
         ]
 
         assert row["depth"] == len(there)
         assert row["oldest_ms"] == (end_ms - min(there) if there else None)
+    assert any(life.state == "dead" for _, life in lives)
+
+
+def test_hours_and_days_are_those_of_utc_in_any_session(spark: SparkSession, lake: Path) -> None:
+    from quinque.spark.jobs.build import make_table, read_partials
+    from quinque.spark.jobs.lake import Lake
+    from quinque.spark.tables.lifecycle import lifecycle
+
+    def read() -> list[Any]:
+        kept = Lake(str(lake))
+        days = lifecycle(read_partials(spark, kept, "lifecycle")).selectExpr(
+            "min(date_format(dt, 'yyyy-MM-dd'))", "max(date_format(dt, 'yyyy-MM-dd'))"
+        )
+        hours = [
+            make_table(spark, kept, name).selectExpr("unix_seconds(hour) as hour").distinct()
+            for name in ("queue_hour", "consumer_hour", "dead_letters")
+        ]
+        rows = hours[0].union(hours[1]).union(hours[2]).distinct().orderBy("hour").collect()
+        return [*days.collect(), *rows]
+
+    before = spark.conf.get("spark.sql.session.timeZone")
+    in_utc = read()
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        in_kolkata = read()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(before))
+
+    assert in_kolkata == in_utc
 
 
 def test_cumulative_flow_ends_with_all_that_came_and_went(
@@ -98,6 +148,8 @@ def test_group_lag_counts_what_is_live_and_not_finished(
             behind += mine.state != "acked"
             held += mine.is_held
         assert (row["lag"], row["held"]) == (behind, held), (queue, group)
+        newest = max(history.newest_ms[queue] for history in histories)
+        assert _ms(row["newest"]) == newest, (queue, group)
     assert {group for queue, group in rows if queue == "news"} == {"mailer", "indexer"}
 
 
@@ -145,11 +197,29 @@ def test_merged_batches_say_the_same(spark: SparkSession, lake: Path, tmp_path: 
     assert sorted(map(tuple, merged.collect()), key=str) == before
 
 
+def test_tables_are_written_as_plain_parquet_on_request(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    from quinque.errors import BadSetting
+    from quinque.spark.jobs.archive import archive
+    from quinque.spark.jobs.lake import Lake
+
+    archive(spark, None, Lake(str(lake)), plain=str(tmp_path / "plain"))
+
+    for name in ("lifecycle", "group_lag"):
+        plain = pq.read_table(tmp_path / "plain" / name)
+        assert plain.num_rows == len(_rows(spark, lake, name)) > 0
+    with pytest.raises(BadSetting, match="nothing to write"):
+        archive(spark, None, Lake(str(tmp_path / "empty")), plain=str(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+
+
 def test_the_page_names_every_column_of_every_table(spark: SparkSession, lake: Path) -> None:
-    from quinque.spark.jobs.build import TABLES
+    from quinque.spark.jobs.build import TABLES, read_table
+    from quinque.spark.jobs.lake import Lake
 
     named = _columns_on_the_page((ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8"))
-    columns = {table: set(spark.read.parquet(f"{lake}/tables/{table}").columns) for table in TABLES}
+    columns = {table: set(read_table(spark, Lake(str(lake)), table).columns) for table in TABLES}
 
     assert named == columns
 
@@ -177,7 +247,10 @@ def _message_lives(histories: list[History]) -> list[tuple[str, Life]]:
 
 
 def _rows(spark: SparkSession, lake: Path, table: str, *order: str) -> list[Any]:
-    frame = spark.read.parquet(f"{lake}/tables/{table}")
+    from quinque.spark.jobs.build import read_table
+    from quinque.spark.jobs.lake import Lake
+
+    frame = read_table(spark, Lake(str(lake)), table)
     return frame.orderBy(*order).collect() if order else frame.collect()
 
 
@@ -189,6 +262,8 @@ def _as_life(row: Any) -> Life:
         added_ms=_ms(row["added"]),
         first_ms=_ms(row["first_delivered"]),
         ended_ms=_ms(row["ended"]),
+        died_ms=_ms(row["died"]),
+        revived_ms=_ms(row["revived"]),
         deliveries=row["deliveries"],
         lapses=row["lapses"],
         nacks=row["nacks"],
@@ -203,4 +278,5 @@ def _ms(at: datetime | None) -> Any:
 
 
 def _files(folder: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "_lock"]
+    return {str(path): path.stat().st_mtime_ns for path in files}

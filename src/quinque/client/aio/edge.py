@@ -3,9 +3,9 @@
 Called by   everything in this folder.
 Calls       link.py.
 
-Tasks share connections. What one asks while another's answer is under way is sent with all else
-that is asked in the same turn of the loop, and answers come in the order of the questions. A
-question that waits in the broker has a connection alone, or it would keep the others waiting.
+Tasks share connections. All requests of one turn of the loop are sent together, also while earlier
+replies are under way, and replies come in the order of the requests. A request that waits in the
+broker has a connection alone, or it would keep the others waiting.
 
 client/sync/edge.py has the same names for programs that have threads. All else in this folder is
 written once, here, and client/sync/ is made from it (tools/make_sync).
@@ -16,6 +16,8 @@ Not here: what is asked, and what is done when a broker is gone (broker.py).
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from asyncio import sleep as sleep
 from collections import deque
@@ -26,9 +28,13 @@ from typing import Any, Final, NamedTuple, cast
 
 from quinque.client.addresses import Address
 from quinque.client.link import CLOSED, LATE, UNREAD, NotSent, Replies, Reply, Word, packed
+from quinque.errors import QuinqueError
 
-# Connections that make somebody wait for longer are joined by one more, if there may be one.
+# If a request waits for longer, one more connection is opened, if the limit allows it.
 _SLOW_S: Final = 0.01
+# After a broker refused one more connection, for example because it has no room: none is opened
+# for this long, as long as there is another.
+_REFUSED_S: Final = 1.0
 
 
 class _Asked(NamedTuple):
@@ -41,7 +47,7 @@ class _Asked(NamedTuple):
 
 
 class Link(asyncio.Protocol):
-    """One connection. Use `ask`; after an OSError of it the link is of no more use, and closed."""
+    """One connection. Use `ask`; after an OSError of it the link is closed and cannot be used."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -63,9 +69,9 @@ class Link(asyncio.Protocol):
         self._is_retired = False
 
     async def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
-        """The reply to each request. Raises NotSent, and another OSError when nothing of them comes
-        for so long; BadArgument when they cannot be packed. Whoever is interrupted calls
-        `late_replies` or `abandon`."""
+        """The reply to each request. Raises NotSent, another OSError when no part of a reply comes
+        for `timeout_s`, and BadArgument when a request cannot be packed. A caller that is
+        interrupted calls `late_replies` or `abandon`."""
         if self.is_over or self._transport is None:
             raise NotSent(CLOSED)
         data = packed(requests)  # first: an answer to what cannot be sent would be awaited
@@ -89,9 +95,9 @@ class Link(asyncio.Protocol):
     async def late_replies(
         self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool
     ) -> list[Any]:
-        """The replies to requests of somebody who was interrupted. On a connection that was theirs
-        alone nothing more is said: a broker in which they wait hangs up then, and hands out
-        nothing. Raises OSError."""
+        """The replies to the requests of a caller that was interrupted. If the caller had the
+        connection for itself, nothing more is sent on it: a broker in which the requests still
+        wait hangs up then, and delivers nothing. Raises OSError."""
         asked = self._interrupted.pop(id(requests))
         if len(asked.replies) == len(requests):
             return asked.replies
@@ -112,8 +118,8 @@ class Link(asyncio.Protocol):
                 self.close()
 
     def abandon(self, requests: Sequence[Sequence[Word]], *, is_alone: bool) -> None:
-        """Whoever asked for this was interrupted. A connection that was theirs alone is closed;
-        else answers to nobody are dropped."""
+        """Drop the replies to these requests: their caller was interrupted. If the caller had the
+        connection for itself, close it."""
         self._interrupted.pop(id(requests), None)
         if is_alone:
             self.close()
@@ -124,7 +130,7 @@ class Link(asyncio.Protocol):
         return not (self.users or self._sent or self._unsent or self.is_over)
 
     def waits_s(self) -> float:
-        """For how long somebody waits for an answer."""
+        """How long the oldest request has waited for its reply."""
         return self.loop.time() - self._sent[0].at_s if self._sent else 0.0
 
     def retire(self) -> None:
@@ -140,12 +146,12 @@ class Link(asyncio.Protocol):
                 self._transport.abort()
 
     def hang_up(self) -> None:
-        """Whoever waits here for a message is told that the connection is over. The broker hands
-        out nothing more on it."""
+        """End the connection for requests that wait here for a message. The broker delivers
+        nothing more on it."""
         self._say_no_more()
 
     def _send(self) -> None:
-        """What was asked in this turn is sent, if somebody still waits for it."""
+        """Send the requests of this turn whose callers still wait."""
         wanted = [each for each in self._unsent if not each[0].all_came.done()]
         self._unsent = []
         if wanted and self._transport is not None:
@@ -163,12 +169,20 @@ class Link(asyncio.Protocol):
             self._late = None
 
     def _say_no_more(self) -> None:
-        """Nobody else may ask here. Over TLS, which has no half of a connection, it is closed."""
+        """Refuse further requests here, and end our half of the connection."""
         self.is_over = True
-        if self._transport is not None and self._transport.can_write_eof():
-            self._transport.write_eof()
-        else:
-            self.close()
+        transport = self._transport
+        if transport is not None and transport.can_write_eof():
+            transport.write_eof()
+        elif transport is None or transport.get_write_buffer_size():
+            self.close()  # the broker cannot have read the request
+        else:  # TLS has no half of a connection, and TCP below it has
+            try:
+                at = os.dup(transport.get_extra_info("socket").fileno())
+                with socket.socket(fileno=at) as below:
+                    below.shutdown(socket.SHUT_WR)
+            except OSError:
+                self.close()
 
     def _hear_last(self, refusal: Reply) -> None:
         self.is_over = True
@@ -176,7 +190,7 @@ class Link(asyncio.Protocol):
         self.loop.call_soon(self.close)  # when the reply is where it belongs
 
     def _end(self, error: OSError) -> None:
-        """Whoever waits is told. Of what was not sent, or not read, nothing can have been done."""
+        """Fail all outstanding requests. Requests that were not sent or read had no effect."""
         self.is_over = True
         if self._refusal is not None:
             error = NotSent(UNREAD)
@@ -204,7 +218,7 @@ class Link(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if not self._sent:  # nobody asked
+        if not self._sent:  # it belongs to no request
             self.close()
             return
         self._heard_s = self.loop.time()
@@ -272,14 +286,20 @@ class Pool:
             if link.waits_s() < _SLOW_S:
                 break
         else:
-            if not fit or (len(fit) < self._most and address not in self._opening):
-                return await self._opened(address, connect)
+            if not fit or self._may_open(address, fit):
+                try:
+                    return await self._opened(address, connect)
+                except (OSError, QuinqueError):
+                    fit = [it for it in self._shared.get(address, ()) if not it.is_over]
+                    if not fit:
+                        raise
+                    self._refused_s[address] = fit[0].loop.time()
             link = min(fit, key=Link.waits_s)
         link.users += 1
         return link
 
     def keep(self, link: Link) -> None:
-        """A task that was given the connection does not need it any more."""
+        """Take back the connection of a task that no longer needs it."""
         link.users -= 1
         if link.era != self._era:
             link.retire()
@@ -304,7 +324,7 @@ class Pool:
             self._held[link.address] = link
 
     def close(self) -> None:
-        """Every connection is closed as soon as no task uses it."""
+        """Close every connection as soon as no task uses it."""
         self._era += 1
         links = (*self._shared.values(), *self._idle.values(), self._held.values())
         for link in chain.from_iterable(links):
@@ -312,14 +332,20 @@ class Pool:
         self.forget()
 
     def forget(self) -> None:
-        """As if there were none: in a child process, whose parent goes on with them."""
+        """Forget the connections in a child process, whose parent goes on with them."""
         self._shared: dict[Address, list[Link]] = {}
         self._idle: dict[Address, list[Link]] = {}  # of requests that wait in the broker
         self._held: dict[Address, Link] = {}
         self._opening: dict[Address, _Opening] = {}
+        self._refused_s: dict[Address, float] = {}  # when, on the loop's clock
+
+    def _may_open(self, address: Address, fit: list[Link]) -> bool:
+        """Whether one more connection is opened beside these."""
+        passed_s = fit[0].loop.time() - self._refused_s.get(address, -_REFUSED_S)
+        return len(fit) < self._most and address not in self._opening and passed_s >= _REFUSED_S
 
     def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The program has another loop: connections of the one before are of no use to this."""
+        """The program has another loop: close the connections of the one before."""
         if self._loop is not None:
             self.close()
         self._loop = loop
@@ -375,6 +401,6 @@ async def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float
 
 
 def _heard(opening: asyncio.Task[Link]) -> None:
-    """Its error is not lost if whoever wanted the connection was interrupted."""
+    """Read its error, or asyncio logs it when the caller was interrupted."""
     if not opening.cancelled():
         opening.exception()

@@ -25,7 +25,7 @@ from quinque.client.aio.runner import Runner
 from quinque.client.checks import as_bodies, as_many, as_name, as_whole
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
-from quinque.client.spans import as_some_ms, as_wait_ms
+from quinque.client.spans import Seconds, as_some_ms, as_wait_ms
 from quinque.errors import printable
 from quinque.model.families import EVENTS
 from quinque.model.limits import NEVER_MS
@@ -67,7 +67,7 @@ class Event(KeptBody[T]):
         """Ack the event for the group. Return False if the group no longer holds it."""
         return await self._group.ack([self]) == 1
 
-    async def extend(self, lease: float) -> bool:
+    async def extend(self, lease: Seconds) -> bool:
         """Set the lease to end `lease` seconds from now. Return False if the lease has already
         ended."""
         return await self._group.extend([self], lease) == 1
@@ -97,7 +97,7 @@ class Event(KeptBody[T]):
 
 
 class Events(Generic[T]):
-    """An events queue. Times are in seconds."""
+    """An events queue. Times are numbers of seconds or timedeltas."""
 
     def __init__(
         self,
@@ -105,29 +105,29 @@ class Events(Generic[T]):
         name: str | bytes,
         codec: Name | Codec[T] = "bytes",
         *,
-        ttl: float = _DAY_S,
+        ttl: Seconds = _DAY_S,
     ) -> None:
         """`ttl` is the default time to live of added events."""
         self.runner = runner
         self.name = as_name("queue", name)
         self.codec: Codec[T] = codec_of(codec)
-        self._ttl = ttl
+        self._ttl_ms = as_some_ms("ttl", ttl)
 
-    async def add(self, body: T | str, *, ttl: float | None = None) -> str:
+    async def add(self, body: T | str, *, ttl: Seconds | None = None) -> str:
         """Add an event and return its id. Every group receives it until it expires."""
         [id] = await self.add_many([body], ttl=ttl)
         return id
 
-    async def add_many(self, bodies: Iterable[T | str], *, ttl: float | None = None) -> list[str]:
+    async def add_many(self, bodies: Iterable[T | str], *, ttl: Seconds | None = None) -> list[str]:
         """Add events in one round trip and return their ids in order."""
         encoded = [body_of(self.codec, body) for body in as_bodies(bodies)]
         if not encoded:
             return []
-        ttl_ms = as_some_ms("ttl", self._ttl if ttl is None else ttl)
+        ttl_ms = self._ttl_ms if ttl is None else as_some_ms("ttl", ttl)
         ids = await self.runner.run(Put(EVENTS, self.name, encoded, ttl_ms))
         return [str(id, "ascii") for id in ids]
 
-    def group(self, name: str | bytes, *, lease: float = _LEASE_S) -> Group[T]:
+    def group(self, name: str | bytes, *, lease: Seconds = _LEASE_S) -> Group[T]:
         """Return the queue as the consumer group sees it. Events are leased for `lease` seconds."""
         return Group(self, as_name("group", name), lease)
 
@@ -148,7 +148,7 @@ class Events(Generic[T]):
 class Group(Generic[T]):
     """An events queue as one consumer group sees it."""
 
-    def __init__(self, events: Events[T], name: bytes, lease: float) -> None:
+    def __init__(self, events: Events[T], name: bytes, lease: Seconds) -> None:
         self._events = events
         self._run = events.runner.run
         self.name = name
@@ -157,14 +157,14 @@ class Group(Generic[T]):
     @overload
     async def take(self, timeout: None) -> Event[T]: ...
     @overload
-    async def take(self, timeout: float | None = 0) -> Event[T] | None: ...
-    async def take(self, timeout: float | None = 0) -> Event[T] | None:
+    async def take(self, timeout: Seconds | None = 0) -> Event[T] | None: ...
+    async def take(self, timeout: Seconds | None = 0) -> Event[T] | None:
         """Take an event. Return None if no event arrives within `timeout` seconds. A `timeout` of
         None blocks forever."""
         found = await self.take_many(1, timeout)
         return found[0] if found else None
 
-    async def take_many(self, count: int, timeout: float | None = 0) -> list[Event[T]]:
+    async def take_many(self, count: int, timeout: Seconds | None = 0) -> list[Event[T]]:
         """Take up to `count` events in one round trip. Return an empty list if no event arrives
         within `timeout` seconds."""
         queue, wait_ms = self._events.name, as_wait_ms(timeout)
@@ -188,7 +188,7 @@ class Group(Generic[T]):
         ids = _ids(events)
         return sum(await self._run(Ack(EVENTS, self._events.name, self.name, ids))) if ids else 0
 
-    async def extend(self, events: OneEvent | Iterable[OneEvent], lease: float) -> int:
+    async def extend(self, events: OneEvent | Iterable[OneEvent], lease: Seconds) -> int:
         """Set the leases to end `lease` seconds from now, in one round trip. Return how many leases
         had not ended yet."""
         ids = _ids(events)

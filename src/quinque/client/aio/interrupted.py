@@ -1,4 +1,4 @@
-"""What is done yet when a program that waits for an answer is interrupted: of one on an event loop.
+"""How an interrupted program finishes a request that is under way: on an event loop.
 
 Called by   broker.py and local.py.
 Calls       asyncio.
@@ -16,12 +16,12 @@ from typing import Any, Final
 
 INTERRUPTED: Final = asyncio.CancelledError
 
-LATE_S: Final = 30.0  # so long an answer may take that is on its way
-_WAIT_S: Final = 1.0  # so long whoever is interrupted waits for it
+LATE_S: Final = 30.0  # time limit for a reply that is on its way
+_WAIT_S: Final = 1.0  # how long an interrupted caller waits for it
 
 
 async def sheltered(do: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
-    """It is done; or a short time has passed, or whoever waits was interrupted once more, and it
+    """Return when it is done. After a short time, or when the caller is interrupted once more, it
     goes on by itself."""
     task = asyncio.create_task(do(*args))
     _TASKS.add(task)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from datetime import datetime
+from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
@@ -34,7 +35,8 @@ from quinque.client.checks import (
 )
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
-from quinque.client.spans import Delay, as_delay_ms, as_wait_ms, as_whole_ms
+from quinque.client.parts import parts
+from quinque.client.spans import Seconds, as_delay_ms, as_wait_ms, as_whole_ms
 from quinque.errors import BadArgument, printable
 from quinque.model.families import JOBS
 from quinque.model.limits import REDRIVE_MOST, WORK_TTL_MS
@@ -85,7 +87,7 @@ class Job(KeptBody[T]):
         return await self._queue.ack([self]) == 1
 
     async def nack(
-        self, *, delay: Delay = 0, eta: datetime | None = None, reason: str = ""
+        self, *, delay: Seconds = 0, eta: datetime | None = None, reason: str = ""
     ) -> bool:
         """Return the job to the queue, ready at once, after `delay` or at the time `eta`. Counts as
         a nack."""
@@ -118,7 +120,7 @@ class Job(KeptBody[T]):
 
 
 class Jobs(Generic[T]):
-    """A job queue. Times are in seconds."""
+    """A job queue. Times are numbers of seconds or timedeltas."""
 
     def __init__(
         self,
@@ -126,8 +128,8 @@ class Jobs(Generic[T]):
         name: str | bytes,
         codec: Name | Codec[T] = "bytes",
         *,
-        ttl: float | None = None,
-        retry: float | None = None,
+        ttl: Seconds | None = None,
+        retry: Seconds | None = None,
         max_deliveries: int = 0,
     ) -> None:
         """`ttl`, `retry` (the duration of a lease) and `max_deliveries` are the defaults of added
@@ -146,10 +148,10 @@ class Jobs(Generic[T]):
         self,
         body: T | str,
         *,
-        delay: Delay = 0,
+        delay: Seconds = 0,
         eta: datetime | None = None,
-        ttl: float | None = None,
-        retry: float | None = None,
+        ttl: Seconds | None = None,
+        retry: Seconds | None = None,
         max_deliveries: int = 0,
         key: str | None = None,
         max_length: int = 0,
@@ -161,7 +163,7 @@ class Jobs(Generic[T]):
         Raises QueueFull when `max_length` jobs are ready, and QueuePaused.
         """
         terms = self._usual
-        if delay or eta or ttl is not None or retry is not None or max_deliveries:
+        if delay != 0 or eta is not None or ttl is not None or retry is not None or max_deliveries:
             terms = self._terms(as_delay_ms(delay, eta), ttl, retry, max_deliveries)
         known_by = None if key is None else as_name("key", key)
         max_length = as_whole("max_length", max_length)
@@ -173,10 +175,10 @@ class Jobs(Generic[T]):
         self,
         bodies: Iterable[T | str],
         *,
-        delay: Delay = 0,
+        delay: Seconds = 0,
         eta: datetime | None = None,
-        ttl: float | None = None,
-        retry: float | None = None,
+        ttl: Seconds | None = None,
+        retry: Seconds | None = None,
         max_deliveries: int = 0,
     ) -> list[str]:
         """Add jobs in one round trip and return their ids in order."""
@@ -184,7 +186,7 @@ class Jobs(Generic[T]):
         if not encoded:
             return []
         terms = self._usual
-        if delay or eta or ttl is not None or retry is not None or max_deliveries:
+        if delay != 0 or eta is not None or ttl is not None or retry is not None or max_deliveries:
             terms = self._terms(as_delay_ms(delay, eta), ttl, retry, max_deliveries)
         ids = await self._run(Add(JOBS, self.name, encoded, terms))
         return [str(id, "ascii") for id in ids]
@@ -194,14 +196,14 @@ class Jobs(Generic[T]):
     @overload
     async def take(self, timeout: None) -> Job[T]: ...
     @overload
-    async def take(self, timeout: float | None = 0) -> Job[T] | None: ...
-    async def take(self, timeout: float | None = 0) -> Job[T] | None:
+    async def take(self, timeout: Seconds | None = 0) -> Job[T] | None: ...
+    async def take(self, timeout: Seconds | None = 0) -> Job[T] | None:
         """Take a job. Return None if no job arrives within `timeout` seconds. A `timeout` of None
         blocks forever."""
         found = await self.take_many(1, timeout)
         return found[0] if found else None
 
-    async def take_many(self, count: int, timeout: float | None = 0) -> list[Job[T]]:
+    async def take_many(self, count: int, timeout: Seconds | None = 0) -> list[Job[T]]:
         """Take up to `count` jobs in one round trip. Return an empty list if no job arrives within
         `timeout` seconds."""
         take = Take(JOBS, [self.name], as_whole("count", count, least=1))
@@ -221,7 +223,7 @@ class Jobs(Generic[T]):
         self,
         jobs: OneJob | Iterable[OneJob],
         *,
-        delay: Delay = 0,
+        delay: Seconds = 0,
         eta: datetime | None = None,
         reason: str = "",
     ) -> int:
@@ -231,12 +233,19 @@ class Jobs(Generic[T]):
         return sum(await self._run(back)) if ids else 0
 
     async def wait(
-        self, jobs: OneJob | Iterable[OneJob], timeout: float | None = None
+        self, jobs: OneJob | Iterable[OneJob], timeout: Seconds | None = None
     ) -> int | None:
         """Wait until each job is removed (acked, deleted or expired) or dead. Return how many are
         removed, or None after `timeout` seconds. A `timeout` of None blocks forever."""
-        ids, wait_ms = _ids(jobs), as_wait_ms(timeout)
-        gone: int | None = await self._run(AwaitEnd(JOBS, ids), wait_ms) if ids else 0
+        ids, wait_ms = list(dict.fromkeys(_ids(jobs))), as_wait_ms(timeout)
+        gone, until_s = 0, monotonic() + wait_ms / 1000
+        for some in parts(ids):
+            found: int | None = await self._run(AwaitEnd(JOBS, some), wait_ms)
+            if found is None:
+                return None
+            gone += found
+            if timeout is not None:
+                wait_ms = max(0, int(1000 * (until_s - monotonic())))
         return gone
 
     async def extend(self, job: OneJob) -> float:
@@ -283,6 +292,11 @@ class Jobs(Generic[T]):
         """Accept and deliver jobs again."""
         await self._run(Configure(JOBS, self.name, is_paused_in=False, is_paused_out=False))
 
+    async def keep_expired(self, is_kept: bool = True) -> None:
+        """Keep jobs that expire, as dead jobs with the reason `expired`. With False, delete them
+        again, which is the default."""
+        await self._run(Configure(JOBS, self.name, keeps_expired=is_kept))
+
     async def redrive(self, count: int = 0, *, ids: OneJob | Iterable[OneJob] | None = None) -> int:
         """Make dead jobs ready again, as if they were new: `ids`, or the first `count` (0 means
         all). Return how many."""
@@ -311,11 +325,13 @@ class Jobs(Generic[T]):
         return f"Jobs({printable(self.name)!r})"
 
     def _terms(
-        self, delay_ms: int, ttl: float | None, retry: float | None, max_deliveries: int
+        self, delay_ms: int, ttl: Seconds | None, retry: Seconds | None, max_deliveries: int
     ) -> Terms:
         ttl = self._ttl if ttl is None else ttl
         retry = self._retry if retry is None else retry
         ttl_ms = WORK_TTL_MS if ttl is None else as_whole_ms("ttl", ttl)
+        if not ttl_ms:
+            raise BadArgument("ttl 0 must be 1 or more")
         if delay_ms >= ttl_ms:
             raise BadArgument(f"delay {delay_ms / 1000} must be less than ttl {ttl_ms / 1000}")
         retry_ms = default_retry_ms(ttl_ms) if retry is None else as_whole_ms("retry", retry)

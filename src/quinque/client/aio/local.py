@@ -25,8 +25,8 @@ from quinque.model.ops import Op
 
 class Local:
     """A store in the process, as something that runs operations: each in a thread of its own, as
-    the disk and other threads are waited for. Who waits for a message waits here, on the loop: of
-    threads there are few, and one that waits cannot be interrupted."""
+    the disk and other threads are waited for. A caller that waits for a message waits here, on the
+    loop: there are few threads, and one that waits cannot be interrupted."""
 
     def __init__(self, store: Opened) -> None:
         self._store = store
@@ -61,8 +61,8 @@ class Local:
         await asyncio.to_thread(self._store.close)
 
     async def _attempt(self, op: Op) -> tuple[Any, float | None]:
-        """As the store's. Whoever is interrupted gives back what is handed out all the same: of a
-        thread that runs, the end can only be waited for."""
+        """As the store's. A running thread cannot be stopped: a caller that is interrupted waits
+        for its end, and gives back the messages that it was handed."""
         if not isinstance(op, HANDING_OUT):
             return await asyncio.to_thread(self._store.attempt, op)
         loop = asyncio.get_running_loop()

@@ -3,8 +3,8 @@
 Called by   jobs.py, events.py, tubes.py.
 Calls       a queue that messages are taken from.
 
-One is taken when one is asked for, so that whoever is slow, or stops, holds none that others could
-work on.
+A message is taken only when the program asks for one. A consumer that is slow, or stops, therefore
+holds no message that others could work on.
 
 Not here: several at a time (`take_many` of each queue).
 """
@@ -25,11 +25,11 @@ _PAUSE_S: Final = 0.5
 
 class Source(Protocol[T_co]):
     async def take(self, timeout: None) -> T_co:
-        """The next message, however long it takes."""
+        """Wait for the next message and return it."""
 
 
 async def one_by_one(queue: Source[T]) -> AsyncIterator[T]:
-    """The messages, without an end. Brokers that do not answer are asked again and again. A
+    """The messages, without an end. Brokers that do not answer are asked repeatedly. A
     message that one of them may have handed out comes back when its lease has ended."""
     while True:
         try:

@@ -23,7 +23,7 @@ from quinque.client.aio.runner import Runner
 from quinque.client.checks import EXACT_MOST, as_bodies, as_element_id, as_many, as_name, as_whole
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import KeptBody
-from quinque.client.spans import as_ms, as_wait_ms
+from quinque.client.spans import Seconds, as_ms, as_wait_ms
 from quinque.errors import printable
 from quinque.model.families import RELIABLE
 from quinque.model.own_ops import RELIABLE_TERMS, Complete, Inspect, Inspected, Recover
@@ -68,7 +68,7 @@ class Element(KeptBody[T]):
 
 
 class Reliable(Generic[T]):
-    """A reliable queue. Times are in seconds."""
+    """A reliable queue. Times are numbers of seconds or timedeltas."""
 
     def __init__(self, runner: Runner, name: str | bytes, codec: Name | Codec[T] = "bytes") -> None:
         self._run = runner.run
@@ -91,14 +91,14 @@ class Reliable(Generic[T]):
     @overload
     async def pop(self, timeout: None) -> Element[T]: ...
     @overload
-    async def pop(self, timeout: float | None = 0) -> Element[T] | None: ...
-    async def pop(self, timeout: float | None = 0) -> Element[T] | None:
+    async def pop(self, timeout: Seconds | None = 0) -> Element[T] | None: ...
+    async def pop(self, timeout: Seconds | None = 0) -> Element[T] | None:
         """Pop an element. Return None if no element arrives within `timeout` seconds. A `timeout`
         of None blocks forever."""
         found = await self.pop_many(1, timeout)
         return found[0] if found else None
 
-    async def pop_many(self, count: int, timeout: float | None = 0) -> list[Element[T]]:
+    async def pop_many(self, count: int, timeout: Seconds | None = 0) -> list[Element[T]]:
         """Pop up to `count` elements in one round trip. Return an empty list if no element arrives
         within `timeout` seconds."""
         take = Take(RELIABLE, [self.name], as_whole("count", count, least=1))
@@ -112,11 +112,11 @@ class Reliable(Generic[T]):
             return 0
         return sum(await self._run(Complete(RELIABLE, self.name, ids, is_leased=True)) or ())
 
-    async def recover(self, count: int, *, elapsed: float) -> list[Element[T]]:
+    async def recover(self, count: int, *, elapsed: Seconds) -> list[Element[T]]:
         """Deliver up to `count` elements again whose last delivery was at least `elapsed` seconds
         ago, starting with the oldest delivery."""
         count = as_whole("count", count, least=1)
-        found = await self._run(Recover(RELIABLE, self.name, count, as_ms(elapsed)))
+        found = await self._run(Recover(RELIABLE, self.name, count, as_ms("elapsed", elapsed)))
         return [Element(self, delivery, self._codec) for delivery in found or ()]
 
     async def inspect(

@@ -19,13 +19,17 @@ from typing import Any
 
 from quinque.client.aio.runner import Runner
 from quinque.client.span_names import Named, span_of
+from quinque.errors.extras import package_missing
 from quinque.model.ops import Op
 
 
 class TracedRunner:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._trace: Any = import_module("opentelemetry.trace")
+        try:
+            self._trace: Any = import_module("opentelemetry.trace")
+        except ModuleNotFoundError as exc:
+            raise package_missing(exc.name, "otel") from exc
         self._tracer: Any = self._trace.get_tracer("quinque")
 
     async def run(self, op: Op, wait_ms: int = 0) -> Any:

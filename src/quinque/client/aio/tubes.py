@@ -30,7 +30,7 @@ from quinque.client.aio.runner import Runner
 from quinque.client.checks import as_bodies, as_many, as_name, as_whole
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
-from quinque.client.spans import Delay, as_delay_s, as_ms, as_wait_ms
+from quinque.client.spans import Seconds, as_delay_ms, as_delay_s, as_ms, as_seconds, as_wait_ms
 from quinque.errors import NoTerm, TubeFull, printable
 from quinque.model.states import State
 from quinque.model.task_bodies import from_plain, plain
@@ -89,10 +89,10 @@ class Task(KeptBody[T]):
     async def release(
         self,
         *,
-        delay: Delay = 0,
+        delay: Seconds = 0,
         eta: datetime | None = None,
         pri: int | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         body: T | str | None = None,
     ) -> bool:
         """Make the task ready again at its old position, at once, after `delay` or at the time
@@ -100,7 +100,7 @@ class Task(KeptBody[T]):
         tube = self._tube
         return await tube.release(self, delay=delay, eta=eta, pri=pri, ttl=ttl, body=body) == 1
 
-    async def touch(self, by: float) -> bool:
+    async def touch(self, by: Seconds) -> bool:
         """Extend the ttr and the ttl of the task by `by` seconds."""
         return await self._tube.touch([self], by) == 1
 
@@ -128,7 +128,7 @@ class Task(KeptBody[T]):
 
 
 class Tube(Generic[T]):
-    """A tube. Times are in seconds, ids are numbers."""
+    """A tube. Times are numbers of seconds or timedeltas, ids are numbers."""
 
     def __init__(self, runner: Runner, name: str | bytes, codec: Name | Codec[T] = "bytes") -> None:
         self._run = runner.run
@@ -141,8 +141,8 @@ class Tube(Generic[T]):
         self,
         kind: str = "fifo",
         *,
-        ttl: float | None = None,
-        ttr: float | None = None,
+        ttl: Seconds | None = None,
+        ttr: Seconds | None = None,
         pri: int = 0,
         capacity: int = 0,
         width: int = 1,
@@ -156,9 +156,14 @@ class Tube(Generic[T]):
         are for a driver. Raises NoKind for an unknown tube type, NoTerm if tubes of this type do
         not support an argument, and TubeExists unless `exist_ok`.
         """
-        ttl_ms = FOREVER_MS if ttl is None else as_ms(ttl)
-        ttr_ms = ttl_ms if ttr is None else as_ms(ttr)
-        said = {"ttl": ttl, "ttr": ttr, "pri": pri or None, "capacity": capacity or None}
+        ttl_ms = FOREVER_MS if ttl is None else as_ms("ttl", ttl)
+        ttr_ms = ttl_ms if ttr is None else as_ms("ttr", ttr)
+        said = {
+            "ttl": _seconds("ttl", ttl),
+            "ttr": _seconds("ttr", ttr),
+            "pri": pri or None,
+            "capacity": capacity or None,
+        }
         said["width"] = None if width == 1 else width
         named = as_name("kind", kind)
         for term in (*settings_unused(named), *(options or {} if named in KINDS else ())):
@@ -194,13 +199,13 @@ class Tube(Generic[T]):
         self,
         body: T | str,
         *,
-        ttl: float | None = None,
-        ttr: float | None = None,
+        ttl: Seconds | None = None,
+        ttr: Seconds | None = None,
         pri: int | None = None,
-        delay: Delay = 0,
+        delay: Seconds = 0,
         eta: datetime | None = None,
         lane: str | bytes | None = None,
-        timeout: float | None = 0,
+        timeout: Seconds | None = 0,
         options: Mapping[str, float | str | bytes] | None = None,
     ) -> int:
         """Put a task and return its id. Tasks with the lowest `pri` are taken first. In tubes with
@@ -219,10 +224,10 @@ class Tube(Generic[T]):
         self,
         bodies: Iterable[T | str],
         *,
-        ttl: float | None = None,
-        ttr: float | None = None,
+        ttl: Seconds | None = None,
+        ttr: Seconds | None = None,
         pri: int | None = None,
-        delay: Delay = 0,
+        delay: Seconds = 0,
         eta: datetime | None = None,
         lane: str | bytes | None = None,
     ) -> list[int]:
@@ -241,10 +246,10 @@ class Tube(Generic[T]):
     async def take(self, timeout: None, *, lane: str | bytes | None = None) -> Task[T]: ...
     @overload
     async def take(
-        self, timeout: float | None = 0, *, lane: str | bytes | None = None
+        self, timeout: Seconds | None = 0, *, lane: str | bytes | None = None
     ) -> Task[T] | None: ...
     async def take(
-        self, timeout: float | None = 0, *, lane: str | bytes | None = None
+        self, timeout: Seconds | None = 0, *, lane: str | bytes | None = None
     ) -> Task[T] | None:
         """Take a task. Return None if no task arrives within `timeout` seconds. A `timeout` of None
         blocks forever."""
@@ -252,7 +257,7 @@ class Tube(Generic[T]):
         return found[0] if found else None
 
     async def take_many(
-        self, count: int, timeout: float | None = 0, *, lane: str | bytes | None = None
+        self, count: int, timeout: Seconds | None = 0, *, lane: str | bytes | None = None
     ) -> list[Task[T]]:
         """Take up to `count` tasks in one round trip. Return an empty list if no task arrives
         within `timeout` seconds."""
@@ -274,32 +279,34 @@ class Tube(Generic[T]):
         self,
         tasks: OneTask | Iterable[OneTask],
         *,
-        delay: Delay = 0,
+        delay: Seconds = 0,
         eta: datetime | None = None,
         pri: int | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         body: T | str | None = None,
     ) -> int:
         """Release the tasks like Task.release. Return how many of them this program had taken."""
-        ids, delay_s = _ids(tasks), as_ms(as_delay_s(delay, eta)) / 1000
+        ids, delay_s = _ids(tasks), as_delay_ms(delay, eta) / 1000
         if not ids:
             return 0
         op = ReleaseTasks(self.name, _OWN, ids, round(delay_s * 1000), _priority(pri))
-        op.ttl_ms = None if ttl is None else as_ms(ttl)
+        op.ttl_ms = None if ttl is None else as_ms("ttl", ttl)
         op.body = None if body is None else self._kept(body)
-        op.options = _packed({"delay": delay_s or None, "pri": pri, "ttl": ttl}, None)
+        op.options = _packed(
+            {"delay": delay_s or None, "pri": pri, "ttl": _seconds("ttl", ttl)}, None
+        )
         op.is_strict = bool(op.options)
         return _count(await self._run(op))
 
-    async def touch(self, tasks: OneTask | Iterable[OneTask], by: float) -> int:
+    async def touch(self, tasks: OneTask | Iterable[OneTask], by: Seconds) -> int:
         """Extend the tasks by `by` seconds. Return how many of them this program had taken.
 
         Raises TouchRefused if tasks of this tube have no ttl and ttr.
         """
-        ids = _ids(tasks)
-        return _count(await self._run(TouchTasks(self.name, _OWN, ids, as_ms(by)))) if ids else 0
+        ids, by_ms = _ids(tasks), as_ms("by", by)
+        return _count(await self._run(TouchTasks(self.name, _OWN, ids, by_ms))) if ids else 0
 
-    # -- whoever has taken them -------------------------------------------------------------------
+    # -- tasks of any session ---------------------------------------------------------------------
 
     async def peek(self, id: OneTask) -> Task[T] | None:
         """Return the current state of a task. Nothing changes."""
@@ -344,32 +351,37 @@ class Tube(Generic[T]):
 
 
 def _terms(
-    ttl: float | None,
-    ttr: float | None,
+    ttl: Seconds | None,
+    ttr: Seconds | None,
     pri: int | None,
     delay: float,
     lane: str | bytes | None,
     options: Mapping[str, float | str | bytes] | None,
 ) -> TaskTerms:
-    said = {"ttl": ttl, "ttr": ttr, "pri": pri, "delay": delay or None, "utube": lane}
+    ttl_s, ttr_s = _seconds("ttl", ttl), _seconds("ttr", ttr)
+    said = {"ttl": ttl_s, "ttr": ttr_s, "pri": pri, "delay": delay or None, "utube": lane}
     packed = _packed(said, options)
     if not packed:
         return _AS_TUBE
     return TaskTerms(
-        None if ttl is None else as_ms(ttl),
-        None if ttr is None else as_ms(ttr),
+        None if ttl is None else as_ms("ttl", ttl),
+        None if ttr is None else as_ms("ttr", ttr),
         _priority(pri),
-        as_ms(delay),
+        as_ms("delay", delay),
         NO_LANE if lane is None else as_name("lane", lane, may_be_empty=True),
         packed,
     )
 
 
 def _packed(said: Mapping[str, Any], options: Mapping[str, float | str | bytes] | None) -> bytes:
-    """All that was said, as a driver is told it."""
+    """All options that are set, packed as a driver reads them."""
     told = {name: value for name, value in said.items() if value is not None}
     told.update(options or {})
     return bytes(msgpack.packb(told)) if told else b""
+
+
+def _seconds(what: str, span: Seconds | None) -> float | None:
+    return None if span is None else as_seconds(what, span)
 
 
 def _priority(pri: int | None) -> int | None:

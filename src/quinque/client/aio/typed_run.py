@@ -48,6 +48,7 @@ from quinque.model.own_ops import (
     Inspect,
     Inspected,
     Recover,
+    Undeliver,
 )
 from quinque.model.queue_ops import DeleteQueues, FindFamilies
 from quinque.model.stage_ops import (
@@ -169,6 +170,8 @@ class TypedRun(ABC):
     async def run(self, op: Complete) -> list[bool] | None: ...
     @overload
     async def run(self, op: Recover) -> list[WorkDelivery] | None: ...
+    @overload
+    async def run(self, op: Undeliver) -> int: ...
     @overload
     async def run(self, op: Inspect) -> list[Inspected] | None: ...
     @overload

@@ -31,12 +31,14 @@ from weakref import WeakSet
 from quinque.client.addresses import Address, parse_broker_url
 from quinque.client.calls import CALLS as OWN_CALLS
 from quinque.client.calls import Call, Request
+from quinque.client.checks import as_whole_setting
 from quinque.client.homes import ASKED, Home, check_home, home_of
 from quinque.client.job_calls import CALLS as JOB_CALLS
 from quinque.client.link import NotSent, Reply
-from quinque.client.login import login_words, tls_context, untrusted, why_closed
+from quinque.client.login import login_words, tls_context, untrusted, why_closed, with_advice
 from quinque.client.own_calls import CALLS as OWN_ID_CALLS
 from quinque.client.refusals import are_repeated, error_of, forgive, is_of_code
+from quinque.client.spans import Seconds, as_setting_s
 from quinque.client.sync.edge import Link, Pool, connect, sleep
 from quinque.client.sync.interrupted import INTERRUPTED, LATE_S, sheltered
 from quinque.client.sync.typed_run import TypedRun
@@ -63,7 +65,7 @@ _FIRST_PAUSE_S: Final = 0.2
 _PAUSE_MOST_S: Final = 5.0
 _CONNECT_MOST_S: Final = 5.0  # a host that is silent for longer is passed over
 
-_SETTING_MOST: Final = 1_000_000_000  # that is for ever, and a number that the system takes
+_SETTING_MOST: Final = 1_000_000_000  # in effect no limit, and a number that the system takes
 _FULL: Final = "max number of clients reached"
 _UNKNOWN_COMMAND: Final = "ERR unknown command"
 _CLOSED: Final = "the client was closed while it waited for a message"
@@ -81,7 +83,7 @@ class Broker(TypedRun):
         ca: str | None = None,
         certificate: str | None = None,
         key: str | None = None,
-        timeout_s: float = 30.0,
+        timeout_s: Seconds = 30.0,
         retries: int = 5,
         connections: int = 4,
     ) -> None:
@@ -89,6 +91,9 @@ class Broker(TypedRun):
         share up to `connections` connections. A task that blocks on a queue uses its own
         connection, and so does each thread. Raises BadSetting."""
         told = parse_broker_url(url)
+        timeout_s = as_setting_s("timeout_s", timeout_s)
+        retries = as_whole_setting("retries", retries)
+        connections = as_whole_setting("connections", connections)
         self._made_from: dict[str, Any] = {
             "url": url,
             "username": username,
@@ -118,7 +123,7 @@ class Broker(TypedRun):
         self._pool = Pool(connections)
         self._session = _new_session()
         self._closings = 0  # how often it was closed
-        self._waiting = set[Link]()  # connections on which somebody waits for a message
+        self._waiting = set[Link]()  # connections on which a caller waits for a message
         self._homes: dict[Address, Home] = {}
         self._at = 0  # which of the addresses answered last
         _BROKERS.add(self)
@@ -265,7 +270,7 @@ class Broker(TypedRun):
             if not may_repeat:
                 break
         if unknown is not None and isinstance(failure, NotDone):
-            failure = unknown  # what was asked before may be done
+            failure = unknown  # the earlier request may have been carried out
         try:
             raise failure
         finally:
@@ -285,7 +290,7 @@ class Broker(TypedRun):
             raise NotABroker(self.shown)
 
     def _leave(self, at: int) -> None:
-        """Whoever asks next does not begin with the broker that did not answer."""
+        """Start the next request with another broker, since this one did not answer."""
         if self._at == at:
             self._at = (at + 1) % len(self._addresses)
 
@@ -300,7 +305,8 @@ class Broker(TypedRun):
 
     def _link(self, at: int, *, is_of_session: bool, is_alone: bool) -> Link:
         """A connection to that broker; of the client's session, if asked for, so that what is taken
-        on one of them is acked on any. Raises NotDone, or what the broker says to who asks."""
+        on one of them is acked on any. Raises NotDone, or the error with which the broker refuses
+        the login."""
         address = self._addresses[at]
         if not is_of_session:
             return self._pool.link(address, self._connect, is_alone=is_alone)
@@ -416,7 +422,7 @@ class Broker(TypedRun):
                 self._ask_once(link, call.requests(back), is_alone=False)
 
     def _connect(self, address: Address) -> Link:
-        """Raises NotDone, or what the broker says to who asks."""
+        """Raises NotDone, or the error with which the broker refuses the login."""
         try:
             link = connect(address, self._tls, min(self._timeout_s, _CONNECT_MOST_S))
         except ssl.SSLCertVerificationError as error:
@@ -431,7 +437,7 @@ class Broker(TypedRun):
         try:
             [reply] = link.ask([first], timeout_s)
             if isinstance(reply, Reply) and (first[0] == "AUTH" or not _is_forbidden(reply)):
-                refusal = error_told(str(reply))
+                refusal = with_advice(error_told(str(reply)))
                 raise NotDone(str(refusal)) if str(refusal) == _FULL else refusal
             if not is_alone:
                 home = home_of(link.ask(ASKED, timeout_s))

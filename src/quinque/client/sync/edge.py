@@ -45,7 +45,7 @@ class Link:
         self._asked_s = 0.0  # when it was last answered
         self._replies = Replies(self._hear_last)
         self._refusal: Reply | None = None  # the broker's last word
-        self._came: list[Any] = []  # what whoever was interrupted has been answered
+        self._came: list[Any] = []  # replies that came before the caller was interrupted
         self._timeout_s = timeout_s
         if address.port:
             sock = socket.create_connection((address.host, address.port), timeout_s)
@@ -67,8 +67,8 @@ class Link:
         self._limit(timeout_s)
 
     def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
-        """The reply to each request. Raises OSError when nothing of them comes for so long, and
-        BadArgument when they cannot be packed. Whoever is interrupted calls
+        """The reply to each request. Raises OSError when no part of a reply comes for `timeout_s`,
+        and BadArgument when a request cannot be packed. A caller that is interrupted calls
         `late_replies` or `abandon`."""
         replies: list[Any] = []
         data = packed(requests)  # first: if that fails, nothing is wrong with the connection
@@ -100,15 +100,15 @@ class Link:
     def late_replies(
         self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool
     ) -> list[Any]:
-        """The replies to requests of somebody who was interrupted. Nothing more is said: a broker
-        in which they wait hangs up then, and hands out nothing. Raises OSError."""
+        """The replies to the requests of a caller that was interrupted. Nothing more is sent: a
+        broker in which the requests still wait hangs up then, and delivers nothing. Raises
+        OSError."""
         replies = self._came
         try:
             self._limit(timeout_s)
-            if self._is_plain:
-                self._sock.shutdown(socket.SHUT_WR)
-            elif is_alone:  # TLS has no half of a connection
-                raise ConnectionResetError(CLOSED)
+            if self._is_plain or is_alone:
+                # Not SSLSocket.shutdown: TLS has no half of a connection, and TCP below it has.
+                socket.socket.shutdown(self._sock, socket.SHUT_WR)
             while len(replies) < len(requests):
                 self._replies.feed(self._receive())
                 self._replies.take_into(replies, len(requests))
@@ -117,13 +117,13 @@ class Link:
             self.close()
 
     def abandon(self, requests: Sequence[Sequence[Word]], *, is_alone: bool) -> None:
-        """Whoever asked for this was interrupted: it is closed, since a late reply would be taken
-        for another's."""
+        """Close the connection: the caller was interrupted, and a late reply would be taken for the
+        reply to another request."""
         self.close()
 
     def hang_up(self) -> None:
-        """A thread that waits here for a message is told that the connection is over; called by
-        another thread. The broker hands out nothing more on it."""
+        """End the connection for a thread that waits here for a message; called by another thread.
+        The broker delivers nothing more on it."""
         self.is_over = True
         with suppress(OSError):  # it is closed already
             # Not SSLSocket.shutdown, which takes the TLS away from the thread that reads.
@@ -132,7 +132,7 @@ class Link:
 
     @property
     def is_fit(self) -> bool:
-        """Whether nothing came that nobody asked for: not even the end of the connection."""
+        """Whether the connection is idle and open: nothing came on it, not even its end."""
         if self.is_over or monotonic() - self._asked_s < _FRESH_S:  # a look costs a system call
             return not self.is_over
         # One for each look: threads, and a signal handler, may look at the same time.
@@ -148,13 +148,13 @@ class Link:
         self._sock.close()
 
     def __del__(self) -> None:
-        """Whoever kept no hold of it, and of its Broker, is done with it."""
+        """Close the socket when the program has dropped the link and its Broker."""
         if hasattr(self, "_sock"):
             self._sock.close()
 
     def _limit(self, timeout_s: float) -> None:
-        """Neither sending nor receiving takes longer. The system sees to it where it can: if Python
-        does, each of the two costs one more system call."""
+        """Limit the time of each send and receive. The system does it where it can: in Python, each
+        of the two would cost one more system call."""
         self._timeout_s = timeout_s
         if not self._is_plain:
             self._sock.settimeout(min(timeout_s, _WAIT_MOST_S))
@@ -169,8 +169,8 @@ class Link:
         self._refusal = refusal
 
     def _send_much(self, data: bytes, replies: list[Any], most: int) -> None:
-        """All is sent, and what came meanwhile is among the replies: a broker does not read on that
-        cannot get rid of them. What is refused is not sent to its end."""
+        """Send all data, and read replies meanwhile: a broker whose replies are not read stops
+        reading requests. Sending ends early when the broker refuses the request."""
         unsent = memoryview(data)
         ways = select.poll()
         ways.register(self._sock, select.POLLIN | select.POLLOUT)
@@ -192,7 +192,7 @@ class Link:
             self._limit(self._timeout_s)
 
     def _hear_why(self, replies: list[Any], most: int) -> None:
-        """What came before the broker hung up is among the replies."""
+        """Read the replies that came before the broker hung up."""
         with suppress(OSError):
             while True:
                 self._replies.feed(self._receive())
@@ -254,7 +254,7 @@ class Pool:
         self.keep(link)
 
     def close(self) -> None:
-        """Those that nobody uses are closed, and the others as soon as that is so."""
+        """Close the connections that no thread uses, and the others when they are free."""
         with self._lock:
             self._era += 1
             links = (*self._idle.values(), self._held.values())

@@ -1,4 +1,4 @@
-"""What is done yet when a program that waits for an answer is interrupted: of one with threads.
+"""How an interrupted program finishes a request that is under way: with threads.
 
 Called by   broker.py.
 Calls       nothing.
@@ -16,7 +16,7 @@ from typing import Any, Final
 # Whatever a handler of signals raises, such as KeyboardInterrupt.
 INTERRUPTED: Final = BaseException
 
-LATE_S: Final = 1.0  # so long an answer may take that is on its way, with everybody waiting
+LATE_S: Final = 1.0  # time limit for a reply that is on its way; the program waits for it
 
 
 def sheltered(do: Callable[..., None], *args: Any) -> None:

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 from quinque.client.checks import as_many, as_name, as_whole
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
-from quinque.client.spans import as_some_ms, as_wait_ms
+from quinque.client.spans import Seconds, as_some_ms, as_wait_ms
 from quinque.client.sync.runner import Runner
 from quinque.errors import BadArgument, printable
 from quinque.model.families import ITEMS
@@ -59,7 +59,7 @@ class Item(KeptBody[T]):
         """Complete the item. Return True if it was not completed before."""
         return self._queue.complete([self]) == 1
 
-    def extend(self, lease: float) -> bool:
+    def extend(self, lease: Seconds) -> bool:
         """Set the lease to end `lease` seconds from now. Return False if the lease has already
         ended."""
         return self._queue.extend([self], lease) == 1
@@ -84,7 +84,7 @@ class Item(KeptBody[T]):
 
 
 class Items(Generic[T]):
-    """An items queue. Times are in seconds."""
+    """An items queue. Times are numbers of seconds or timedeltas."""
 
     def __init__(self, runner: Runner, name: str | bytes, codec: Name | Codec[T] = "bytes") -> None:
         self._run = runner.run
@@ -102,16 +102,16 @@ class Items(Generic[T]):
         return sum(self._run(AddItems(ITEMS, self.name, ids, encoded))) if ids else 0
 
     @overload
-    def lease(self, lease: float, timeout: None) -> Item[T]: ...
+    def lease(self, lease: Seconds, timeout: None) -> Item[T]: ...
     @overload
-    def lease(self, lease: float, timeout: float | None = 0) -> Item[T] | None: ...
-    def lease(self, lease: float, timeout: float | None = 0) -> Item[T] | None:
+    def lease(self, lease: Seconds, timeout: Seconds | None = 0) -> Item[T] | None: ...
+    def lease(self, lease: Seconds, timeout: Seconds | None = 0) -> Item[T] | None:
         """Lease an item for `lease` seconds. Return None if no item arrives within `timeout`
         seconds. A `timeout` of None blocks forever."""
         found = self.lease_many(1, lease, timeout)
         return found[0] if found else None
 
-    def lease_many(self, count: int, lease: float, timeout: float | None = 0) -> list[Item[T]]:
+    def lease_many(self, count: int, lease: Seconds, timeout: Seconds | None = 0) -> list[Item[T]]:
         """Lease up to `count` items in one round trip. Return an empty list if no item arrives
         within `timeout` seconds."""
         count = as_whole("count", count, least=1)
@@ -126,7 +126,7 @@ class Items(Generic[T]):
             return 0
         return sum(self._run(Complete(ITEMS, self.name, ids, is_leased=False)) or ())
 
-    def extend(self, items: OneItem | Iterable[OneItem], lease: float) -> int:
+    def extend(self, items: OneItem | Iterable[OneItem], lease: Seconds) -> int:
         """Set the leases to end `lease` seconds from now, in one round trip. Return how many leases
         had not ended yet."""
         ids = _ids(items)

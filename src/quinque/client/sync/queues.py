@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
 
 from quinque.client.codecs import Codec, Name, Untyped
+from quinque.client.spans import Seconds
 from quinque.client.sync.events import Events
 from quinque.client.sync.items import Items
 from quinque.client.sync.jobs import Jobs
@@ -30,14 +31,16 @@ class Queues:
 
     @overload
     def events(
-        self, name: str | bytes, codec: Literal["bytes"] = "bytes", *, ttl: float = 86_400
+        self, name: str | bytes, codec: Literal["bytes"] = "bytes", *, ttl: Seconds = 86_400
     ) -> Events[bytes]: ...
     @overload
-    def events(self, name: str | bytes, codec: Untyped, *, ttl: float = 86_400) -> Events[Any]: ...
-    @overload
-    def events(self, name: str | bytes, codec: Codec[T], *, ttl: float = 86_400) -> Events[T]: ...
     def events(
-        self, name: str | bytes, codec: Name | Codec[Any] = "bytes", *, ttl: float = 86_400
+        self, name: str | bytes, codec: Untyped, *, ttl: Seconds = 86_400
+    ) -> Events[Any]: ...
+    @overload
+    def events(self, name: str | bytes, codec: Codec[T], *, ttl: Seconds = 86_400) -> Events[T]: ...
+    def events(
+        self, name: str | bytes, codec: Name | Codec[Any] = "bytes", *, ttl: Seconds = 86_400
     ) -> Events[Any]:
         """Return the events queue of that name. The first event creates it."""
         return Events(self.runner, name, codec, ttl=ttl)
@@ -68,8 +71,8 @@ class Queues:
         name: str | bytes,
         codec: Literal["bytes"] = "bytes",
         *,
-        ttl: float | None = None,
-        retry: float | None = None,
+        ttl: Seconds | None = None,
+        retry: Seconds | None = None,
         max_deliveries: int = 0,
     ) -> Jobs[bytes]: ...
     @overload
@@ -78,8 +81,8 @@ class Queues:
         name: str | bytes,
         codec: Untyped,
         *,
-        ttl: float | None = None,
-        retry: float | None = None,
+        ttl: Seconds | None = None,
+        retry: Seconds | None = None,
         max_deliveries: int = 0,
     ) -> Jobs[Any]: ...
     @overload
@@ -88,8 +91,8 @@ class Queues:
         name: str | bytes,
         codec: Codec[T],
         *,
-        ttl: float | None = None,
-        retry: float | None = None,
+        ttl: Seconds | None = None,
+        retry: Seconds | None = None,
         max_deliveries: int = 0,
     ) -> Jobs[T]: ...
     def jobs(
@@ -97,8 +100,8 @@ class Queues:
         name: str | bytes,
         codec: Name | Codec[Any] = "bytes",
         *,
-        ttl: float | None = None,
-        retry: float | None = None,
+        ttl: Seconds | None = None,
+        retry: Seconds | None = None,
         max_deliveries: int = 0,
     ) -> Jobs[Any]:
         """Return the job queue of that name. The first job creates it."""

@@ -19,13 +19,17 @@ from typing import Any
 
 from quinque.client.span_names import Named, span_of
 from quinque.client.sync.runner import Runner
+from quinque.errors.extras import package_missing
 from quinque.model.ops import Op
 
 
 class TracedRunner:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._trace: Any = import_module("opentelemetry.trace")
+        try:
+            self._trace: Any = import_module("opentelemetry.trace")
+        except ModuleNotFoundError as exc:
+            raise package_missing(exc.name, "otel") from exc
         self._tracer: Any = self._trace.get_tracer("quinque")
 
     def run(self, op: Op, wait_ms: int = 0) -> Any:

@@ -48,6 +48,7 @@ from quinque.model.own_ops import (
     Inspect,
     Inspected,
     Recover,
+    Undeliver,
 )
 from quinque.model.queue_ops import DeleteQueues, FindFamilies
 from quinque.model.stage_ops import (
@@ -169,6 +170,8 @@ class TypedRun(ABC):
     def run(self, op: Complete) -> list[bool] | None: ...
     @overload
     def run(self, op: Recover) -> list[WorkDelivery] | None: ...
+    @overload
+    def run(self, op: Undeliver) -> int: ...
     @overload
     def run(self, op: Inspect) -> list[Inspected] | None: ...
     @overload

@@ -71,6 +71,7 @@ def apply_subscribed(subscriptions: Subscriptions, event: Subscribed, now_ms: in
     if event.is_new:
         found.is_known = True
     found.epoch = event.epoch
+    found.created_us = event.created_us
     found.family, found.group = BY_CODE[event.family], event.group
     found.lease_ms, found.release_ms = event.lease_ms, event.release_ms
     found.renewed_ms = now_ms
@@ -102,6 +103,10 @@ def apply_claimed(
             queue.claimed_keys.update(chunk.keys)
     else:
         apply_leased(queue, Leased(LEASED, queue.name, event.group, NEVER_MS, event.cursor, ids))
+    if claim.marks and not queue.in_order:
+        # Marks of messages that had left the claim, if the chunk that left is not on record.
+        for id in ids:
+            claim.marks.pop(id, None)
     old = claim.take_out(event.chunk)  # only when records were damaged
     claim.add(chunk)
     subscriptions.remind(found)
@@ -116,14 +121,17 @@ def apply_sealed(found: Subscription, event: ClaimSealed) -> None:
 
 
 def apply_played(found: Subscription, event: ClaimPlayed) -> None:
-    """It is counted that somebody set out to read the claim."""
+    """Count one more read attempt of the claim. The marks of the attempt before are gone; those of
+    a settled claim are still needed to close it."""
     claim = found.claims.get(event.number)
     if claim is not None:
         claim.plays += 1
+        if claim.is_open:
+            claim.marks = {}
 
 
 def apply_marked(found: Subscription, event: ClaimMarked) -> None:
-    """It is known what becomes of the messages."""
+    """Set the outcome of the messages for the end of the claim."""
     claim = found.claims.get(event.number)
     if claim is None:
         return
@@ -151,7 +159,7 @@ def apply_claims_closed(
 def apply_chunks_closed(
     found: Subscription, queue: Worklist | None, event: ChunksClosed
 ) -> Changed:
-    """The worklist knows that the messages of the chunks are not claimed any more."""
+    """Close the chunks: the worklist no longer counts their messages as claimed."""
     claim = found.claims.get(event.number)
     if claim is None:
         return NOTHING
@@ -183,7 +191,7 @@ def apply_settled(
     queue: Worklist | None,
     event: ClaimSettled,
 ) -> Changed:
-    """The claim's messages are finished, and no earlier claim can be read any more."""
+    """Finish the claim's messages; earlier claims can no longer be read."""
     went: list[Message] = []
     found.settled = max(found.settled, event.number)
     for number in list(found.claims):
@@ -202,7 +210,7 @@ def apply_forfeited(
     queue: Worklist | None,
     event: ClaimForfeited,
 ) -> Changed:
-    """The claim holds nothing any more."""
+    """End the claim: it holds no messages."""
     found.settled = max(found.settled, event.number)
     claim = found.claims.get(event.number)
     if claim is None:
@@ -263,6 +271,7 @@ def apply_subscription_kept(subscriptions: Subscriptions, event: SubscriptionKep
     found.is_known = True
     found.family, found.group = BY_CODE[event.family], event.group
     found.epoch, found.settled = event.epoch, event.settled
+    found.created_us = event.created_us
     found.lease_ms, found.release_ms = event.lease_ms, event.release_ms
     had, found.claims = found.claims, {}
     for row in event.claims:
@@ -270,7 +279,8 @@ def apply_subscription_kept(subscriptions: Subscriptions, event: SubscriptionKep
         claim = had.pop(number, None) or Claim(number, began_ms)
         claim.state, claim.plays = state, plays
         claim.began_ms, claim.ended_ms = began_ms, ended_ms
-        claim.marks = {id: Mark(outcome, ms, reason) for id, outcome, ms, reason in marks}
+        if marks is not None:
+            claim.marks = {id: Mark(outcome, ms, reason) for id, outcome, ms, reason in marks}
         claim.is_closing = len(row) > 6
         claim.why, claim.closed = row[6:8] if claim.is_closing else (0, 0)
         found.claims[number] = claim
@@ -342,7 +352,7 @@ def has_claimed(found: Subscription) -> bool:
 
 
 def count_claimed(found: Subscription, queue: Worklist) -> None:
-    """The worklist, just read back, knows what of it is in claims of this subscription."""
+    """Count the messages in claims of this subscription for a worklist that was just read back."""
     for claim in found.held_claims():
         for chunk in claim.to_close():
             queue.claimed += chunk.messages
@@ -382,7 +392,7 @@ def _empty(claim: Claim, first: int) -> list[Message]:
 
 
 def _drop_marks(claim: Claim, gone: Sequence[Message], kept: Sequence[Chunk] = ()) -> None:
-    """Nothing is known of what becomes of messages that are not in the claim any more."""
+    """Drop the marks of messages that are no longer in the claim."""
     if not claim.marks:
         return
     left = {id for chunk in kept for id in unpack(chunk.ids)}
@@ -394,7 +404,7 @@ def _drop_marks(claim: Claim, gone: Sequence[Message], kept: Sequence[Chunk] = (
 
 
 def _let_go(claim: Claim, queue: Worklist | None, first: int, last: int) -> None:
-    """The worklist knows that it has no claimed messages in these chunks any more."""
+    """Remove the messages of these chunks from the worklist's count of claimed messages."""
     back, claim.returned = claim.returned, 0
     if queue is None or not queue.in_order:
         return

@@ -28,7 +28,7 @@ from quinque.model.claim_ops import MarkClaim, OpenClaims, PurgeClaims
 from quinque.model.message import FeedMessage
 
 
-def open_(found: Subscription | None, op: OpenClaims, last_epoch: int) -> Subscribed:
+def open_(found: Subscription | None, op: OpenClaims, last_epoch: int, now_ms: int) -> Subscribed:
     """Give the caller a new epoch.
 
     `last_epoch` is one that is never given again. Raises WrongType when the subscription has
@@ -36,21 +36,25 @@ def open_(found: Subscription | None, op: OpenClaims, last_epoch: int) -> Subscr
     """
     if found is not None and found.held_claims():
         if found.family is not op.family:
-            raise WrongType
+            raise WrongType.of_subscription(found.name, found.family.name)
         if found.group != op.group:
             raise BadArgument(
                 f"subscription '{printable(found.name)}' has open claims of another group"
             )
+    epoch = (found.epoch if found is not None else last_epoch) + 1
+    created_us = found.created_us if found is not None else 0
     return Subscribed(
         SUBSCRIBED,
         op.queue,
         op.family.code,
         op.subscription,
         op.group,
-        (found.epoch if found is not None else last_epoch) + 1,
+        epoch,
         op.lease_ms,
         op.release_ms,
         found is None,
+        # Two that are created in one millisecond differ by their epochs.
+        created_us or now_ms * 1000 + epoch % 1000,
     )
 
 

@@ -1,4 +1,4 @@
-"""What time alone makes true of subscriptions: claims that nobody renews, claims kept too long.
+"""Subscriptions over time: claims that no reader renews, claims that are kept too long.
 
 Called by   stores/embedded/claims.py, when the clock reaches `Subscriptions.soonest_ms` and before
             an operation on a subscription.
@@ -14,7 +14,7 @@ from quinque.model.limits import CLAIM_KEPT_MS
 
 
 def lapsed_claims(found: Subscription, now_ms: int) -> list[Claim]:
-    """The open claims that are to be forfeited: nobody renewed the subscription for too long."""
+    """The open claims to forfeit: the subscription was not renewed within `release_ms`."""
     if not found.release_ms or found.renewed_ms + found.release_ms > now_ms:
         return []
     return found.open_claims()

@@ -4,13 +4,13 @@ Called by   stores/embedded/claims.py.
 Calls       the function that reads the rows of a chunk, which the store hands it.
 
 A message of a worklist that goes back has its old id, place, terms, key and counters. That it was
-delivered stays counted, unless its claim shrank: then nobody has had it in hand. A nack too many
-makes it dead, as everywhere.
+delivered stays counted, unless its claim shrank: then no consumer has had it. A nack too many makes
+it dead, as everywhere.
 
-Of a feed, what the group still holds is acked or given back; the rest has ended by itself. There is
-nothing dead in a feed and no delay.
+In a feed, messages that the group still holds are acked or given back. The others have ended by
+themselves. A feed has no dead messages and no delays.
 
-A claim may have any number of messages, so one call sees to some chunks: about CLOSE_MOST messages
+A claim may have any number of messages, so one call closes some chunks: about CLOSE_MOST messages
 or CLOSE_MOST_BYTES of rows, and one chunk at least. The caller calls again for the rest.
 
 The rows of a chunk may be damaged on the disk. Its ids are in memory: a job among them that was to
@@ -66,8 +66,8 @@ Queues = Worklist | Feed | None
 
 
 class Part(NamedTuple):
-    """What one call sees to: the events, how many messages they finish and how many go back, by the
-    number of their claim; and whether all the claims are closed by then."""
+    """The result of one call: the events, how many messages they finish and how many go back, by
+    the number of their claim; and whether all the claims are closed by then."""
 
     events: list[ClaimEvent]
     finished: dict[int, int]
@@ -104,9 +104,9 @@ def close(
     *,
     is_watched: bool = False,
 ) -> Part:
-    """Open claims up to that number are settled or forfeited, as `state` says, and of some messages
-    of claims that are being closed this is true. `is_watched`: somebody waits for the end of a
-    message, so each of those that are finished has to be looked at."""
+    """Settle or forfeit the open claims up to that number, as `state` says, and carry this out for
+    some messages of the claims that are being closed. `is_watched`: a client waits for the end of
+    a message, so each finished message has to be looked at."""
     part = Part([], {}, {}, True)
     room = _Room()
     opened = [claim for claim in found.open_claims() if claim.number <= upto]
@@ -187,7 +187,7 @@ class _Step:
         return is_whole
 
     def _close_chunk(self, chunk: Chunk) -> bool:
-        """What became of the claim is true of the chunk's messages; False if of some only."""
+        """Carry the end of the claim out for the chunk's messages; False if some are left."""
         if not self._found.family.is_worklist:
             return not isinstance(self._queue, Feed) or self._close_in_feed(chunk, self._queue)
         if self._state == SETTLED:
@@ -272,8 +272,8 @@ class _Step:
 def shrink(
     found: Subscription, claim: Claim, queue: Queues, read: Read, now_ms: int, keep: int
 ) -> list[ClaimEvent]:
-    """Of the messages after the first `keep`, some of the last are not in the claim any more. They
-    go back, and so does a part of one chunk in the end."""
+    """Take some of the last messages after the first `keep` out of the claim. They go back, and so
+    does a part of one chunk in the end."""
     events: list[ClaimEvent] = []
     room = _Room()
     messages, first = claim.messages, claim.end
@@ -304,8 +304,8 @@ def shrink(
 def lose(
     found: Subscription, claim: Claim, chunk: Chunk, queue: Queues, read: Read, now_ms: int
 ) -> list[ClaimEvent]:
-    """The chunk, which is damaged, is not in the claim any more. If the claim holds its messages,
-    the jobs among them are dead, and the group of a feed may have its messages again."""
+    """Take a damaged chunk out of the claim. If the claim holds its messages, the jobs among them
+    are dead, and the group of a feed may get its messages again."""
     events: list[ClaimEvent] = []
     if claim.holds and chunk.place >= claim.closed:
         events = _lost(found, claim, chunk, queue, read, now_ms)
@@ -313,13 +313,13 @@ def lose(
 
 
 def without(found: Subscription, claim: Claim, chunk: Chunk) -> ChunksClosed:
-    """The chunk is not in the claim any more; the events before say what became of it."""
+    """Take the chunk out of the claim; earlier events say what happened to its messages."""
     return _chunks_closed(found, claim, chunk.place, chunk.place, is_kept=False)
 
 
 def lost_rows(found: Subscription, chunk: Chunk, place: int, reason: bytes) -> list[Any]:
-    """What can be said of the messages of a chunk that is damaged: dead ones, with empty bodies, at
-    places from `place` on. None in a family that has no dead messages."""
+    """Rows for the messages of a damaged chunk: dead ones, with empty bodies, at places from
+    `place` on. Empty in a family without dead messages."""
     if found.family is not JOBS:
         return []
     keys = {id: key for key, id in chunk.keys.items()}

@@ -31,7 +31,7 @@ pack: Final[Callable[[Any], bytes]] = Packing().pack
 
 
 def unpack(data: bytes) -> Any:
-    """What was packed: rows, or ids. Whoever packed it may not know bytes from text."""
+    """Unpack rows or ids. A writer may not tell bytes from text, so both are read as bytes."""
     return msgpack.unpackb(data, raw=True)
 
 

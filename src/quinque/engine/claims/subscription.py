@@ -82,6 +82,7 @@ class Claim:
     event of their own. `done` counts messages of closed chunks that the claim still has."""
 
     __slots__ = (
+        "_unread",
         "_where",
         "began_ms",
         "body_bytes",
@@ -116,7 +117,8 @@ class Claim:
         self.body_bytes = 0
         self.marks: dict[bytes, Mark] = {}
         self.returned = 0
-        self._where: dict[bytes, int] | None = None  # chunks by id, once somebody asked
+        self._where: dict[bytes, int] | None = None  # chunks by id, from the first lookup on
+        self._unread: list[int] = []  # the numbers of chunks that came since then
 
     @property
     def is_open(self) -> bool:
@@ -129,13 +131,16 @@ class Claim:
 
     def add(self, chunk: Chunk) -> None:
         self.chunks[chunk.place] = chunk
+        if chunk.place < self.end:  # it takes the place of another, whose ids are in the index
+            self._where = None
+        elif self._where is not None:
+            self._unread.append(chunk.place)
         self.end = max(self.end, chunk.place + 1)
         self.messages += chunk.messages
         self.body_bytes += chunk.body_bytes
-        self._where = None
 
     def take_out(self, number: int) -> Chunk | None:
-        """The chunk is not in the claim any more; it, if it was."""
+        """Take the chunk out of the claim; return it, if it was there."""
         chunk = self.chunks.pop(number, None)
         if chunk is not None:
             self.messages -= chunk.messages
@@ -146,7 +151,7 @@ class Claim:
         return [self.chunks[number] for number in sorted(self.chunks)]
 
     def to_close(self) -> Iterator[Chunk]:
-        """The chunks that are not closed, in their order. One that was damaged is missing."""
+        """The chunks that are not closed, in their order. Damaged chunks are missing."""
         for number in range(self.closed, self.end):
             chunk = self.chunks.get(number)
             if chunk is not None:
@@ -159,19 +164,28 @@ class Claim:
 
     def _index(self, unpack: Unpack) -> dict[bytes, int]:
         """The number of its chunk for each id; of some chunks that were taken out as well."""
-        if self._where is None:
-            where: dict[bytes, int] = {}
-            for number, chunk in self.chunks.items():
+        where = self._where
+        if where is not None and not self._unread:
+            return where
+        if where is None:
+            where = {}
+            self._unread = list(self.chunks)
+        for number in self._unread:
+            chunk = self.chunks.get(number)
+            if chunk is not None:
                 where.update(dict.fromkeys(unpack(chunk.ids), number))
-            self._where = where  # as a whole, or not at all
-        return self._where
+        # Only when all are read: without memory for that, the next lookup reads them again.
+        self._where = where
+        self._unread = []
+        return where
 
 
 class Subscription:
-    """`renewed_ms` is not on record: after a restart a lease begins anew."""
+    """`renewed_ms` is not journaled: after a restart the lease runs from the start again."""
 
     __slots__ = (
         "claims",
+        "created_us",
         "epoch",
         "family",
         "group",
@@ -193,12 +207,13 @@ class Subscription:
         self.family = family
         self.group = group
         self.epoch = 0
+        self.created_us = 0  # 0 = unknown
         self.settled = 0
         self.lease_ms = 0
         self.release_ms = 0
         self.renewed_ms = 0
         self.retry_ms = 0  # what could not be settled is tried again then
-        self.is_awaited = False  # each tick goes on with what somebody asked for
+        self.is_awaited = False  # each tick goes on with what a client asked for
         self.claims: dict[int, Claim] = {}  # by number, the oldest first
         self.segment = 0  # the journal segment that last recorded all of it
         # False only while a journal is read: its first record is gone, and one that says all of it
@@ -214,7 +229,7 @@ class Subscription:
         return [claim for claim in self.claims.values() if claim.is_open]
 
     def held_claims(self) -> list[Claim]:
-        """Those that have messages which are neither finished nor back in their queue."""
+        """The claims with messages that are neither finished nor back in their queue."""
         return [claim for claim in self.claims.values() if claim.holds]
 
     def is_closing(self, upto: int = NEVER_MS) -> bool:

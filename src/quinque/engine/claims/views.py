@@ -54,6 +54,7 @@ def subscription_view(
         max(0, now_ms - first_us // 1000) if backlog else 0,
         stamp_us,
         [claim_view(found.claims[number], now_ms) for number in sorted(found.claims)],
+        found.created_us,
     )
 
 

@@ -73,15 +73,21 @@ def apply_stored(queue: Feed, event: Stored, home: int) -> list[FeedMessage]:
 
 
 def _put_before_all(queue: Feed, message: FeedMessage, past: Sequence[bytes]) -> None:
-    _mark_past(queue, message.place, past)
+    queue.has_front = True
+    queue.front_until = max(queue.front_until, message.place)
+    if not queue.in_order:
+        _mark_past(queue, message.place, past)
+        _drop_ended(queue, past)
     for name in past:
-        # The group is past the front: it gets the message as one to be had again.
+        # The group is past the front: it gets the message as a redelivery.
         group = queue.groups[name]
         group.passed += 1
         group.fresh += 1
         group.give_again(Lease(message, 0, 0))
         if group.at is None:
             group.at = message
+        if not queue.in_order:
+            queue.holding[name] = group
     if queue.in_order:
         queue.link_first(message)
 
@@ -89,16 +95,29 @@ def _put_before_all(queue: Feed, message: FeedMessage, past: Sequence[bytes]) ->
 def _mark_past(queue: Feed, place: int, past: Sequence[bytes]) -> None:
     """These groups have come as far as `place`, and no others have.
 
-    That is so already, but while a journal is read: there a group's cursor may not be known yet, or
-    be that of one of the same name that has ended.
+    For a journal that is read, where a group's cursor may be unknown so far, or be that of an ended
+    group of the same name.
     """
-    queue.has_front = True
+    here = set(past)
     for name in past:
         group = queue.group(name)
         group.cursor = max(group.cursor, place)
     for group in queue.groups.values():
-        if group.cursor >= place and group.name not in past:
+        if group.cursor >= place and group.name not in here:
             group.cursor = place - 1
+
+
+def _drop_ended(queue: Feed, past: Sequence[bytes]) -> None:
+    """Of the groups that a journal has named so far, drop those that had ended when a message was
+    put before all: a group that had not, and held nothing, was past it."""
+    here = set(past)
+    over = [
+        group.name
+        for group in queue.groups.values()
+        if group.name not in here and not group.held and not group.again
+    ]
+    for name in over:
+        del queue.groups[name]
 
 
 def apply_leased(queue: Feed, event: Leased) -> list[int]:
@@ -125,6 +144,8 @@ def apply_leased(queue: Feed, event: Leased) -> list[int]:
         # A message that is not there: its first record is gone; if it lives, its Kept one comes.
         if deadline_ms and message is not None:
             group.held[id] = Lease(message, deadline_ms, deliveries)
+            if not queue.in_order:
+                queue.holding[group_name] = group
     if cursor > group.cursor:
         group.cursor = cursor
     if 0 < deadline_ms < NEVER_MS:
@@ -173,7 +194,7 @@ def apply_given_back(queue: Feed, event: Released | Lapsed) -> None:
 
 
 def apply_extended(queue: Feed, event: Extended) -> None:
-    """What the group holds of these messages it has until the deadline."""
+    """Let the group's leases of these messages end at the deadline."""
     group = queue.groups.get(event.group)
     if group is None:
         return
@@ -192,7 +213,7 @@ def apply_extended(queue: Feed, event: Extended) -> None:
 
 
 def apply_removed(queue: Feed, event: Removed | Expired) -> list[FeedMessage]:
-    """The messages are gone for everyone; those that were there."""
+    """Remove the messages for all groups; return those that existed."""
     gone: list[FeedMessage] = []
     for id in event.ids:
         message = queue.messages.get(id)
@@ -223,11 +244,14 @@ def apply_kept(queue: Feed, event: Kept, home: int) -> list[FeedMessage]:
     if expires_ms:
         queue.expiries.add(expires_ms, id)
     if past is not None:
+        queue.has_front = True
+        queue.front_until = max(queue.front_until, place)
         _mark_past(queue, place, past)
     for group_name, deadline_ms, deliveries in holds:
         group = queue.group(group_name)
         # How far the group has come may be on record only after this; it has come this far.
         group.cursor = max(group.cursor, place)
+        queue.holding[group_name] = group
         lease = Lease(message, deadline_ms, deliveries)
         if deadline_ms:
             group.held[id] = lease

@@ -15,6 +15,8 @@ Not here: argument checking (dialects/args.py), waking readers (server/waiters.p
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from quinque.engine.feed.feed import Feed
 from quinque.engine.feed.groups import Group
 from quinque.errors import Duplicate, WrongType
@@ -44,11 +46,24 @@ from quinque.model.ops import Ack, Flush, GroupCount, Peek, Put, QueueCount, Rel
 from quinque.model.own_ops import ExtendLeases
 
 
-def free_stamp(queue: Feed, op: Put, stamp_us: int) -> int:
-    """The first stamp from `stamp_us` on that makes ids which nobody has chosen in this queue."""
-    if op.message_id is None and queue.has_chosen_ids:
-        while any(b"%d" % (stamp_us + at) in queue.messages for at in range(len(op.bodies))):
-            stamp_us += 1
+def free_stamp(
+    queue: Feed, op: Put, stamp_us: int, coming: AbstractSet[bytes] = frozenset()
+) -> int:
+    """The first stamp from `stamp_us` on whose ids no producer has chosen in this queue, and that
+    are not `coming`."""
+    if op.message_id is not None or not (queue.has_chosen_ids or coming):
+        return stamp_us
+    count = len(op.bodies)
+    free_us = stamp_us  # the ids from stamp_us up to this one are free
+    at_us = stamp_us + count - 1
+    # Backwards: what is behind a chosen id is known by then, and is not looked at again.
+    while at_us >= free_us:
+        id = b"%d" % at_us
+        if id in queue.messages or id in coming:
+            free_us, stamp_us = stamp_us + count, at_us + 1
+            at_us += count
+        else:
+            at_us -= 1
     return stamp_us
 
 
@@ -59,7 +74,7 @@ def put(queue: Feed, op: Put, now_ms: int, stamp_us: int) -> Stored:
     Raises Duplicate when the caller's id is in the queue, WrongType.
     """
     if queue.family is not op.family:
-        raise WrongType
+        raise WrongType.of_queue(queue.name, queue.family.name)
     id = op.message_id
     if id is not None and id in queue.messages:
         raise Duplicate(id)
@@ -143,7 +158,7 @@ def ack(queue: Feed, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
             continue
         results.append(True)
         seen.add(id)
-        # One that was flushed while it was held has only its lease left to end.
+        # If the message was flushed while it was held, only its lease is left to end.
         is_here = message.is_single and queue.messages.get(id) is message
         (gone if is_here else done).append(id)
     events: list[Event] = []
@@ -171,7 +186,7 @@ def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bo
 
 def extend(queue: Feed, op: ExtendLeases, now_ms: int) -> Extended | None:
     """Let those of the group's leases that still run end `lease_ms` from now; None when there are
-    none. What a claim holds, without a deadline, is no lease."""
+    none. Messages that a claim holds have no deadline: they are not leased."""
     group = queue.groups.get(op.group)
     if group is None:
         return None

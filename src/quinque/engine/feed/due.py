@@ -49,7 +49,7 @@ def settle(queue: Feed, now_ms: int, most: int) -> list[Event]:
                 for id in group.deadlines.take(now_ms, most)
                 if (lease := held.get(id)) is not None
                 and lease.deadline_ms <= now_ms
-                # What has expired as well comes back to nobody; its own reminder removes it.
+                # An expired message does not come back; its own reminder removes it.
                 and (
                     not 0 < lease.message.expires_ms <= now_ms
                     or messages.get(id) is not lease.message
@@ -62,7 +62,7 @@ def settle(queue: Feed, now_ms: int, most: int) -> list[Event]:
 
 
 def _once(ids: list[bytes]) -> list[bytes]:
-    """Each of them once: of what was leased several times there may be several reminders."""
+    """Each id once: a message that was leased several times may have several reminders."""
     return ids if len(ids) == 1 else list(dict.fromkeys(ids))
 
 

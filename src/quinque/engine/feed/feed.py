@@ -29,10 +29,12 @@ RUN_MOST = 1_000  # messages that share a run; not Final: compiled, a test could
 class Feed(Queue):
     __slots__ = (
         "dead_until",
+        "front_until",
         "groups",
         "has_chosen_ids",
         "has_front",
         "head",
+        "holding",
         "messages",
         "run_most",
         "tail",
@@ -43,6 +45,8 @@ class Feed(Queue):
         self.messages: dict[bytes, FeedMessage] = {}
         self.run_most = RUN_MOST
         self.has_front = False  # or had: some places are earlier than their messages are old
+        # The highest place of such a message. Messages that were put last stand behind it.
+        self.front_until = -(1 << 62)
         self.has_chosen_ids = False  # or had: some ids are not the places of their messages
         self.head: FeedMessage | None = None
         self.tail: FeedMessage | None = None
@@ -50,6 +54,9 @@ class Feed(Queue):
         # them again while they wait to be removed.
         self.dead_until: FeedMessage | None = None
         self.groups: dict[bytes, Group] = {}
+        # While a journal is read, the groups that have leases, and some that had: only these have
+        # to forget a message that goes. Ended groups stay until all is read, and may be many.
+        self.holding: dict[bytes, Group] = {}
 
     def group(self, name: bytes) -> Group:
         """The group of that name, made if it is not there."""
@@ -121,24 +128,13 @@ class Feed(Queue):
         return run
 
     def remove(self, message: FeedMessage) -> None:
-        """The message is in no index of the queue any more, nor of its groups."""
+        """Remove the message from all indexes of the queue and of its groups."""
         del self.messages[message.id]
         before, after = message.before, message.after
-        place = message.place
-        over: list[bytes] = []
-        # Of 10,000 groups most have nothing to do with the message: no call for each of them.
-        for group in self.groups.values():
-            if place > group.cursor:
-                continue
-            group.passed -= 1
-            if group.at is message:
-                group.at = before
-            if group.held or group.again:
-                group.forget(message)
-            if not group.passed and not group.held and self.in_order:
-                over.append(group.name)
-        for name in over:
-            del self.groups[name]
+        if self.in_order:
+            self._pass_on(message)
+        else:
+            self._let_go(message)
         if self.dead_until is message:
             self.dead_until = before
         if before is not None:
@@ -159,22 +155,54 @@ class Feed(Queue):
         message.before = message.after = message.run = None
         self.expiries.trim(len(self.messages), self._end_of)
 
+    def _pass_on(self, message: FeedMessage) -> None:
+        """No group counts or holds the message. Groups that are over are dropped."""
+        place = message.place
+        over: list[bytes] = []
+        # Of 10,000 groups most have nothing to do with the message: no call for each of them.
+        for group in self.groups.values():
+            if place > group.cursor:
+                continue
+            group.passed -= 1
+            if group.at is message:
+                group.at = message.before
+            if group.held or group.again:
+                group.forget(message)
+            if not group.passed and not group.held:
+                over.append(group.name)
+        for name in over:
+            del self.groups[name]
+
+    def _let_go(self, message: FeedMessage) -> None:
+        """No group holds the message, while a journal is read. relink() counts."""
+        idle: list[bytes] = []
+        for name, group in self.holding.items():
+            group.forget(message)
+            if not group.held and not group.again:
+                idle.append(name)
+        for name in idle:
+            del self.holding[name]
+
     def _end_of(self, id: bytes) -> int:
         message = self.messages.get(id)
         return message.expires_ms if message is not None else NEVER_MS
 
     def clear(self) -> FeedRemains:
-        """No message is left; what groups hold stays held, detached from the queue. What was there
-        is in what is returned, however much it is."""
+        """Remove all messages. Leases of groups stay, detached from the queue. The remains have
+        the old messages, however many there are."""
         over: list[Group] = []
-        left: dict[bytes, Group] = {}
-        for group in self.groups.values():
-            if group.held or not self.in_order:
-                over.append(group.clear())
-                left[group.name] = group
-            else:
-                over.append(group)
-        self.groups = left
+        if self.in_order:
+            left: dict[bytes, Group] = {}
+            for group in self.groups.values():
+                if group.held:
+                    over.append(group.clear())
+                    left[group.name] = group
+                else:
+                    over.append(group)
+            self.groups = left
+        else:
+            # Groups stay: a copied folder says first how far they came, then that all was flushed.
+            over += [group.clear() for group in self.holding.values()]
         remains = FeedRemains(self, over)
         self.messages = {}
         self.head = self.tail = self.dead_until = None
@@ -195,6 +223,7 @@ class Feed(Queue):
             group.at = ordered[group.passed - 1] if group.passed else None
             if group.is_over:
                 del self.groups[name]
+        self.holding = {}
         self.in_order = True
         self.soonest_ms = soonest(self)
 

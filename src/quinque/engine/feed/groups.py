@@ -7,8 +7,8 @@ Calls       nothing.
     [ done  held  done  again  held | next  …  …  … ]
                                   at ^
 
-`at` is the last live message the group has passed. Everything passed is done, held or waiting to
-be had again, so `done` needs no record of its own: it is what is left. A group that has passed no
+`at` is the last live message the group has passed. Each message passed is done, held or waiting for
+redelivery, so `done` needs no record of its own: it is what is left. A group that has passed no
 live message and holds nothing is the same as one that never was, and is dropped.
 
 Not here: the order of messages (engine/feed/feed.py).
@@ -50,22 +50,20 @@ class Group:
         self.held: dict[bytes, Lease] = {}
         self.detached = 0  # of the held, those whose message was flushed
         self.again: dict[bytes, Lease] = {}
-        self.fresh = (
-            0  # of those to be had again, the ones never delivered: pushed to the front, or
-        )
-        # given back untried
+        # Of those in `again`, the ones never delivered: pushed to the front, or given back untried.
+        self.fresh = 0
         # Their places and ids. Leases lapse mostly in the order in which they were given: those are
-        # in line, lowest first; the heap has the others. The heads of both are to be had again, and
-        # what stands behind is checked when it gets there.
+        # in line, lowest first; the heap has the others. The heads of both are in `again`. The
+        # messages behind a head are checked when they become the head.
         self._in_line: deque[tuple[int, bytes]] = deque()
         self._by_place: list[tuple[int, bytes]] = []
-        # The same from the other end, made when somebody looks there (QLPEEK).
+        # The same from the other end, made when a client looks there (QLPEEK).
         self._from_last: list[tuple[int, bytes]] | None = None
         self.deadlines = Calendar()
         self.segment = 0  # the journal segment that last recorded the cursor
 
     def next_again(self) -> FeedMessage | None:
-        """The first message to be had again: the one with the lowest place."""
+        """The first message to redeliver: the one with the lowest place."""
         if not self.again:
             return None
         line, heap = self._in_line, self._by_place
@@ -73,7 +71,7 @@ class Group:
         return self.again[first[1]].message
 
     def some_again(self, most: int) -> list[FeedMessage]:
-        """The first messages to be had again, at most `most`, the lowest place first."""
+        """The first messages to redeliver, at most `most`, the lowest place first."""
         if most == 1:
             message = self.next_again()
             return [] if message is None else [message]
@@ -87,14 +85,14 @@ class Group:
         return list(found.values())
 
     def first_again(self, now_ms: int) -> FeedMessage | None:
-        """The first message to be had again that has not expired."""
+        """The first message to redeliver that has not expired."""
         message = self.next_again()
         if message is None or not 0 < message.expires_ms <= now_ms:
             return message
         return min(self._living_again(now_ms), key=lambda message: message.place, default=None)
 
     def last_again(self, now_ms: int) -> FeedMessage | None:
-        """The last message to be had again that has not expired."""
+        """The last message to redeliver that has not expired."""
         if not self.again:
             return None
         if self._from_last is None:
@@ -108,7 +106,7 @@ class Group:
         return max(self._living_again(now_ms), key=lambda message: message.place, default=None)
 
     def give_again(self, lease: Lease) -> None:
-        """The message of this lease is to be had again, at its old place."""
+        """Make the message of this lease available again, at its old place."""
         lease.deadline_ms = 0
         self.again[lease.message.id] = lease
         at = (lease.message.place, lease.message.id)
@@ -119,10 +117,10 @@ class Group:
         if self._from_last is not None:
             heappush(self._from_last, (-lease.message.place, lease.message.id))
             if len(self._from_last) > 2 * len(self.again) + 1024:
-                self._from_last = None  # nobody looks any more
+                self._from_last = None  # too long: made again at the next look
 
     def take_again(self, id: bytes) -> Lease | None:
-        """The message is no longer to be had again; its lease, if it was."""
+        """Remove the message from those to redeliver; return its lease, if it was one of them."""
         lease = self.again.pop(id, None)
         if lease is not None:
             if lease.deliveries == 0:
@@ -144,7 +142,7 @@ class Group:
             self.take_again(id)
 
     def _is_again(self, place: int, id: bytes) -> bool:
-        """Whether that message is to be had again; another may have its id by now."""
+        """Whether that message is to be redelivered; another may have its id by now."""
         lease = self.again.get(id)
         return lease is not None and lease.message.place == place
 
@@ -172,7 +170,7 @@ class Group:
         self.cursor = message.place
 
     def forget(self, message: FeedMessage) -> None:
-        """The message, which the group has passed, is neither held nor to be had again."""
+        """Drop a message that the group has passed from those held and those to redeliver."""
         id = message.id
         held = self.held.get(id)
         if held is not None and held.message is message:
@@ -182,8 +180,8 @@ class Group:
             self.take_again(id)
 
     def clear(self) -> Group:
-        """No message is left to the group but those it holds, and they will not come back. What it
-        might have had again is in the group that is returned, which is in no queue."""
+        """Leave the group only the messages that it holds; they will not come back. The messages
+        to redeliver move to the group that is returned, which is in no queue."""
         gone = Group(self.name)
         gone.again, self.again = self.again, gone.again
         gone._in_line, self._in_line = self._in_line, gone._in_line
@@ -195,8 +193,8 @@ class Group:
         return gone
 
     def drop_some(self, most: int) -> int:
-        """Of a group that is in no queue any more, up to `most` of each of its things are gone; the
-        largest number of one."""
+        """Drop up to `most` entries of each collection of a group that is in no queue; return the
+        largest number that one of them lost."""
         again, line = self.again, self._in_line
         dropped = max(len(self.deadlines.take(NEVER_MS - 1, most)), min(most, len(again)))
         for _ in range(min(most, len(again))):

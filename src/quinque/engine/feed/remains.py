@@ -1,4 +1,4 @@
-"""What was in a feed that was flushed (engine/remains.py): its messages, and what groups had."""
+"""The content of a flushed feed (engine/remains.py): its messages, and the leases of its groups."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class FeedRemains(Remains):
         return gone
 
     def _drop_groups(self, most: int) -> None:
-        """What the groups may have again, and what they are reminded of, is gone, up to `most` or
-        some more of it."""
+        """Drop the messages to redeliver and the reminders of the groups, `most` of them or some
+        more."""
         while self._groups and most > 0:
             dropped = self._groups[-1].drop_some(most)
             if dropped < most:

@@ -163,7 +163,7 @@ def apply_buried(tube: Tube, event: TasksBuried) -> None:
 
 
 def apply_touched(tube: Tube, event: TasksTouched) -> None:
-    """The tasks have so much longer to run and to live."""
+    """Add `by_ms` to the tasks' time to run and time to live."""
     by_ms = event.by_ms
     for task in _found(tube, event.ids):
         task.ttr_ms = min(FOREVER_MS, task.ttr_ms + by_ms)
@@ -202,7 +202,7 @@ def apply_expired(tube: Tube, event: Expired) -> list[WorkMessage]:
 
 
 def apply_flushed(tube: Tube, event: Flushed | Forgotten) -> list[WorkMessage]:
-    """Every task is gone, and ids begin anew; those that were there."""
+    """Remove all tasks and return them. Ids start again at 0."""
     tube.number = 0
     return tube.clear()
 

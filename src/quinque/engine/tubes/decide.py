@@ -94,7 +94,8 @@ def held(tube: Tube, session: bytes, id: bytes, now_ms: int) -> Task | None:
         return None
     assert isinstance(task, Task)
     holder = task.holder
-    if holder is None or holder.id != session:
+    # One that has ended holds nothing, though another of its name may be there by now.
+    if holder is None or holder.id != session or holder.ends_ms <= now_ms:
         return None
     if not tube.kind.has_times:
         return task
@@ -136,7 +137,7 @@ def change(tube: Tube, op: ReleaseTasks, task: Task, body: bytes, now_ms: int) -
 
 
 def touch(tube: Tube, ids: Sequence[bytes], by_ms: int) -> TasksTouched:
-    """The tasks have so much longer to run and to live.
+    """Add `by_ms` to the tasks' time to run and time to live.
 
     Raises TouchRefused.
     """
@@ -146,7 +147,7 @@ def touch(tube: Tube, ids: Sequence[bytes], by_ms: int) -> TasksTouched:
 
 
 def bury(tube: Tube, ids: Sequence[bytes], now_ms: int) -> TasksBuried | None:
-    """Those of the tasks that are not buried are; None when all are."""
+    """Bury those of the tasks that are not buried; None when all are."""
     by_id = tube.directory.by_id
     living = [id for id in ids if by_id[id].state != DEAD]
     return TasksBuried(TASKS_BURIED, tube.name, now_ms, living) if living else None

@@ -1,16 +1,18 @@
-"""Who takes: sessions, what each has taken, and when they end.
+"""The sessions that take tasks: what each has taken, and when they end.
 
 Called by   apply.py (tasks are taken and come back), stores (connections come and go).
 Calls       nothing.
 
-A session lives as long as a connection is of it, and for as long after as it is kept then. What it
-has taken when it ends comes back. Nothing of it is journaled but who has taken a task: a session
+A session lives as long as it has a connection, and for `keep_ms` after that. When it ends, the
+tasks that it has taken come back. The journal has only which session has taken a task: a session
 that has taken nothing does not outlive the broker.
 
 Not here: which connection is of which session (server/sessions.py).
 """
 
 from __future__ import annotations
+
+from itertools import islice
 
 from quinque.engine.calendar import Calendar
 from quinque.engine.tubes.task import Session
@@ -36,19 +38,19 @@ class Sessions:
         return session
 
     def is_known(self, id: bytes, now_ms: int) -> bool:
-        """Whether a connection is of it, or one may still come back to it."""
+        """Whether it has a connection, or one may still come back to it."""
         session = self.by_id.get(id)
         return session is not None and (session.connections > 0 or session.ends_ms > now_ms)
 
     def join(self, id: bytes) -> None:
-        """One more connection is of the session."""
+        """Add one connection to the session."""
         session = self.of(id)
         session.connections += 1
         session.ends_ms = NEVER_MS
         self._ending.pop(session, None)
 
     def leave(self, id: bytes, now_ms: int, keep_ms: int) -> None:
-        """One connection fewer is of the session; it ends when there is none for so long."""
+        """Remove one connection of the session; without any, the session ends after `keep_ms`."""
         session = self.by_id.get(id)
         if session is not None and session.connections:
             session.connections -= 1
@@ -56,24 +58,35 @@ class Sessions:
                 self._end_at(session, now_ms + keep_ms)
 
     def leave_all(self, now_ms: int, keep_ms: int) -> int:
-        """Sessions that were read back, and that nobody is of, end then; how many there are."""
+        """Let sessions that were read back and have no connection end after `keep_ms`; return
+        how many there are."""
         left = [it for it in self.by_id.values() if not it.connections and it.ends_ms == NEVER_MS]
         for session in left:
             self._end_at(session, now_ms + keep_ms)
         return len(left)
 
-    def ended(self, now_ms: int) -> list[Session]:
-        """The sessions that have ended, and have taken something still."""
-        while self._ends.next_ms <= now_ms:
-            for id in self._ends.take(now_ms, 1000):
-                session = self.by_id.get(id)
-                if session is not None and session.ends_ms <= now_ms:
-                    self._ending[session] = None
-        for session in list(self._ending):
-            if not session.held:
+    def ended(self, now_ms: int, most: int) -> list[Session]:
+        """Sessions that have ended, and have taken something still: the first of them, after a look
+        at up to `most`. Sessions that have nothing are gone."""
+        for id in self._ends.take(now_ms, most):
+            session = self.by_id.get(id)
+            if session is not None and session.ends_ms <= now_ms:
+                self._ending[session] = None
+        found: list[Session] = []
+        for session in list(islice(self._ending, most)):
+            if session.held:
+                found.append(session)
+            else:
                 del self._ending[session]
-                self.by_id.pop(session.id, None)
-        return list(self._ending)
+                if self.by_id.get(session.id) is session:
+                    del self.by_id[session.id]
+        return found
+
+    def set_apart(self, session: Session) -> None:
+        """The session, which has ended, is not found any more. Its tasks have yet to come back, and
+        a new session of that name does not have them."""
+        del self.by_id[session.id]
+        self._ending[session] = None
 
     def _end_at(self, session: Session, ends_ms: int) -> None:
         session.ends_ms = ends_ms

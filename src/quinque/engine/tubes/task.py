@@ -25,8 +25,8 @@ TASK_TERMS: Final = Terms(ttl_ms=0)
 
 
 class Session:
-    """Who takes. `connections` are those that are of it now, on this broker; `ends_ms` is when what
-    it has taken comes back, if there are none by then."""
+    """The taker of tasks. `connections` counts its connections to this broker now; `ends_ms` is
+    when the tasks that it has taken come back, if it has no connection by then."""
 
     __slots__ = ("connections", "ends_ms", "held", "id")
 

@@ -58,7 +58,7 @@ class Tube(Worklist):
         self.calls = [0] * len(CALLS)
 
     def become(self, kind: bytes, settings: TubeSettings) -> None:
-        """The tube is of that kind, with these settings."""
+        """Give the tube that kind and these settings."""
         self.kind = KINDS.get(kind) or Kind(kind)
         self.settings = settings
         if self.kind.has_lanes and self.in_order:
@@ -66,7 +66,7 @@ class Tube(Worklist):
 
     @property
     def is_driven(self) -> bool:
-        """Whether it is a driver that says what becomes of its tasks."""
+        """Whether a driver decides what happens to its tasks."""
         return self.kind.name not in KINDS
 
     @property
@@ -83,7 +83,7 @@ class Tube(Worklist):
 
     def browse(self, state: State, most: int) -> list[WorkMessage]:
         """The first tasks in that state, at most `most`; where there are lanes, those before others
-        that may be taken. Those that are taken are in no order."""
+        that may be taken. Taken tasks come in no order."""
         if state == LEASED:
             return self._taken(most)
         order = self.delayed if state == DELAYED else self.dead
@@ -166,7 +166,7 @@ class Tube(Worklist):
         session.held[task] = None
 
     def _let_go(self, task: Task) -> None:
-        """Nobody has taken the task any more."""
+        """Take the task away from its session."""
         session = task.holder
         if session is not None:
             session.held.pop(task, None)
@@ -182,7 +182,7 @@ class Tube(Worklist):
                 self.soonest_ms = task.expires_ms
 
     def prolong(self, task: Task, by_ms: int) -> None:
-        """The task lives so much longer."""
+        """Add `by_ms` to the task's time to live."""
         task.ttl_ms = min(FOREVER_MS, task.ttl_ms + by_ms)
         task.expires_ms = task.created_ms + task.ttl_ms if task.ttl_ms < FOREVER_MS else 0
         self.remind_of_end(task)
@@ -234,8 +234,8 @@ class Tube(Worklist):
             self.lanes = Lanes(self.settings.width)
 
     def has_ended(self, message: WorkMessage, now_ms: int) -> bool:
-        """As in every worklist; but a delayed task ends when its delay is over, and where tasks
-        that are taken do not end, one that is ends when it is not taken any more."""
+        """As in every worklist; but a delayed task ends when its delay is over. Without
+        `ends_taken`, a taken task ends when it is no longer taken."""
         if not 0 < message.expires_ms <= now_ms:
             return False
         state = message.state
@@ -258,15 +258,16 @@ class Tube(Worklist):
     def _make_lanes(self) -> None:
         lanes = self.lanes = Lanes(self.settings.width)
         for task in self.all():
-            assert isinstance(task, Task)
             if task.state == LEASED:
+                assert isinstance(task, Task)
                 lanes.hold(task)
-            elif task.state == READY:
-                lanes.came(task)
+        for task in self.ready:  # in their order, so that a lane shows only its first ones
+            assert isinstance(task, Task)
+            lanes.came(task)
 
 
 class TaskRemains(WorkRemains):
-    """What was in a tube that was emptied: also what sessions and lanes know of it."""
+    """The tasks of a tube that was emptied, also in its sessions and lanes."""
 
     def __init__(self, tube: Tube, newest: WorkMessage | None, directory: Directory) -> None:
         super().__init__(tube, newest, directory)
@@ -284,7 +285,7 @@ class TaskRemains(WorkRemains):
 
 
 def let_go(message: WorkMessage) -> None:
-    """No session has taken the task, which is in no tube any more."""
+    """Take a task that is in no tube any more away from its session."""
     assert isinstance(message, Task)
     if message.holder is not None:
         message.holder.held.pop(message, None)

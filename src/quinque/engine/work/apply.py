@@ -100,7 +100,8 @@ def apply_added(queue: Worklist, event: Added, home: int) -> list[WorkMessage]:
 def apply_taken(queue: Worklist, event: Taken) -> None:
     """The messages are handed out."""
     _, _, at_ms, due_ms, ids, turn = event
-    due_ms = due_ms or NEVER_MS
+    # A lease without an end: the number makes it another than any before (decide.py:lease_of).
+    due_ms = due_ms or NEVER_MS + queue.went
     messages = queue.ready.first(len(ids))
     if [message.id for message in messages] == ids:  # as nearly always
         queue.ready.drop_first(len(ids))
@@ -166,7 +167,7 @@ def apply_requeued(queue: Worklist, event: Requeued) -> None:
         if why == NACK:
             message.nacks += 1
             message.reason = reason
-        elif why != DELAY_OVER and message.was_ready:
+        elif why != DELAY_OVER and why != UNCOUNTED and message.was_ready:
             message.requeues += 1
         if due_ms:
             queue.enter_delayed(message, due_ms)
@@ -265,6 +266,7 @@ def apply_configured(queue: Worklist, event: Configured) -> None:
     queue.is_paused_in = event.is_paused_in
     queue.is_paused_out = event.is_paused_out
     queue.max_deliveries = event.max_deliveries
+    queue.keeps_expired = event.keeps_expired
     rate = queue.rate
     if rate is None or (rate.count, rate.span_ms) != (event.rate_count, event.rate_ms):
         queue.rate = Rate(event.rate_count, event.rate_ms) if event.rate_count else None
@@ -332,6 +334,7 @@ def apply_worklist_kept(queue: Worklist, event: WorklistKept) -> None:
     queue.came, queue.went = event.came, event.went
     queue.is_paused_in, queue.is_paused_out = event.is_paused_in, event.is_paused_out
     queue.max_deliveries = event.max_deliveries
+    queue.keeps_expired = event.keeps_expired
     queue.ends_ms = event.ends_ms or NEVER_MS
     queue.rate = None
     if event.rate_count:

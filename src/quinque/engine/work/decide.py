@@ -43,7 +43,6 @@ from quinque.model.events import (
 )
 from quinque.model.limits import SETTLE_MOST_COUNTING
 from quinque.model.own_events import RECOVERED, Recovered
-from quinque.model.states import State
 from quinque.model.work_ops import Add, Configure, Extend, Requeue, WorkDelivery
 
 NACKED = b"nacked"
@@ -135,11 +134,11 @@ def finish(queue: Worklist, ids: Sequence[bytes], *, is_ack: bool = True) -> Rem
 def requeue(
     queue: Worklist, op: Requeue, messages: Sequence[WorkMessage], now_ms: int
 ) -> tuple[list[WorkEvent], set[bytes]]:
-    """Make leased and delayed messages ready, or delayed; a nack too many, or one that
-    says so, makes them dead.
+    """Make leased and delayed messages ready, or delayed; a nack too many, or one with
+    `is_dead`, makes them dead.
 
-    Also the ids it is so for. A message that is worked at most once comes back only if no consumer
-    can have seen it: it has never been ready, or the delivery is known to be lost.
+    Also the ids of the messages that change. A message that is worked at most once comes back only
+    if no consumer can have seen it: it has never been ready, or the delivery is known to be lost.
     """
     back: list[bytes] = []
     dead: list[bytes] = []
@@ -147,8 +146,8 @@ def requeue(
     for message in messages:
         if message.state != LEASED and message.state != DELAYED:
             continue
-        if op.returns is not None:
-            if message.state != LEASED or message.nacks + message.requeues != op.returns:
+        if op.lease is not None:
+            if message.state != LEASED or op.lease not in (0, lease_of(message)):
                 continue
         elif not is_dead and not message.terms.retry_ms and message.was_ready:
             continue
@@ -166,25 +165,23 @@ def requeue(
 
 
 def undeliver(queue: Worklist, deliveries: Sequence[WorkDelivery], now_ms: int) -> Requeued | None:
-    """Make those messages ready that were not delivered again since: each time that a message comes
-    back it has one requeue more, and without a recovery one delivery more than that."""
+    """Make those messages ready that were not delivered again since. The delivery does not
+    count."""
     ids: list[bytes] = []
     for delivery in deliveries:
         message = queue.find(delivery.message_id)
-        if (
-            message is not None
-            and message.state == LEASED
-            and message.requeues == delivery.requeues
-            and message.deliveries == delivery.requeues + 1
-        ):
+        if message is None or message.state != LEASED:
+            continue
+        is_last = lease_of(message) == delivery.lease
+        if is_last or (not delivery.lease and message.deliveries == 1):
             ids.append(message.id)
-    return Requeued(REQUEUED, queue.name, now_ms, ENQUEUE, 0, b"", ids) if ids else None
+    return Requeued(REQUEUED, queue.name, now_ms, UNCOUNTED, 0, b"", ids) if ids else None
 
 
 def hold(
     queue: Worklist, messages: Sequence[WorkMessage], now_ms: int, jitter_ms: int
 ) -> tuple[list[Held], set[bytes]]:
-    """Lease ready messages to nobody. Also the ids it is so for."""
+    """Lease ready messages without a consumer. Also the ids of these messages."""
     ready = [message for message in messages if message.state == READY]
     events = [
         Held(
@@ -202,7 +199,7 @@ def hold(
 def extend(
     queue: Worklist, message: WorkMessage, op: Extend, now_ms: int, jitter_ms: int
 ) -> Held | None:
-    """Let the message's lease begin anew; None when there is nothing to change.
+    """Restart the message's lease; None when there is nothing to change.
 
     Raises TooLate when more than half of its life is over, unless the operation is for any time.
     """
@@ -230,6 +227,7 @@ def configure(queue: Worklist, op: Configure, now_ms: int) -> Configured:
         queue.max_deliveries if op.max_deliveries is None else op.max_deliveries,
         rate[0],
         rate[1],
+        queue.keeps_expired if op.keeps_expired is None else op.keeps_expired,
     )
 
 
@@ -248,11 +246,15 @@ def redrive(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Re
     return Redriven(REDRIVEN, queue.name, now_ms, keyless, ids) if dead else None
 
 
-def purge(queue: Worklist, states: Sequence[State]) -> Removed | None:
-    """The messages of these states are gone."""
-    wanted = set(map(int, states))
-    ids = [message.id for message in queue.all() if message.state in wanted]
-    return Removed(REMOVED, queue.name, ids, PURGED) if ids else None
+def purge(queue: Worklist, ids: list[bytes]) -> Removed:
+    """The messages are gone."""
+    return Removed(REMOVED, queue.name, ids, PURGED)
+
+
+def lease_of(message: WorkMessage) -> int:
+    """What tells the last delivery of the message from its others, as WorkDelivery says."""
+    turns = message.queue.turns
+    return message.due_ms if turns is None else turns.get(message.id, 0)
 
 
 def lease_end(retry_ms: int, now_ms: int, jitter_ms: int) -> int:

@@ -61,7 +61,7 @@ class Directory:
         shelf.living += 1
 
     def remove(self, message: WorkMessage) -> None:
-        """The message, which is here, is here no more."""
+        """Remove the message, which is here."""
         if self.by_id.get(message.id) is message:  # else another has its id by now
             del self.by_id[message.id]
         at = message.number >> SHELF_BITS

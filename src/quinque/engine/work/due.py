@@ -18,6 +18,7 @@ from quinque.model.events import (
     DELAY_OVER,
     DIED,
     EXPIRED,
+    EXPIRED_REASON,
     HELD,
     LAPSE,
     REQUEUED,
@@ -41,20 +42,25 @@ def settle(queue: Worklist, now_ms: int, most: int, place: int = 0) -> list[Work
     there is one among _LOOKS_MOST times as many reminders that come to nothing. What goes to the
     back, if the family has it so, is at `place` and after it."""
     events: list[WorkEvent] = []
-    gone: list[bytes] = []
+    over: list[WorkMessage] = []
     for _ in range(_LOOKS_MOST):
-        if gone or queue.expiries.next_ms > now_ms:
+        if over or queue.expiries.next_ms > now_ms:
             break
-        gone = [
-            id
+        over = [
+            message
             for id in queue.expiries.take(now_ms, most)
             if (message := queue.find(id)) is not None
             and is_over(message, now_ms)
             and not _died_before(queue, message)
         ]
+    # A message that was dead before may have several reminders.
+    over = list(dict.fromkeys(over))
+    gone = [message.id for message in over if not queue.keeps(message)]
+    kept = [message.id for message in over if queue.keeps(message)] if queue.keeps_expired else []
     if gone:
-        # Of what was dead and is not any more there may be several reminders.
-        events.append(Expired(EXPIRED, queue.name, list(dict.fromkeys(gone))))
+        events.append(Expired(EXPIRED, queue.name, gone))
+    if kept:
+        events.append(Died(DIED, queue.name, now_ms, False, EXPIRED_REASON, kept))
     due: list[WorkMessage] = []
     for _ in range(_LOOKS_MOST):
         if due or queue.dues.next_ms > now_ms:
@@ -65,7 +71,7 @@ def settle(queue: Worklist, now_ms: int, most: int, place: int = 0) -> list[Work
             if (message := queue.find(id)) is not None
             and (message.state == LEASED or message.state == DELAYED)
             and message.due_ms <= now_ms
-            # What has expired as well comes back to nobody; its own reminder removes it.
+            # An expired message does not come back; its own reminder removes it.
             and (not is_over(message, now_ms) or _died_before(queue, message))
         ]
     if due:
@@ -91,17 +97,21 @@ def is_quiet(queue: Worklist, now_ms: int) -> bool:
 def come_back(
     queue: Worklist, due: list[WorkMessage], now_ms: int, place: int = 0
 ) -> list[WorkEvent]:
-    """Leases of these messages have ended, and delays are over."""
+    """Leases of these messages have ended, and delays are over; or they have expired, where such
+    messages are kept."""
     events: list[WorkEvent] = []
     lapsed: list[bytes] = []
     ready: list[bytes] = []
     dead: list[bytes] = []
+    expired: list[bytes] = []
     if queue.family.returns_to_back:
         due.sort(key=_due_ms)  # what was extended may have been reminded of before its time
     for message in due:
         retry_ms = message.terms.retry_ms
         is_leased = message.state == LEASED
-        if is_leased and 0 < queue.limit_of(message) <= message.deliveries:
+        if is_over(message, now_ms) and not _died_before(queue, message):
+            expired.append(message.id)
+        elif is_leased and 0 < queue.limit_of(message) <= message.deliveries:
             dead.append(message.id)
         elif queue.is_paused_in and retry_ms:
             # As often as it takes: after a long stop several are past.
@@ -112,6 +122,8 @@ def come_back(
             (lapsed if is_leased else ready).append(message.id)
     if dead:
         events.append(Died(DIED, queue.name, now_ms, False, LAPSED, dead))
+    if expired:
+        events.append(Died(DIED, queue.name, now_ms, False, EXPIRED_REASON, expired))
     if lapsed and queue.family.returns_to_back:
         events.append(MovedBack(MOVED_BACK, queue.name, now_ms, place, lapsed))
     elif lapsed:
@@ -123,7 +135,9 @@ def come_back(
 
 def is_due(queue: Worklist, message: WorkMessage, now_ms: int) -> bool:
     """Whether time has made something of the message that is not settled yet, and it is not that
-    it is over."""
+    it is gone."""
+    if is_over(message, now_ms) and queue.keeps(message):
+        return True
     if message.state != LEASED and message.state != DELAYED:
         return False
     return message.due_ms <= now_ms and (

@@ -19,8 +19,8 @@ from quinque.model.own_ops import ITEM_TERMS, AddItems, ExtendLeases
 
 
 class Sorted(NamedTuple):
-    """What an addition comes to: bodies by id of those that are new and of those that have another
-    body from here on, and of each that was named whether it is new."""
+    """The result of an addition: bodies by id of new messages and of those that get another body,
+    and for each named id whether it is new."""
 
     new: dict[bytes, bytes]
     other: dict[bytes, bytes]

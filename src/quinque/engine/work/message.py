@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class WorkMessage(Message):
     """One message of a worklist. Journaled, all but its number.
 
-    due_ms      DELAYED: when it is ready; LEASED: when it comes back, NEVER_MS = not at all
+    due_ms      DELAYED: when it is ready; LEASED: when it comes back; from NEVER_MS on, not at all
     requeues    how often it was made ready again, nacks apart
     deliveries  how often it was handed out since it was added, or redriven
     was_ready   False while its first delay runs

@@ -37,7 +37,12 @@ class Order:
         """`messages` are in the order of their places."""
         self.size = len(messages)
         self._block_most = most = BLOCK_MOST
-        starts = range(0, max(1, len(messages)), most)
+        if not messages:  # as in each queue that is new or was emptied
+            self._blocks: list[list[WorkMessage]] = [[]]
+            self._separators = [0]
+            self._untils = [0]
+            return
+        starts = range(0, len(messages), most)
         self._blocks = [list(messages[at : at + most]) for at in starts]
         self._separators = [0, *(block[0].place for block in self._blocks[1:])]
         self._untils = [_until(block) for block in self._blocks]
@@ -67,7 +72,7 @@ class Order:
                 self.add(message)
 
     def remove(self, message: WorkMessage) -> None:
-        """The message, which is here, is here no more."""
+        """Remove the message, which is here."""
         at = self._block_of(message.place)
         block = self._blocks[at]
         where = _position(block, message.place)
@@ -143,12 +148,20 @@ class Order:
             at, start = at + 1, 0
         return found
 
+    def before(self, place: int) -> WorkMessage | None:
+        """The last one of a smaller place, if there is one."""
+        at = self._block_of(place)
+        where = _position(self._blocks[at], place)
+        if where:
+            return self._blocks[at][where - 1]
+        return self._blocks[at - 1][-1] if at else None
+
     def samples(self) -> list[tuple[int, int]]:
         """Places in their order, each with how many there are up to it, from the one before on."""
         return [(block[-1].place, len(block)) for block in self._blocks if block]
 
     def drop_first(self, count: int) -> None:
-        """The first `count`, which are here, are here no more."""
+        """Remove the first `count`, which are here."""
         self.size -= count
         while count:
             block = self._blocks[0]

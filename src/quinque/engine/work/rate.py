@@ -1,4 +1,4 @@
-"""A limit on how fast a worklist hands out: so many messages at once, filled up again evenly.
+"""A limit on how fast a worklist hands out: a bucket of `count` messages that fills up evenly.
 
 Called by   worklist.py, decide.py (asks), apply.py (counts).
 Calls       nothing.
@@ -34,7 +34,7 @@ class Rate:
         return max(0, (self.span_ms * 1000 - used_us) * self.count // (self.span_ms * 1000))
 
     def take(self, count: int, now_ms: int) -> None:
-        """So many were taken."""
+        """Count the messages that were taken."""
         # Rounded up: the limit is never exceeded.
         spent_us = -(-count * self.span_ms * 1000 // self.count)
         self.full_us = max(self.full_us, now_ms * 1000) + spent_us

@@ -1,4 +1,4 @@
-"""What was in a worklist that was emptied (engine/remains.py).
+"""The former content of an emptied worklist (engine/remains.py).
 
 The order of places is that of the three indexes together with the leased messages, which are in no
 order: they are looked for in the chain and sorted first.

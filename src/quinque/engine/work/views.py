@@ -61,12 +61,13 @@ def queue_view(queue: Worklist, now_ms: int) -> QueueView:
         queue.max_deliveries,
         rate.count if rate is not None else 0,
         rate.span_ms if rate is not None else 0,
+        keeps_expired=queue.keeps_expired,
     )
 
 
 def browse(queue: Worklist, state: State, count: int, now_ms: int) -> list[WorkMessage]:
-    """The first messages of that state, or the last ones, last first, if `count` is negative. Those
-    that are leased are in no order."""
+    """The first messages of that state, or the last ones, last first, if `count` is negative.
+    Leased messages come in no order."""
     if state == LEASED:
         return _leased(queue, abs(count), now_ms)
     order = queue.dead

@@ -1,4 +1,4 @@
-"""Commands for whoever looks after the broker: TIME SLOWLOG MONITOR SHUTDOWN DEBUG BGREWRITEAOF.
+"""Commands for operators of the broker: TIME SLOWLOG MONITOR SHUTDOWN DEBUG BGREWRITEAOF.
 
 Called by   dispatch.py, through COMMANDS.
 Calls       broker.py, slowlog.py, cluster.py.

@@ -14,7 +14,7 @@ from typing import Final
 from quinque.errors import BadArgument
 
 _NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
-_GRAPHIC: Final = re.compile(rb"[!-~]*")  # what may stand in a line of CLIENT LIST
+_GRAPHIC: Final = re.compile(rb"[!-~]*")  # allowed in a line of CLIENT LIST
 # Lists and logs keep the label of every client.
 _LABEL_MOST_BYTES: Final = 1024
 

@@ -23,7 +23,7 @@ from quinque.server.commands.subcommands import Run, first_word
 from quinque.server.connection import Connection
 from quinque.wire.resp import OK, Value, Verbatim, encode
 
-# Every client here is a normal one; of the other kinds there are none.
+# Every client here is a normal one; there are no clients of the other types.
 _TYPES: Final = (b"NORMAL", b"MASTER", b"REPLICA", b"SLAVE", b"PUBSUB")
 
 

@@ -4,10 +4,10 @@ Called by   dispatch.py, through COMMANDS; session.py (HELLO lists the nodes too
 Calls       the store (LookAtNode, FindNodes, SetNode, ForgetNode, PurgeAll), waiters.py.
 
 Disque is a cluster of equals, and its clients ask for its nodes. Here those are the brokers that
-share a store. An embedded store is one process: it has an id, it can be leaving, and there is
-nobody else.
+share a store. An embedded store is one process: it has an id, it can be leaving, and it is the only
+node.
 
-Not here: what leaving means for a request (stores/), how brokers hear of each other
+Not here: what leaving means for a request (stores/), how brokers find each other
 (stores/redis/nodes.py).
 """
 
@@ -88,19 +88,20 @@ def _priority(node: NodeView) -> bytes:
 
 
 def empty_jobs(connection: Connection) -> Any:
-    """OK, now or when it comes: no job is left, and who waited for one is answered so."""
+    """Remove all jobs, and end the waits for jobs with an empty reply. Returns OK, or a Pending of
+    it."""
     broker = connection.broker
     return after(broker.store.run(PurgeAll(JOBS)), partial(_release_readers, broker))
 
 
 def _wake_all(broker: Broker, node: NodeView) -> Value:
-    """Whoever waits finds out."""
+    """Let blocked clients ask again."""
     broker.waiters.wake_all()
     return OK
 
 
 def _release_readers(broker: Broker, count: int) -> Value:
-    """Whoever waits for jobs is told that there is none."""
+    """End the waits for jobs with an empty reply."""
     for client in list(broker.clients.values()):
         for waiting in client.waits():
             op = waiting.wait.op

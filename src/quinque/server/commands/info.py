@@ -8,11 +8,11 @@ Calls       broker.py and the store for the facts, memory.py.
     ...
 
 The names that Redis and Disque have are kept, because tools look for them: with the value that is
-true here, and with 0 where the thing they are about is not there. What only this broker has is in
-the section Quinque. An empty line stands between sections: disqueue-node takes one off the end of
-each.
+true here, and with 0 where the thing they are about does not exist. Values that only this broker
+has are in the section Quinque. An empty line stands between sections: disqueue-node takes one off
+the end of each.
 
-Not here: counting (whoever does the thing counts it).
+Not here: counting (each module counts what it does).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _server(connection: Connection, kept: Facts) -> Facts:
         "server_time_usec": time_ns() // 1000,
         "uptime_in_seconds": uptime_s,
         "uptime_in_days": uptime_s // 86_400,
-        "hz": 0,  # nothing is done so many times a second, but when it is due
+        "hz": 0,  # there is no periodic work: work is done when it is due
         "executable": sys.executable,
         "config_file": broker.config.config,
     }
@@ -142,7 +142,7 @@ def _memory(connection: Connection, kept: Facts) -> Facts:
         "maxmemory_human": _human(maxmemory),
         "maxmemory_policy": "noeviction",
         "mem_clients_normal": client_bytes(connection.broker),
-        "mem_fragmentation_ratio": "1.00",  # what is used is what the process has
+        "mem_fragmentation_ratio": "1.00",  # used memory is the memory of the process
         "mem_allocator": "pymalloc" if sysconfig.get_config_var("WITH_PYMALLOC") else "libc",
     }
 
@@ -246,7 +246,7 @@ def _quinque(connection: Connection, kept: Facts) -> Facts:
         **kept,
         **broker.facts,
         "waiting_readers": broker.waiters.count,
-        "background_additions": len(broker.turn.later),
+        "background_additions": broker.turn.later_count,
         "failed_background_additions": broker.turn.failed_later,
     }
 

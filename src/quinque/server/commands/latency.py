@@ -3,7 +3,7 @@
 Called by   dispatch.py, through COMMANDS.
 Calls       server/latency.py for the samples.
 
-Not here: measuring (whoever does the thing measures it).
+Not here: measuring (each module measures what it does).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quinque.dialects.command import Command, no_queues
-from quinque.errors import BadRequest, printable
+from quinque.errors import BadRequest, many, printable
 from quinque.server.broker import Broker
 from quinque.server.commands.subcommands import Run, first_word
 from quinque.server.connection import Connection
@@ -141,8 +141,8 @@ def _account(name: str, series: Series) -> str:
     deviation = sum(abs(span - mean) for span in spans_ms) / count
     period_s = (series.samples[-1].at_s - series.samples[0].at_s) / max(1, count - 1)
     return (
-        f"{name}: in {count} seconds; {mean:.0f} ms on average, mean deviation {deviation:.0f} "
-        f"ms, {period_s:.1f} s between events; at most {series.worst_ms} ms."
+        f"{name}: in {many(count, 'second')}; {mean:.0f} ms on average, mean deviation "
+        f"{deviation:.0f} ms, {period_s:.1f} s between events; at most {series.worst_ms} ms."
     )
 
 

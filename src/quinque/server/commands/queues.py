@@ -4,11 +4,10 @@ Called by   dispatch.py, through COMMANDS.
 Calls       measuring.py, which asks the store some queues at a time, and others are served
             meanwhile.
 
-What becomes of messages is counted from the first time on that somebody asks, and by each broker
-for itself.
+Each broker counts for itself what becomes of messages, starting with the first request for it.
 
 Not here: the same for Prometheus (metrics.py), names only (dialects/keys.py: SCAN), what a family
-tells of one queue (its dialect).
+shows for one queue (its dialect).
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from quinque.server.metric_reads import NO_CAUSE
 from quinque.stores.pending import Pending
 from quinque.wire.resp import Value
 
-_RETURNED: Final = "returned"  # not if nobody had it: a delay began, or was over
-# What is told of each queue, and which changes it is the sum of.
+_RETURNED: Final = "returned"  # not if it was not delivered: a delay began, or was over
+# The counts of each queue, and the changes that each of them sums up.
 COUNTED: Final = {
     "added": (Kind.ADDED,),
     "delivered": (Kind.DELIVERED,),

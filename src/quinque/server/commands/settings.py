@@ -1,7 +1,7 @@
 """CONFIG: settings read, changed and written down while the broker runs.
 
 Called by   dispatch.py, through COMMANDS.
-Calls       config_commands.py; then whoever obeys a changed setting and keeps a copy of it.
+Calls       config_commands.py; then the modules that keep a copy of a changed setting.
 
 Not here: which settings there are and what values they take (server/config.py).
 """

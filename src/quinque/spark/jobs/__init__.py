@@ -1,6 +1,6 @@
 """The jobs of the data pipeline, as functions: each takes a Spark session and gives a summary.
 
-Called by   cli/pipeline.py, whoever has a Spark session.
+Called by   cli/pipeline.py, programs that have a Spark session.
 Calls       spark/tables/, spark/export.py, the format `quinque`, client/.
 
     ingest    files into a queue                     drain     a queue into files or a Delta table

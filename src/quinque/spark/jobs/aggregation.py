@@ -20,7 +20,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-# A shuffled partition of so many rows fits into the memory of a small executor.
+# A shuffled partition of this size fits into the memory of a small executor.
 _PARTITION_ROWS: Final = 500_000
 
 # Spark looks into a small map of 65,536 keys before its large one. That is full after the first
@@ -30,6 +30,9 @@ _OF_EVENTS: Final = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "false"
 # A partial has a message once, and few messages are in two of them: to aggregate before the shuffle
 # makes a map of everything and saves nothing. From Spark 4.3 on.
 _OF_PARTIALS: Final = {"spark.sql.execution.bypassPartialAggregation": "true"}
+
+# Spark's own form of times in Parquet, INT96, has no place in a Delta table.
+_TIMES: Final = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 
 # These differ in almost every row. Parquet would begin a dictionary of each and give it up.
 _ALL_DIFFERENT: Final = (
@@ -55,8 +58,10 @@ def of_partials(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def shuffled(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Within, Spark shuffles into as many partitions as so many rows want."""
-    with _set(spark, {"spark.sql.shuffle.partitions": str(max(2, rows // _PARTITION_ROWS))}):
+    """Within, Spark shuffles into the number of partitions that fits `rows`, and writes times as
+    other readers of Delta tables expect them."""
+    partitions = str(max(2, rows // _PARTITION_ROWS))
+    with _set(spark, {"spark.sql.shuffle.partitions": partitions} | _TIMES):
         yield
 
 

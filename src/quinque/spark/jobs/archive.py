@@ -15,15 +15,21 @@ from pyspark.sql import SparkSession
 
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
-from quinque.spark.jobs.build import Tell, build_tables
+from quinque.spark.jobs.build import TABLES, Tell, build_tables, read_table
 from quinque.spark.jobs.lake import Lake
 from quinque.spark.jobs.progress import Stopwatch
 
 
 def archive(
-    spark: SparkSession, broker: Broker | None, lake: Lake, tell: Tell | None = None
+    spark: SparkSession,
+    broker: Broker | None,
+    lake: Lake,
+    tell: Tell | None = None,
+    *,
+    plain: str | None = None,
 ) -> dict[str, Any]:
-    """All that is on record by now is in the lake, and in its tables.
+    """All that is on record by now is in the lake, and in its tables; and the tables are in the
+    folder `plain` as Parquet files alone, if it is given.
 
     Without a broker, what an exporter has put there is taken.
     """
@@ -31,6 +37,8 @@ def archive(
     exported = 0 if broker is None else export_record(broker, lake)
     exported_s = watch.seconds
     built = build_tables(spark, lake, tell)
+    if plain is not None:
+        write_plain(spark, lake, plain)
     return {
         "job": "archive",
         "lake": lake.url,
@@ -42,6 +50,17 @@ def archive(
         "seconds": watch.seconds,
         "rows_per_second": watch.rate(built.rows),
     }
+
+
+def write_plain(spark: SparkSession, lake: Lake, target: str) -> None:
+    """Each table is a folder of Parquet files, in the place of those that were there."""
+    if lake.table("audit").opened() is None:
+        raise BadSetting(f"no lifecycle log in {lake.url}: there is nothing to write to {target}")
+    for name in TABLES:
+        writer = read_table(spark, lake, name).write.mode("overwrite")
+        if name == "lifecycle":
+            writer = writer.partitionBy("dt")
+        writer.parquet(f"{target.rstrip('/')}/{name}")
 
 
 def export_record(broker: Broker, lake: Lake) -> int:

@@ -7,6 +7,8 @@ The broker is compared when it is given: the record is exported, the broker is c
 record has not grown meanwhile the two must be the same. If it has, that is said, and nothing is
 concluded from it.
 
+Rows that were exported must be in the tables, and files that were archived must still be there.
+
 Not here: the rules (spark/tables/audit.py).
 """
 
@@ -23,12 +25,13 @@ from quinque.model.claim_ops import ClaimState, FindClaims
 from quinque.model.families import EVENTS, FAMILIES, TUBES, Family
 from quinque.model.look_ops import FindRecords
 from quinque.model.ops import Count
-from quinque.model.tube_ops import FindTubes
+from quinque.model.tube_ops import LookAtTube
 from quinque.model.work_ops import LookAt, ScanQueues
 from quinque.spark.jobs.archive import export_record
-from quinque.spark.jobs.build import Tell, build_tables, read_table
+from quinque.spark.jobs.build import Tell, build_tables, read_table, waiting
 from quinque.spark.jobs.lake import Lake
 from quinque.spark.jobs.progress import Stopwatch
+from quinque.spark.journal_files import Spans
 from quinque.spark.tables.audit import VIOLATIONS
 
 NOT_COMPARED: Final = "not compared"
@@ -44,13 +47,16 @@ class Verdict:
     queues: list[dict[str, Any]]
     gaps: list[dict[str, Any]]
     begins_late: list[dict[str, Any]]
+    lost: list[dict[str, Any]] = field(default_factory=list)  # rows that were exported, as gaps
+    missing_files: list[str] = field(default_factory=list)  # that were archived
     broker: str = NOT_COMPARED
     differences: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
         is_fair = all(queue["is_good"] for queue in self.queues)
-        return is_fair and not self.gaps and self.broker != DIFFERENT
+        is_whole = not self.gaps and not self.lost and not self.missing_files
+        return is_fair and is_whole and self.broker != DIFFERENT
 
     def total(self, name: str) -> int:
         return sum(int(queue[name]) for queue in self.queues)
@@ -59,7 +65,8 @@ class Verdict:
         counts = {name: self.total(name) for name in ("missing", *VIOLATIONS)}
         return counts | {
             "missing": sum(abs(queue["missing"]) for queue in self.queues),
-            "rows_missing": sum(gap["to"] - gap["from"] + 1 for gap in self.gaps),
+            "rows_missing": sum(gap["to"] - gap["from"] + 1 for gap in (*self.gaps, *self.lost)),
+            "files_missing": len(self.missing_files),
         }
 
 
@@ -73,8 +80,9 @@ def audit(
 ) -> tuple[Verdict, dict[str, Any]]:
     """The verdict on all that is on record, and a summary.
 
-    `allows_unknown`: messages that never came are no violation, since recording was off for a time.
-    Raises BadSetting when there is no record in the lake.
+    `allows_unknown`: accept messages without an ADDED row, since recording was off for a time.
+    Raises BadSetting when there is no record in the lake, FolderLocked when another job is writing
+    to it for too long.
     """
     watch = Stopwatch()
     counted: dict[tuple[str, str], tuple[int, int]] | None = None
@@ -84,8 +92,12 @@ def audit(
         counted = count_messages(broker)
         if _positions(broker) != before:
             counted = None
-    build_tables(spark, lake, tell)
-    verdict = read_verdict(spark, lake, allows_unknown=allows_unknown)
+    exported = lake.exported()  # before the tables are built: an exporter may run meanwhile
+    with waiting(lake, tell):
+        build_tables(spark, lake, tell)
+        verdict = read_verdict(spark, lake, allows_unknown=allows_unknown)
+        verdict.lost = lost_rows(exported, archived_spans(lake))
+        verdict.missing_files = lake.missing_files()
     if broker is not None:
         verdict.broker = MOVED_ON
         if counted is not None:
@@ -96,7 +108,7 @@ def audit(
 
 def read_verdict(spark: SparkSession, lake: Lake, *, allows_unknown: bool = False) -> Verdict:
     """The verdict that lies in the tables of the lake. Raises BadSetting when there are none."""
-    if not lake.has("tables", "audit"):
+    if lake.table("audit").opened() is None:
         raise BadSetting(f"no lifecycle log in {lake.url}: run `quinque pipeline archive` first")
     return verdict_of(
         read_table(spark, lake, "audit"),
@@ -119,6 +131,26 @@ def verdict_of(audit: DataFrame, seq_gaps: DataFrame, *, allows_unknown: bool = 
     )
 
 
+def archived_spans(lake: Lake) -> Spans:
+    """For each shard, the first row that the tables are made of and the row after the last."""
+    found: Spans = {}
+    for shard, first, last in lake.taken():
+        found[shard] = (found.get(shard, (first, last))[0], last + 1)
+    return found
+
+
+def lost_rows(exported: Spans, archived: Spans) -> list[dict[str, Any]]:
+    """The rows before and after those that are archived, as far as they were exported."""
+    lost = []
+    for shard, (first, end) in sorted(exported.items()):
+        begin, stop = archived.get(shard, (end, end))
+        if first < begin:
+            lost.append({"shard": shard, "from": first, "to": begin - 1})
+        if stop < end:
+            lost.append({"shard": shard, "from": stop, "to": end - 1})
+    return lost
+
+
 def count_messages(broker: Broker) -> dict[tuple[str, str], tuple[int, int]]:
     """What the broker holds of each queue, as (open, dead); what is in open claims is there."""
     held: dict[tuple[str, str], tuple[int, int]] = {}
@@ -138,8 +170,9 @@ def count_messages(broker: Broker) -> dict[tuple[str, str], tuple[int, int]]:
             live = found.ready + found.delayed + found.leased if found else 0
             dead = found.dead if found else 0
             held[family.name, _shown(queue)] = (live + claimed.get((family, queue), 0), dead)
-    for tube in broker.run(FindTubes()):
-        if not tube.settings.is_temporary:  # of which nothing is on record
+    for name in _worklists(broker, TUBES):
+        tube = broker.run(LookAtTube(name))
+        if tube is not None and not tube.settings.is_temporary:  # of which nothing is on record
             live = tube.ready + tube.delayed + tube.taken
             held[TUBES.name, _shown(tube.queue)] = (live, tube.buried)
     for count in broker.run(Count(EVENTS)):
@@ -202,6 +235,8 @@ def summary_of(verdict: Verdict, lake: Lake, seconds: float) -> dict[str, Any]:
         "broker": verdict.broker,
         "differences": verdict.differences,
         "gaps": verdict.gaps,
+        "lost": verdict.lost,
+        "missing_files": verdict.missing_files,
         "begins_late": verdict.begins_late,
         "seconds": seconds,
     }

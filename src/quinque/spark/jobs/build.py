@@ -1,28 +1,32 @@
 """Bring the tables of a lake up to date with the record that lies in it.
 
 Called by   archive.py, report.py, audit.py, the bench.
-Calls       lake.py, aggregation.py, spark/tables/.
+Calls       lake.py, compaction.py, aggregation.py, spark/tables/.
 
-Only files that no batch has taken are read. What a batch tells is kept as partials, and the tables
-are made of all partials. Run twice, nothing changes; files that come late, or twice, do no harm.
+Only files that no batch has taken are read. The results of a batch are kept as partials, and the
+tables are made of all partials. Run twice, nothing changes; files that come late, or twice, do no
+harm. A table is replaced in one commit, and the versions before it can be read for some time.
 
 Not here: how the record gets into the lake (archive.py).
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
-import pyarrow as pa
+from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+from pyspark.sql.types import StringType, StructField, StructType
 
 from quinque.spark.jobs.aggregation import PARTIAL_FILES, of_events, of_partials, shuffled
-from quinque.spark.jobs.lake import PARTIALS, Lake, Piece, batch_files, batch_name, overlap
+from quinque.spark.jobs.compaction import compact
+from quinque.spark.jobs.lake import PARTIALS, Lake, Piece, covers, overlap
 from quinque.spark.tables.audit import audit, verdict
 from quinque.spark.tables.columns import JOURNAL_RAW
 from quinque.spark.tables.events import events, merge_ranges, ranges, seq_gaps
@@ -37,13 +41,15 @@ from quinque.spark.tables.partials import (
     merge_lifecycle_partials,
 )
 
-# A batch is about so many rows: some seconds of work, which a run that is killed loses at most.
+# The rows of a batch, about: some seconds of work, which a run that is killed loses at most.
 BATCH_ROWS: Final = 10_000_000
-# When there are so many batches they become one, so that tables are made of few.
+# This number of batches becomes one, so that tables are made of few.
 _BATCHES_MOST: Final = 24
 _TABLES_AT_ONCE: Final = 4
+# The number of versions of a table that can be read: each has all its rows once.
+VERSIONS: Final = 10
 
-Tell = Callable[[str, int, int], None]  # what is done, how much of it, and of how much
+Tell = Callable[[str, int, int], None]  # the kind of work, how much is done, and the total
 
 _MERGES: Final[dict[str, Callable[[DataFrame], DataFrame]]] = {
     "lifecycle": merge_lifecycle_partials,
@@ -64,11 +70,16 @@ class Built:
 def build_tables(
     spark: SparkSession, lake: Lake, tell: Tell | None = None, batch_rows: int = BATCH_ROWS
 ) -> Built:
-    """Partials are there for all files of the record, and all tables are made of them."""
-    built = build_batches(spark, lake, tell, batch_rows)
-    if lake.batches() and not lake.tables_are_new():
-        built.tables = write_tables(spark, lake, tell)
-    return built
+    """Partials are there for all files of the record, and all tables are made of them.
+
+    Raises FolderLocked when another job is writing to the lake for too long.
+    """
+    with waiting(lake, tell):
+        built = build_batches(spark, lake, tell, batch_rows)
+        if lake.batches() and not _tables_are_new(lake):
+            built.tables = write_tables(spark, lake, tell)
+            compact(lake)
+        return built
 
 
 def build_batches(
@@ -76,11 +87,11 @@ def build_batches(
 ) -> Built:
     """Partials are there for all files of the record; the tables are as before."""
     built = Built()
-    lake.forget_unfinished()
     groups = list(_batches(lake.new_pieces(), batch_rows))
-    for number, pieces in enumerate(groups):
-        _told(tell, "batches", number, len(groups))
-        build_batch(spark, lake, pieces)
+    number = lake.begin() if groups else 0
+    for done, pieces in enumerate(groups):
+        _told(tell, "batches", done, len(groups))
+        number = build_batch(spark, lake, pieces, number)
         built.batches += 1
         built.rows += sum(piece.rows for piece in pieces)
     _told(tell, "batches", len(groups), len(groups))
@@ -89,69 +100,65 @@ def build_batches(
     return built
 
 
-def build_batch(spark: SparkSession, lake: Lake, pieces: Sequence[Piece]) -> str:
-    """The batch of these files is done; its name."""
-    files = batch_files(pieces)
-    name = batch_name(files)
-    taken = [
-        (row["shard"], row["first"], row["last"])
-        for batch in lake.batches().values()
-        for row in batch.to_pylist()
-    ]
-    paths = [lake.at("journal_raw", piece.file) for piece in pieces]
-    rows = spark.read.schema(JOURNAL_RAW).parquet(*paths)
-    if overlap(pieces, taken):
-        rows = events(rows)
-        if taken:
-            rows = _not_in(rows, read_partials(spark, lake, "ranges"))
-    with shuffled(spark, sum(piece.rows for piece in pieces)):
-        _write_partials(
-            lake,
-            name,
-            {
-                "lifecycle": lifecycle_partials(rows),
-                "flow": flow_partials(rows),
-                "ranges": ranges(rows),
-            },
-            of_events(spark),
-        )
-    lake.finish_batch(name, files)
-    return name
+def build_batch(spark: SparkSession, lake: Lake, pieces: Sequence[Piece], number: int) -> int:
+    """The batch of these files is done, since lake.begin() gave `number`; the next number."""
+    taken = lake.taken()
+    if not all(piece.is_whole and covers(taken, piece.span) for piece in pieces):
+        paths = [lake.at("journal_raw", piece.file) for piece in pieces]
+        rows = spark.read.schema(JOURNAL_RAW).parquet(*paths)
+        if overlap(pieces, taken):
+            rows = events(rows)
+            if taken:
+                rows = _not_in(rows, read_partials(spark, lake, "ranges"))
+        with shuffled(spark, sum(piece.rows for piece in pieces)):
+            written = _write_partials(
+                lake,
+                {
+                    "lifecycle": lifecycle_partials(rows),
+                    "flow": flow_partials(rows),
+                    "ranges": ranges(rows),
+                },
+                of_events(spark),
+            )
+        number = lake.finish(number, written)
+    lake.archive(pieces)
+    return number
 
 
-def merge_batches(spark: SparkSession, lake: Lake) -> str:
-    """All batches are one; its name."""
-    files = pa.concat_tables(lake.batches().values())
-    name = batch_name(files)
+def merge_batches(spark: SparkSession, lake: Lake) -> None:
+    """All batches are one."""
+    number = lake.begin()
     merged = {table: _MERGES[table](read_partials(spark, lake, table)) for table in PARTIALS}
     with shuffled(spark, merged["lifecycle"].count()):
-        _write_partials(lake, name, merged, of_partials(spark))
-    lake.finish_batch(name, files)
+        written = _write_partials(lake, merged, of_partials(spark))
+    lake.finish(number, written, replaces=True)
     lake.forget_unfinished()
-    return name
 
 
 def write_tables(spark: SparkSession, lake: Lake, tell: Tell | None = None) -> list[str]:
     """All tables are as the partials say; their names."""
+    number = lake.number()
     partials = read_partials(spark, lake, "lifecycle")
+
+    def replace(name: str, made: DataFrame) -> None:
+        table = lake.table(name)
+        table.commit(made.schema, table.write(made), replaces=True, number=number)
+        table.sweep(VERSIONS)
+
     with shuffled(spark, partials.count()):
         _told(tell, "tables", 0, len(TABLES))
         messages = lifecycle(merge_lifecycle_partials(partials))
         with of_partials(spark):
-            messages.write.mode("overwrite").partitionBy("dt").parquet(
-                lake.at("tables", "lifecycle")
-            )
+            replace("lifecycle", messages)
 
         def write(name: str) -> None:
-            made = make_table(spark, lake, name)
-            made.repartition(1).write.mode("overwrite").parquet(lake.at("tables", name))
+            replace(name, make_table(spark, lake, name).repartition(1))
 
         # Each is many short steps, in which Spark mostly waits for itself.
         with ThreadPoolExecutor(_TABLES_AT_ONCE) as threads:
-            for number, _ in enumerate(threads.map(write, TABLES[1:]), 1):
-                _told(tell, "tables", number, len(TABLES))
+            for done, _ in enumerate(threads.map(write, TABLES[1:]), 1):
+                _told(tell, "tables", done, len(TABLES))
     _told(tell, "tables", len(TABLES), len(TABLES))
-    lake.finish_tables()
     return list(TABLES)
 
 
@@ -175,34 +182,40 @@ def make_table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
 
 
 def read_table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
-    """A table as it was written last."""
-    return spark.read.parquet(lake.at("tables", name))
+    """A table as it was written last. Raises BadSetting when there is none."""
+    return lake.table(name).read(spark)
 
 
 def read_partials(spark: SparkSession, lake: Lake, table: str) -> DataFrame:
     """The partials of all batches that are done."""
-    paths = [lake.at("partials", table, f"batch={name}") for name in sorted(lake.batches())]
-    return spark.read.parquet(*paths)
+    return lake.partials[table].read(spark, only=lake.batches())
 
 
 def _write_partials(
-    lake: Lake,
-    name: str,
-    partials: dict[str, DataFrame],
-    as_messages: AbstractContextManager[None],
-) -> None:
-    """The partials are there; those of messages were aggregated within `as_messages`."""
-    for table, made in partials.items():
-        target = lake.at("partials", table, f"batch={name}")
-        if table == "lifecycle":
+    lake: Lake, partials: dict[str, DataFrame], as_messages: AbstractContextManager[None]
+) -> list[AddAction]:
+    """The partials are there; those of messages were aggregated within `as_messages`. The files of
+    ranges are given: once they are in their table, the batch is done."""
+    batch = {"batch": uuid.uuid4().hex}
+    for name in ("lifecycle", "flow"):
+        table, made = lake.partials[name], partials[name]
+        if name == "lifecycle":
             with as_messages:
-                made.write.mode("overwrite").options(**PARTIAL_FILES).parquet(target)
+                files = table.write(made, dict(batch), PARTIAL_FILES)
         else:
-            made.repartition(1).write.mode("overwrite").parquet(target)
+            files = table.write(made.repartition(1), dict(batch))
+        table.commit(StructType([*made.schema, StructField("batch", StringType())]), files)
+    return lake.partials["ranges"].write(partials["ranges"].repartition(1), dict(batch))
+
+
+def _tables_are_new(lake: Lake) -> bool:
+    """Whether the tables are made of the partials that there are."""
+    number = lake.number()
+    return all(lake.table(name).number() == number for name in TABLES)
 
 
 def _batches(pieces: Sequence[Piece], most_rows: int) -> Iterator[list[Piece]]:
-    """The files in groups of about so many rows."""
+    """The files in groups of about `most_rows` rows."""
     group: list[Piece] = []
     for piece in pieces:
         if group and sum(one.rows for one in group) + piece.rows > most_rows:
@@ -222,6 +235,11 @@ def _not_in(rows: DataFrame, taken: DataFrame) -> DataFrame:
         F.col("first"), F.col("last")
     )
     return rows.join(spans, is_taken, "left_anti")
+
+
+def waiting(lake: Lake, tell: Tell | None) -> AbstractContextManager[None]:
+    """Within, no other job writes to the lake. Raises FolderLocked."""
+    return lake.alone(lambda: _told(tell, "waiting for another job", 0, 1))
 
 
 def _told(tell: Tell | None, what: str, done: int, total: int) -> None:

@@ -4,14 +4,15 @@ Called by   cli/pipeline.py.
 Calls       the format `quinque`; the package deltalake for Delta, which needs no jars.
 
 The checkpoint and the subscription belong together: run again with the same, it goes on where it
-was. What is written to files is what Spark's file sink lists in _spark_metadata; a Delta table says
-itself which batches it has, so one that is written again is passed over.
+was. With files, the valid ones are those that Spark's file sink lists in _spark_metadata. A Delta
+table records its batches, so a batch that is written again is skipped.
 
 Not here: how a queue is read (spark/stream.py).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,11 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from quinque.errors import BadSetting
+from quinque.errors.extras import package_missing
 from quinque.spark.jobs.progress import IsAskedToEnd, Stopwatch, Tell, Watched, never
 from quinque.spark.options import CLAIM, read_options
 from quinque.spark.stream import ClaimStreamReader
 
 FORMATS: Final = ("parquet", "json", "csv", "delta")
+_BATCH: Final = re.compile(r"(\d+)(\.compact)?")  # a file of one of Spark's logs
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,11 @@ def drain(
     backlog: int = 0,
     is_asked_to_end: IsAskedToEnd = never,
 ) -> dict[str, Any]:
-    """What was in the queue is written and acked; with `follows`, until it is asked to end.
+    """Write and ack the messages in the queue; with `follows`, until it is asked to end.
 
     Asked to end, it finishes the batch it is at, and what was written is acked. Raises
-    KeyboardInterrupt then, unless it follows: there may be more in the queue.
+    KeyboardInterrupt then, unless it follows: there may be more in the queue. Raises BadSetting
+    when the folder was written with another checkpoint.
     """
     watch = Stopwatch()
     source = {**asked.broker, "queue": asked.queue, "subscription": asked.subscription}
@@ -60,6 +64,7 @@ def drain(
         _check_delta()
         writer = rows.writeStream.foreachBatch(_delta_writer(asked))
     else:
+        _check_folder(spark, asked)
         writer = rows.writeStream.format(asked.format).option("path", asked.target)
     writer = writer.option("checkpointLocation", asked.checkpoint)
     if asked.follows:
@@ -105,21 +110,44 @@ def shaped(rows: DataFrame, asked: Drain) -> DataFrame:
 
 
 def _ack(source: dict[str, str], committed: dict[str, Any]) -> None:
-    """What Spark has committed is acked: a query does that for a batch when it begins with the next
-    one, and there is none."""
+    """Ack the messages that Spark has committed: a query does that for a batch when it begins with
+    the next one, and the last batch has no next one."""
     if committed:
         reader = ClaimStreamReader(read_options(source, CLAIM), ())
         reader.commit(committed)
         reader.stop()
 
 
+def _check_folder(spark: SparkSession, asked: Drain) -> None:
+    """Raises BadSetting when the folder has batches that the checkpoint does not know: Spark's file
+    sink would skip new batches of these numbers, and their messages would be in no file."""
+    written = _last_batch(spark, f"{asked.target}/_spark_metadata")
+    known = _last_batch(spark, f"{asked.checkpoint}/offsets")
+    if written > known:
+        had = f"ends with batch {known}" if known >= 0 else "has no batch"
+        raise BadSetting(
+            f"{asked.target} has batch {written}, and the checkpoint {asked.checkpoint} {had}: the "
+            "files were written with another checkpoint, and Spark would skip batches of these "
+            "numbers. Use the checkpoint of these files, or another directory"
+        )
+
+
+def _last_batch(spark: SparkSession, folder: str) -> int:
+    """The highest number of a batch in one of Spark's logs; -1 for an empty or missing log."""
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(folder)
+    files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not files.exists(path):
+        return -1
+    names = (_BATCH.fullmatch(status.getPath().getName()) for status in files.listStatus(path))
+    return max((int(name[1]) for name in names if name), default=-1)
+
+
 def _check_delta() -> None:
     try:
         import deltalake  # noqa: F401 - whether it is there
     except ModuleNotFoundError as exc:
-        raise BadSetting(
-            "the format delta needs the package deltalake; run: pip install 'quinque[delta]'"
-        ) from exc
+        raise package_missing(exc.name, "delta", "the format is delta") from exc
 
 
 def _delta_writer(asked: Drain) -> Any:

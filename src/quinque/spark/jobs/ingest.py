@@ -3,17 +3,17 @@
 Called by   cli/pipeline.py.
 Calls       the format `quinque`.
 
-    rate 0, no checkpoint    one batch: all of it is in the queue, or none
+    no checkpoint            one batch: all of it is in the queue, or none
     with a checkpoint        a stream over the files that are there: run again, it goes on, and
                              takes the files that came since
-    with a rate              so many messages a second: a batch each second
+    with a rate              the sink adds that many messages a second; a batch of the stream is one
+                             file
 
 Not here: how rows are put once (spark/sink.py).
 """
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from quinque.spark.jobs.progress import Stopwatch, Tell, Watched
 
 FORMATS: Final = ("parquet", "json", "csv", "text", "orc")
 
-# What a message can be given besides its body, as the sink calls it, and as which type.
+# The options of a message, by the names of the sink, with their types.
 COLUMNS: Final = {
     "id": "string",
     "key": "string",
@@ -59,18 +59,17 @@ def ingest(spark: SparkSession, asked: Ingest, tell: Tell | None = None) -> dict
     there."""
     watch = Stopwatch()
     messages = as_messages(_read(spark, asked), asked)
-    if asked.rate:
-        rows, batches = _at_a_rate(spark, messages, asked, tell)
-    elif asked.checkpoint:
+    if asked.checkpoint:
         stream = spark.readStream.format(asked.format).options(**asked.reading)
+        if asked.rate:
+            stream = stream.option("maxFilesPerTrigger", "1")
         files = stream.schema(_read(spark, asked).schema).load(asked.source)
-        rows, batches = _follow(as_messages(files, asked), asked, tell, 0, "")
+        rows, batches = _follow(as_messages(files, asked), asked, asked.checkpoint, tell)
     else:
         rows = messages.count()
         if tell is not None:
             tell("messages", 0, rows)
-        writer = messages.write.format("quinque").options(**asked.broker)
-        writer.option("queue", asked.queue).mode("append").save()
+        messages.write.format("quinque").options(**_target(asked)).mode("append").save()
         if tell is not None:
             tell("messages", rows, rows)
         batches = 1
@@ -95,9 +94,18 @@ def as_messages(rows: DataFrame, asked: Ingest) -> DataFrame:
             )
         if name != "body" and name not in COLUMNS:
             raise BadSetting(f"messages have no {name}; use one of {', '.join(COLUMNS)}")
-    others = [F.col(f"`{asked.columns[name]}`").cast(kind).alias(name)
-              for name, kind in COLUMNS.items() if name in asked.columns]  # fmt: skip
-    return rows.select(_body(rows, asked).alias("body"), *others)
+    others = {name: F.col(f"`{asked.columns[name]}`").cast(kind)
+              for name, kind in COLUMNS.items() if name in asked.columns}  # fmt: skip
+    if "queue" in others:
+        others["queue"] = F.coalesce(others["queue"], F.lit(asked.queue))
+    named = [column.alias(name) for name, column in others.items()]
+    return rows.select(_body(rows, asked).alias("body"), *named)
+
+
+def _target(asked: Ingest) -> dict[str, str]:
+    """Options of the format `quinque`. The rows name their queues if there is a column for it."""
+    rate = {"maxMessagesPerSecond": str(asked.rate)} if asked.rate else {}
+    return asked.broker | rate | ({} if "queue" in asked.columns else {"queue": asked.queue})
 
 
 def _body(rows: DataFrame, asked: Ingest) -> Column:
@@ -121,32 +129,12 @@ def _read(spark: SparkSession, asked: Ingest) -> DataFrame:
         raise BadSetting(f"{asked.source}: {str(exc).splitlines()[0]}") from exc
 
 
-def _at_a_rate(
-    spark: SparkSession, messages: DataFrame, asked: Ingest, tell: Tell | None
-) -> tuple[int, int]:
-    """A file for each second, and a batch for each file."""
-    with tempfile.TemporaryDirectory(prefix="quinque-ingest-") as folder:
-        writer = messages.coalesce(1).write.option("maxRecordsPerFile", asked.rate)
-        writer.parquet(f"{folder}/rows")
-        slices = spark.read.parquet(f"{folder}/rows")
-        total = slices.count()
-        stream = spark.readStream.schema(slices.schema).option("maxFilesPerTrigger", "1")
-        files = stream.parquet(f"{folder}/rows")
-        return _follow(files, asked, tell, total, f"{folder}/checkpoint")
-
-
 def _follow(
-    messages: DataFrame, asked: Ingest, tell: Tell | None, total: int, checkpoint: str
+    messages: DataFrame, asked: Ingest, checkpoint: str, tell: Tell | None
 ) -> tuple[int, int]:
     """The rows of all files that are there have gone into the queue."""
-    writer = messages.writeStream.format("quinque").options(**asked.broker)
-    writer = writer.option("queue", asked.queue)
-    writer = writer.option("checkpointLocation", checkpoint or str(asked.checkpoint))
-    if asked.rate:
-        query = writer.trigger(processingTime="1 second").start()
-        watched = Watched(query)
-        watched.until(total, tell)
-    else:
-        watched = Watched(writer.trigger(availableNow=True).start())
-        watched.wait(tell, total)
+    writer = messages.writeStream.format("quinque").options(**_target(asked))
+    writer = writer.option("checkpointLocation", checkpoint)
+    watched = Watched(writer.trigger(availableNow=True).start())
+    watched.wait(tell, 0)
     return watched.rows, watched.batches

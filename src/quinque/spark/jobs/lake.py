@@ -1,28 +1,36 @@
 """A folder with the lifecycle record and the tables made of it: what is where, and what is done.
 
-Called by   build.py, archive.py, audit.py, spark/report/.
-Calls       pyarrow (files on this machine, or wherever it has a file system for).
+Called by   build.py, archive.py, audit.py, compaction.py, spark/report/.
+Calls       lake_table.py; pyarrow (files on this machine, or wherever it has a file system for).
 
-    <lake>/journal_raw/dt=…/hour=…/<shard>-<first>-<last>.parquet   the exporter's
-    <lake>/partials/<table>/batch=<name>/                           what one batch of files tells
-    <lake>/batches/<name>.parquet                                   which files that was: file,
-                                                                    shard, first, last
-    <lake>/tables/<table>/                                          made of all partials, each time
-    <lake>/tables/made_of.parquet                                   of which batches that was
+    <lake>/journal_raw/dt=…/hour=…/<shard>-<first>-<last>.parquet   the exporter's files
+    <lake>/journal_raw/_delta_log/                                  those of them that are archived
+    <lake>/partials/<table>/                                        what each batch of files tells
+    <lake>/tables/<table>/                                          made of all partials
+    <lake>/_lock                                                    held by the job that writes
 
-A batch is done when its file in batches/ is there, which is written last and in one step. Partials
-without one are of a run that did not end: nobody reads them, and the next run removes them. A batch
-is named for its files, so one that is run again takes the place of the first; and one that has all
-files of another takes its place, which is how many small batches become a large one.
+Each is a Delta table. A batch of files is done when its ranges are in partials/ranges, in one
+commit; its other partials are there by then. Partials of other batches are of a run that did not
+end: they are not read, and the next run removes them. After that the files are in the log of
+journal_raw; if a run ends before, the next one finds that the ranges have their rows.
+
+Commits of partials/ranges are numbered. A job that begins to write takes the next number: an older
+one that still runs, on another machine, cannot commit any more. A table has the number of the
+partials that it is made of.
 
 Not here: what is in the tables (spark/tables/), how the record gets here (spark/export.py).
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
+import os
 import re
-from collections.abc import Iterable, Sequence
+import sys
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,14 +38,37 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
-
-from quinque.errors import BadSetting
-
-PARTIALS: Final = ("lifecycle", "flow", "ranges")
-BATCHES: Final = pa.schema(
-    [("file", pa.string()), ("shard", pa.int32()), ("first", pa.int64()), ("last", pa.int64())]
+from deltalake.transaction import AddAction
+from pyspark.sql.types import (
+    DateType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
 )
-_NAME: Final = re.compile(r"(\d+)-(\d+)-(\d+)\.parquet")
+
+from quinque.errors import BadSetting, FolderLocked
+from quinque.spark.jobs.lake_table import LakeTable
+from quinque.spark.journal_files import EXPORTED, Spans, lock_file, read_spans
+from quinque.spark.tables.columns import JOURNAL_RAW
+
+LOCK_PATIENCE_S: Final = 600.0
+PARTIALS: Final = ("lifecycle", "flow", "ranges")
+JOURNAL: Final = StructType(
+    [*JOURNAL_RAW, StructField("dt", DateType()), StructField("hour", IntegerType())]
+)
+RANGES: Final = StructType(
+    [
+        StructField("shard", IntegerType()),
+        *(StructField(name, LongType()) for name in ("first", "last", "rows")),
+        StructField("batch", StringType()),
+    ]
+)
+_NAME: Final = re.compile(r"dt=[\d-]+/hour=\d+/(\d+)-(\d+)-(\d+)\.parquet")
+
+
+Span = tuple[int, int, int]  # a shard, and the numbers of the first and the last row
 
 
 class Piece(NamedTuple):
@@ -49,6 +80,20 @@ class Piece(NamedTuple):
     last: int
     rows: int  # that it has
 
+    @property
+    def span(self) -> Span:
+        return self.shard, self.first, self.last
+
+    @property
+    def hour(self) -> str:
+        """The folders that it is in: dt=…/hour=…"""
+        return self.file.rsplit("/", 1)[0]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all rows that its name says."""
+        return self.rows == self.last - self.first + 1
+
 
 class Lake:
     """The folder, given as a path or as a URL that pyarrow and Spark both know."""
@@ -59,93 +104,162 @@ class Lake:
             self.files, self.root = pa.fs.FileSystem.from_uri(_as_uri(self.url))
         except (pa.ArrowInvalid, OSError) as exc:
             raise BadSetting(f"cannot use {url} as the directory of a lake: {exc}") from exc
+        self.journal = self._table("journal_raw", by=("dt", "hour"))
+        self.partials = {name: self._table("partials", name, by=("batch",)) for name in PARTIALS}
+        self._holder: int | None = None  # the thread that writes
+
+    @contextmanager
+    def alone(
+        self, on_wait: Callable[[], None] | None = None, patience_s: float = LOCK_PATIENCE_S
+    ) -> Iterator[None]:
+        """Within, no other job writes to the lake, if it is on this machine. A job that comes later
+        waits. Raises FolderLocked when that takes longer than `patience_s`."""
+        is_remote = not isinstance(self.files, pa.fs.LocalFileSystem)
+        if is_remote or self._holder == threading.get_ident():
+            yield
+            return
+        self.files.create_dir(self.root, recursive=True)
+        path = Path(self.root) / "_lock"
+        try:
+            lock = lock_file(path, 0.0)
+        except FolderLocked:
+            if on_wait is not None:
+                on_wait()
+            lock = lock_file(path, patience_s)
+        self._holder = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._holder = None
+            os.close(lock)
+
+    def exported(self) -> Spans:
+        """For each shard, the first row that was ever exported and the row after the last."""
+        if not self.has("journal_raw", EXPORTED):
+            return {}
+        with self.files.open_input_file(f"{self.root}/journal_raw/{EXPORTED}") as file:
+            return read_spans(file.read().decode())
 
     def at(self, *parts: str) -> str:
         """A path in the lake, as Spark takes it."""
         return "/".join((self.url, *parts))
 
+    def table(self, name: str) -> LakeTable:
+        """One of the tables that are made of all partials."""
+        return self._table("tables", name, by=("dt",) if name == "lifecycle" else ())
+
+    def archived(self) -> dict[str, Piece]:
+        """The files of the record that are in the tables."""
+        pieces = [_piece(file.path, file.rows) for file in self.journal.listed()]
+        return {piece.file: piece for piece in pieces if piece is not None}
+
+    def missing_files(self) -> list[str]:
+        """The files of the record that are in the tables and are no longer there."""
+        return sorted(self.archived().keys() - set(self._record()))
+
     def new_pieces(self) -> list[Piece]:
         """The files of the record that no batch has taken, in the order of their numbers."""
-        taken = {name for batch in self.batches().values() for name in batch["file"].to_pylist()}
+        archived = self.archived()
+        if self.partials["ranges"].opened() is None:  # all but the record was deleted
+            archived = {}
+        whole = merged(piece.span for piece in archived.values() if piece.is_whole)
         found = []
-        for path in self._paths("journal_raw"):
-            file = path[len(f"{self.root}/journal_raw/") :]
-            named = _NAME.fullmatch(file.rsplit("/", 1)[-1])
-            if named is not None and file not in taken:
-                shard, first, last = map(int, named.groups())
+        for file in set(self._record()) - archived.keys():
+            path = f"{self.root}/journal_raw/{file}"
+            named = _piece(file, 0)
+            # One that lies within larger ones was put together with others, or came twice.
+            if named is not None and not covers(whole, named.span):
                 rows = pq.read_metadata(path, filesystem=self.files).num_rows
-                found.append(Piece(file, shard, first, last, rows))
-        return sorted(found, key=lambda piece: (piece.shard, piece.first, piece.last))
+                found.append(named._replace(rows=rows))
+        return sorted(found, key=lambda piece: piece.span)
 
-    def batches(self) -> dict[str, pa.Table]:
-        """What each batch was made of, of those that are done and in no larger one."""
-        every = self._done()
-        files = {name: frozenset(batch["file"].to_pylist()) for name, batch in every.items()}
-        return {
-            name: batch
-            for name, batch in every.items()
-            if not any(files[name] < larger for larger in files.values())
-        }
+    def left_over(self) -> list[Piece]:
+        """The files of the record that are not archived, and of which all rows are."""
+        archived = self.archived()
+        whole = merged(piece.span for piece in archived.values() if piece.is_whole)
+        named = (_piece(file, 0) for file in set(self._record()) - archived.keys())
+        return [piece for piece in named if piece is not None and covers(whole, piece.span)]
 
-    def finish_batch(self, name: str, files: pa.Table) -> None:
-        """The batch of these files (BATCHES) is done: its partials count from here on."""
-        self._write_at_once(files, "batches", f"{name}.parquet")
+    def archive(self, pieces: Sequence[Piece], removed: Sequence[str] = ()) -> None:
+        """These files are in the tables, and the removed ones are in others of them."""
+        known = self.archived()
+        added = [
+            self.journal.action(
+                piece.file,
+                stats={
+                    "numRecords": piece.rows,
+                    "minValues": {"shard": piece.shard, "seq": piece.first},
+                    "maxValues": {"shard": piece.shard, "seq": piece.last},
+                },
+            )
+            for piece in pieces
+            if piece.file not in known
+        ]
+        if added or removed:
+            self.journal.commit(JOURNAL, added, removed)
 
-    def tables_are_new(self) -> bool:
-        """Whether the tables are made of the batches that there are."""
-        if not self.has("tables", "made_of.parquet"):
-            return False
-        path = f"{self.root}/tables/made_of.parquet"
-        made_of = pq.read_table(path, filesystem=self.files)["batch"].to_pylist()
-        return list(made_of) == sorted(self.batches())
+    def batches(self) -> list[str]:
+        """The batches that are done."""
+        listed = self.partials["ranges"].listed()
+        return sorted({str(file.partition["batch"]) for file in listed})
 
-    def finish_tables(self) -> None:
-        """The tables are made of the batches that there are."""
-        made_of = pa.table({"batch": pa.array(sorted(self.batches()), pa.string())})
-        self._write_at_once(made_of, "tables", "made_of.parquet")
+    def taken(self) -> list[Span]:
+        """The numbers of the rows that are in batches, as spans that do not touch."""
+        table = self.partials["ranges"]
+        spans: list[Span] = []
+        for file in table.listed():
+            path = f"{self.root}/partials/ranges/{file.path}"
+            rows = pq.read_table(path, filesystem=self.files, partitioning=None)
+            columns = (rows[name].to_pylist() for name in ("shard", "first", "last"))
+            spans += zip(*columns, strict=True)
+        return merged(spans)
 
-    def forget_unfinished(self) -> int:
-        """Partials of batches that never were done, or are in larger ones, are gone; how many."""
+    def number(self) -> int:
+        """That of the last change of the batches."""
+        return self.partials["ranges"].number() or 0
+
+    def begin(self) -> int:
+        """The batches are about to change; the number of that. Other jobs that began before cannot
+        change them, and their partials are gone."""
+        number = self.number() + 1
+        self.partials["ranges"].commit(RANGES, [], number=number)
+        self.forget_unfinished()
+        return number
+
+    def finish(self, number: int, ranges: Sequence[AddAction], *, replaces: bool = False) -> int:
+        """The batch of these ranges is done, in the place of all others if it `replaces` them; the
+        number of that change. Raises FolderLocked when another job has begun since `number`."""
+        self.partials["ranges"].commit(
+            RANGES, ranges, replaces=replaces, number=number + 1, follows=number
+        )
+        return number + 1
+
+    def forget_unfinished(self) -> None:
+        """Partials of batches that never were done, or are in a larger one, are gone."""
         done = set(self.batches())
-        gone = 0
-        for name in set(self._done()) - done:
-            self.files.delete_file(f"{self.root}/batches/{name}.parquet")
-        for table in PARTIALS:
-            for info in self._infos("partials", table):
-                name = info.base_name.removeprefix("batch=")
-                if info.type == pa.fs.FileType.Directory and name not in done:
-                    self.files.delete_dir(info.path)
-                    gone += 1
-        return gone
+        for name, table in self.partials.items():
+            gone = [file.path for file in table.listed() if file.partition["batch"] not in done]
+            opened = table.opened()
+            if gone and name != "ranges" and opened is not None:
+                table.commit(StructType.fromJson(json.loads(opened.schema().to_json())), [], gone)
+            table.sweep(kept=1)
 
     def has(self, *parts: str) -> bool:
         """Whether there is a file or a folder at that path in the lake."""
         info = self.files.get_file_info("/".join((self.root, *parts)))
         return bool(info.type != pa.fs.FileType.NotFound)
 
-    def _done(self) -> dict[str, pa.Table]:
-        return {
-            path.rsplit("/", 1)[-1].removesuffix(".parquet"): pq.read_table(
-                path, filesystem=self.files, schema=BATCHES
-            )
-            for path in self._paths("batches")
-            if path.endswith(".parquet")
-        }
+    def _table(self, *parts: str, by: Sequence[str] = ()) -> LakeTable:
+        return LakeTable(self.files, "/".join((self.root, *parts)), self.at(*parts), by)
 
-    def _write_at_once(self, table: pa.Table, folder: str, name: str) -> None:
-        self.files.create_dir(f"{self.root}/{folder}", recursive=True)
-        unnamed = f"{self.root}/{folder}/.{name}.unfinished"
-        pq.write_table(table, unnamed, filesystem=self.files)
-        self.files.move(unnamed, f"{self.root}/{folder}/{name}")
-
-    def _paths(self, *parts: str) -> list[str]:
-        infos = self._infos(*parts, is_deep=True)
-        hidden = re.compile(r"/[._][^/]*")
+    def _record(self) -> list[str]:
+        """The exporter's files that are there, from journal_raw/ on."""
+        begin = len(f"{self.root}/journal_raw/")
+        hidden = re.compile(r"(^|/)[._]")
         return [
-            info.path
-            for info in infos
-            if info.type == pa.fs.FileType.File
-            and not hidden.search(info.path[len("/".join((self.root, *parts))) :])
+            info.path[begin:]
+            for info in self._infos("journal_raw", is_deep=True)
+            if info.type == pa.fs.FileType.File and not hidden.search(info.path[begin:])
         ]
 
     def _infos(self, *parts: str, is_deep: bool = False) -> list[pa.fs.FileInfo]:
@@ -155,28 +269,42 @@ class Lake:
         return list(self.files.get_file_info(selector))
 
 
-def batch_files(pieces: Sequence[Piece]) -> pa.Table:
-    """What a batch of these pieces is made of."""
-    rows = [{name: getattr(piece, name) for name in BATCHES.names} for piece in pieces]
-    return pa.Table.from_pylist(rows, BATCHES)
-
-
-def batch_name(files: pa.Table) -> str:
-    """What a batch of these files is called, today and tomorrow."""
-    text = "\n".join(sorted(files["file"].to_pylist()))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def overlap(pieces: Sequence[Piece], taken: Iterable[tuple[int, int, int]]) -> bool:
+def overlap(pieces: Sequence[Piece], taken: Iterable[Span]) -> bool:
     """Whether a row may be there twice, or have been counted before: by the files' names, and by
     how many rows they have."""
-    spans = [(piece.shard, piece.first, piece.last) for piece in pieces]
-    if any(piece.rows != piece.last - piece.first + 1 for piece in pieces):
+    if not all(piece.is_whole for piece in pieces):
         return True
-    ordered = sorted([*spans, *taken])
+    ordered = sorted([*(piece.span for piece in pieces), *taken])
     return any(
         one[0] == next_one[0] and next_one[1] <= one[2] for one, next_one in pairwise(ordered)
     )
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """Spans that touch or overlap are one."""
+    found: list[Span] = []
+    for shard, first, last in sorted(spans):
+        if found and found[-1][0] == shard and first <= found[-1][2] + 1:
+            found[-1] = (shard, found[-1][1], max(last, found[-1][2]))
+        else:
+            found.append((shard, first, last))
+    return found
+
+
+def covers(spans: Sequence[Span], span: Span) -> bool:
+    """Whether one of the spans, which are merged, has all numbers of the span."""
+    shard, first, last = span
+    place = bisect_right(spans, (shard, first, sys.maxsize)) - 1
+    return place >= 0 and spans[place][0] == shard and last <= spans[place][2]
+
+
+def _piece(file: str, rows: int) -> Piece | None:
+    """The file, if it has a name as the exporter gives them."""
+    named = _NAME.fullmatch(file)
+    if named is None:
+        return None
+    shard, first, last = map(int, named.groups())
+    return Piece(file, shard, first, last, rows)
 
 
 def _as_uri(url: str) -> str:

@@ -24,7 +24,7 @@ IsAskedToEnd = Callable[[], bool]
 
 
 def never() -> bool:
-    """Nobody asks it to end."""
+    """For a job that is never asked to end."""
     return False
 
 
@@ -70,17 +70,6 @@ class Watched:
             self._look()
         if tell is not None:
             tell("messages", self.rows, max(total, self.rows))
-
-    def until(self, rows: int, tell: Tell | None) -> None:
-        """So many rows are done, and the query is stopped. Raises what ended it before."""
-        try:
-            while self.rows < rows and not self.query.awaitTermination(_LOOK_S):
-                self._look()
-                if tell is not None:
-                    tell("messages", self.rows, rows)
-        finally:
-            if self.query.isActive:
-                self.query.stop()
 
     def _finish_batch(self) -> None:
         """The batch that runs is over, if one does."""

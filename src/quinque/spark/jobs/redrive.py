@@ -40,7 +40,7 @@ def redrive(
 ) -> dict[str, Any]:
     """The chosen dead messages are ready, as if they were new; with `only_looks`, none is.
 
-    Raises BadSetting when the condition is none.
+    Raises BadSetting when the condition is invalid.
     """
     watch = Stopwatch()
     chosen = dead_messages(spark, queue, where, options)

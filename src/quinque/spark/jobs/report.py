@@ -19,8 +19,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from quinque.errors import BadSetting
-from quinque.spark.jobs.audit import Verdict, read_verdict, summary_of
-from quinque.spark.jobs.build import Tell, build_tables, read_table
+from quinque.spark.jobs.audit import Verdict, audit, summary_of
+from quinque.spark.jobs.build import Tell, build_tables, read_table, waiting
 from quinque.spark.jobs.lake import Lake
 from quinque.spark.jobs.progress import Stopwatch
 from quinque.spark.report.series import Series, gather
@@ -45,9 +45,10 @@ def report(
 ) -> dict[str, Any]:
     """The page and the pictures are in the folder. Raises BadSetting when there is no record."""
     watch = Stopwatch()
-    build_tables(spark, lake, tell)
-    found = verdict or read_verdict(spark, lake)
-    series = gather(read_table(spark, lake, "lifecycle"))
+    found = verdict or audit(spark, lake, tell=tell)[0]
+    with waiting(lake, tell):
+        build_tables(spark, lake, tell)
+        series = gather(read_table(spark, lake, "lifecycle"))
     if series is None:
         raise BadSetting(f"no messages in the lifecycle log in {lake.url}")
     drawn = Report(series, summary_of(found, lake, 0.0))

@@ -103,7 +103,7 @@ def _draw_verdict(axes: Axes, verdict: dict[str, Any]) -> None:
     said = "Nothing lost, nothing twice" if is_good else "Audit failed"
     axes.text(0.715, 0.8, said, color=colour, fontsize=12, fontweight="bold", va="center")
     axes.text(0.987, 0.8, "audit", color=GREY, va="center", ha="right")
-    lines = fill(equation(verdict), 52)
+    lines = fill(equation(verdict), 46)
     axes.text(0.715, 0.34, lines, color=INK, fontsize=8, va="center", linespacing=1.5)
 
 

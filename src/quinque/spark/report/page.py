@@ -91,6 +91,7 @@ def _verdict_box(verdict: dict[str, Any]) -> str:
         "after_ack": "messages delivered after their ack",
         "unknown": "messages without an ADDED row",
         "rows_missing": "rows missing in the lifecycle log",
+        "files_missing": "archived files that were deleted",
     }
     found = [f"{verdict[name]:,} {words}" for name, words in broken.items() if verdict[name]]
     notes = [f"Broker: {verdict['broker']}."]

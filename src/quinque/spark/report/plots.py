@@ -227,7 +227,7 @@ def _draw_percentiles(
 ) -> None:
     times = _times(series)
     for place, percent in enumerate(PERCENTS):
-        # A slot without any has none; matplotlib leaves it out. Below 1 ms nothing is measured.
+        # A slot without messages has no value; matplotlib leaves it out. Times are 1 ms or more.
         shown: list[float] = [
             float("nan") if one[place] is None else max(one[place] or 0, 0.5) for one in values
         ]

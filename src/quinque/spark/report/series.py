@@ -19,17 +19,18 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
-from quinque.spark.tables.lifecycle import group_rows, message_rows
+from quinque.spark.tables.lifecycle import group_rows, live_spans, message_rows
 
 PERCENTS: Final = (50, 95, 99)
 _SLOTS_MOST: Final = 200
 _SLOTS_S: Final = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
-_DELIVERIES_MOST: Final = 6  # those that were delivered more often are one bar with these
+_DELIVERIES_MOST: Final = 6  # messages with more deliveries are in the same bar
 _QUEUES_MOST: Final = 12
 
 _NEEDED: Final = (
     *("family", "queue", "state", "size", "added", "first_delivered", "last_delivered", "ended"),
-    *("died", "deliveries", "deaths", "nacks", "lapses", "death_reason", "wait_ms", "run_ms"),
+    *("died", "revived", "changed", "deliveries", "deaths", "nacks", "lapses", "death_reason"),
+    *("wait_ms", "run_ms"),
 )
 
 Percentiles = tuple[float | None, ...]
@@ -49,7 +50,7 @@ class Series:
     runs_ms: list[Percentiles] = field(default_factory=list)
     depth: list[int] = field(default_factory=list)
     oldest_s: list[float] = field(default_factory=list)
-    deliveries: dict[int, int] = field(default_factory=dict)  # how many were delivered so often
+    deliveries: dict[int, int] = field(default_factory=dict)  # messages by deliveries
     lapses: int = 0
     nacks: int = 0
     dead: dict[str, dict[str, int]] = field(default_factory=dict)  # by queue, then by reason
@@ -76,7 +77,7 @@ def gather(lifecycle: DataFrame) -> Series | None:
 
 
 def _gathered(messages: DataFrame, worked: DataFrame) -> Series | None:
-    newest = F.max(F.greatest("added", "last_delivered", "ended", "died"))
+    newest = F.max("changed")
     span = (
         messages.unionByName(worked)
         .agg(F.unix_seconds(F.min("added")).alias("first"), F.unix_seconds(newest).alias("last"))
@@ -133,14 +134,14 @@ def _percentiles(
 def _left_over(
     messages: DataFrame, slot_s: int, first: int, last: int
 ) -> tuple[list[int], list[float]]:
-    """How many were there at the end of each slot, and how old the oldest of them was."""
+    """How many were live at the end of each slot, and how old the oldest of them was."""
     spans = (
-        messages.where("added is not null")
-        .groupBy(_slot("added", slot_s).alias("came"), _slot("ended", slot_s).alias("went"))
+        live_spans(messages)
+        .groupBy(_slot("came", slot_s).alias("came"), _slot("went", slot_s).alias("went"))
         .agg(F.count("*").alias("messages"), F.unix_millis(F.min("added")).alias("oldest_ms"))
         .collect()
     )
-    # Those that came in a slot and went in another, as (when the oldest came, slot it is gone in).
+    # Messages added in a slot and removed in another, as (when the oldest came, slot of its end).
     coming: dict[int, list[tuple[int, int]]] = {}
     change = [0] * (last - first + 2)
     for row in spans:

@@ -1,6 +1,6 @@
 """Tables made of the lifecycle record: plain functions, DataFrame to DataFrame.
 
-Called by   spark/jobs/, the declarative example, whoever has a Spark session.
+Called by   spark/jobs/, the declarative example, programs that have a Spark session.
 Calls       pyspark.
 
     journal_raw ─► events ─┬─► lifecycle_partials ─► merge ─► lifecycle ─► audit, group_lag,
@@ -10,7 +10,7 @@ Calls       pyspark.
                            │                                              consumer_hour
                            └─► ranges ─────────────► merge ─► seq_gaps ──► audit
 
-What is made of a batch of events is a partial: counts, smallest and largest numbers and times, and
+A batch of events becomes a partial: counts, smallest and largest numbers and times, and
 nothing else, so partials of several batches merge into what one of all of them would be, in
 whatever order they came. All of them are of fixed width, so that Spark aggregates by hash; one
 smallest or largest string among them and it would sort, three times slower.

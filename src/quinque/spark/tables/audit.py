@@ -14,11 +14,11 @@ message was never added, therefore shows.
     unknown          something happened to it, and it never came
 
 In a feed groups finish messages for themselves: what ends a message there is its expiry, its
-removal, or the ack of a single one. Where a producer used an id again, it is not told which of the
-messages of that name was finished: such ids are checked by their counts alone.
+removal, or the ack of a single one. Where a producer used an id again, the record does not say
+which of the messages of that name was finished: such ids are checked by their counts alone.
 
-A worklist's message can be acked by whoever knows its id without having got it: `never_delivered`
-is shown and is no violation.
+A client that knows the id of a worklist's message can ack it without having received it:
+`never_delivered` is shown and does not count as a violation.
 
 Not here: what is missing in the record itself (events.py:seq_gaps), the broker's own count
 (spark/jobs/audit.py).

@@ -48,6 +48,10 @@ REASON_BITS: Final = 5
 KIND_BITS: Final = 4
 CHANGE_BITS: Final = KIND_BITS + REASON_BITS
 
+MINUTE_S: Final = 60
+HOUR_S: Final = 3600
+DAY_S: Final = 86_400
+
 ENDS: Final = (Kind.ACKED, Kind.EXPIRED, Kind.REMOVED)
 
 
@@ -88,6 +92,16 @@ def reason_name(reason: Column) -> Column:
 
 def millis_between(first: Column, last: Column) -> Column:
     return F.round((F.unix_micros(last) - F.unix_micros(first)) / 1000).cast("bigint")
+
+
+def utc_floor(when: Column, seconds: int) -> Column:
+    """The time at which its minute or hour began in UTC. date_trunc would use the session's zone,
+    and some zones are half an hour off."""
+    return F.timestamp_seconds(F.floor(F.unix_seconds(when) / seconds) * seconds)
+
+
+def utc_day(when: Column) -> Column:
+    return F.date_from_unix_date(F.floor(F.unix_seconds(when) / DAY_S).cast("int"))
 
 
 def _named(names: dict[int, str], number: Column) -> Column:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from quinque.spark.tables.columns import JOURNAL_RAW
 
-# Rows are counted by blocks of so many first: those of a whole one need not be looked at singly.
+# Rows are first counted in blocks of 2 to this power: rows of a full block are not read singly.
 _BLOCK_BITS: Final = 14
 
 
@@ -60,7 +60,7 @@ def merge_ranges(ranges: DataFrame) -> DataFrame:
 def seq_gaps(ranges: DataFrame) -> DataFrame:
     """What is missing before, and between, the ranges of each shard: numbers begin at 1.
 
-    What is missing before the first was not exported, or had gone by then; `is_start` says so.
+    Rows that are missing before the first were not exported, or were gone by then: `is_start`.
     """
     in_order = Window.partitionBy("shard").orderBy("first")
     previous = F.coalesce(F.lag("last").over(in_order), F.lit(0))

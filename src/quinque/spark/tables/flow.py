@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
-from quinque.spark.tables.columns import is_named_worklist
+from quinque.spark.tables.columns import MINUTE_S, is_named_worklist, utc_floor
 from quinque.spark.tables.lifecycle import message_rows
 
 _QUEUE: Final = ("family", "queue")
@@ -79,6 +79,6 @@ def _first_starts(lifecycle: DataFrame) -> DataFrame:
 def _minutes(rows: DataFrame, when: str) -> DataFrame:
     return (
         rows.where(F.col(when).isNotNull())
-        .groupBy(*_QUEUE, F.date_trunc("minute", when).alias("minute"))
+        .groupBy(*_QUEUE, utc_floor(F.col(when), MINUTE_S).alias("minute"))
         .agg(F.count("*").alias("n"))
     )

@@ -1,4 +1,4 @@
-"""What happened in each queue by the hour, and who did it.
+"""The events of each queue and each consumer by the hour.
 
 Called by   spark/jobs/build.py, the declarative example.
 Calls       columns.py, lifecycle.py.
@@ -7,7 +7,7 @@ Calls       columns.py, lifecycle.py.
     consumer_hour   what each consumer was handed and what it made of that
 
 The record knows groups of feeds and the subscriptions of claims, not single clients: that is what
-a consumer is here. Those who take from a worklist without a claim are one consumer, "".
+a consumer is here. All clients that take from a worklist without a claim are one consumer, "".
 
 Not here: minutes (flow.py), the backlog of groups (lag.py).
 """
@@ -20,8 +20,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from quinque.model.lifecycle import Kind, Reason
-from quinque.spark.tables.columns import family_name, is_worklist, millis_between
-from quinque.spark.tables.lifecycle import group_rows, message_rows
+from quinque.spark.tables.columns import (
+    HOUR_S,
+    family_name,
+    is_worklist,
+    millis_between,
+    utc_floor,
+)
+from quinque.spark.tables.lifecycle import group_rows, live_spans, message_rows
 
 _QUEUE: Final = ("family", "queue")
 _QUEUE_HOUR: Final = ("family", "queue", "hour")
@@ -33,14 +39,15 @@ def queue_hour(flow: DataFrame, lifecycle: DataFrame) -> DataFrame:
     """One row per queue and hour in which anything happened.
 
     Percentiles are of messages first delivered (wait) or finished (run, total) in the hour. `depth`
-    and `oldest_ms` are those at its end: of messages, whatever groups made of them.
+    and `oldest_ms` are those at its end: of live messages, whatever groups made of them, and not of
+    dead ones.
     """
     counts = (
         flow.select("*", _by_consumer().alias("is_by_consumer"))
         .groupBy(family_name().alias("family"), "queue", _hour("minute"))
         .agg(
             _events(Kind.ADDED).alias("added"),
-            F.sum(F.when(F.col("kind") == Kind.ADDED, F.col("bytes"))).alias("added_bytes"),
+            _sum_of(F.col("kind") == Kind.ADDED, "bytes").alias("added_bytes"),
             _events(Kind.DELIVERED).alias("delivered"),
             _events(Kind.ACKED, by_consumers=True).alias("acked"),
             _because(Reason.NACKED).alias("nacked"),
@@ -98,7 +105,7 @@ def consumer_hour(flow: DataFrame) -> DataFrame:
 
 
 def _hour(when: str) -> Column:
-    return F.date_trunc("hour", when).alias("hour")
+    return utc_floor(F.col(when), HOUR_S).alias("hour")
 
 
 def _by_consumer() -> Column:
@@ -110,11 +117,16 @@ def _events(kind: Kind, by_consumers: bool = False) -> Column:
     is_one = F.col("kind") == kind
     if by_consumers:
         is_one &= F.col("is_by_consumer")
-    return F.coalesce(F.sum(F.when(is_one, F.col("events"))), F.lit(0))
+    return _sum_of(is_one, "events")
 
 
 def _because(reason: Reason) -> Column:
-    return F.coalesce(F.sum(F.when(F.col("reason") == reason, F.col("events"))), F.lit(0))
+    return _sum_of(F.col("reason") == reason, "events")
+
+
+def _sum_of(is_one: Column, name: str) -> Column:
+    """The sum is 0, not null, in an hour without any such event."""
+    return F.coalesce(F.sum(F.when(is_one, F.col(name))), F.lit(0))
 
 
 def _percentiles(lifecycle: DataFrame, when: str, spans: list[str]) -> DataFrame:
@@ -141,18 +153,17 @@ def _percentiles(lifecycle: DataFrame, when: str, spans: list[str]) -> DataFrame
 
 
 def _left_over(hours: DataFrame, lifecycle: DataFrame) -> DataFrame:
-    """How many messages were there at the end of each of the hours, and the age of the oldest.
+    """How many messages were live at the end of each of the hours, and the age of the oldest.
 
     Messages are first put together by the hours in which they came and went: a table as small as
     the hours, however many messages there are.
     """
     spans = (
-        message_rows(lifecycle)
-        .where(F.col("added").isNotNull())
+        live_spans(message_rows(lifecycle))
         .groupBy(
             *_QUEUE,
-            F.date_trunc("hour", "added").alias("came"),
-            F.date_trunc("hour", "ended").alias("went"),
+            utc_floor(F.col("came"), HOUR_S).alias("came"),
+            utc_floor(F.col("went"), HOUR_S).alias("went"),
         )
         .agg(F.count("*").alias("messages"), F.min("added").alias("oldest"))
     )

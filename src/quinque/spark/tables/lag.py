@@ -1,4 +1,4 @@
-"""How far behind each group is, and what lies among the dead.
+"""How far behind each group is, and which messages are dead.
 
 Called by   spark/jobs/build.py, the declarative example.
 Calls       lifecycle.py.
@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
-from quinque.spark.tables.columns import is_named_worklist, millis_between
+from quinque.spark.tables.columns import HOUR_S, is_named_worklist, millis_between, utc_floor
 from quinque.spark.tables.lifecycle import message_rows
 
 SAMPLES: Final = 5
@@ -23,15 +23,13 @@ _GROUP: Final = ("family", "queue", "consumer_group")
 def group_lag(lifecycle: DataFrame) -> DataFrame:
     """One row per worklist, under the group "", and per group of each feed.
 
-    `lag` is how many live messages it has not finished, `held` how many of those somebody has, and
+    `lag` is how many live messages it has not finished, `held` how many of those are leased, and
     `oldest_ms` the age of the first of them when the newest event of the queue was recorded.
     """
     worklists = message_rows(lifecycle).where(is_named_worklist())
     groups = lifecycle.where("consumer_group <> ''")
     known = worklists.select(*_GROUP).unionByName(groups.select(*_GROUP)).distinct()
-    newest = lifecycle.groupBy("family", "queue").agg(
-        F.max(F.greatest("added", "last_delivered", "ended")).alias("newest")
-    )
+    newest = lifecycle.groupBy("family", "queue").agg(F.max("changed").alias("newest"))
     behind = (
         worklists.where("state = 'open'")
         .select(*_GROUP, "added", "is_held")
@@ -82,7 +80,7 @@ def dead_letters(lifecycle: DataFrame) -> DataFrame:
         .select(
             *("family", "queue", "message_id", "state", "died"),
             F.col("death_reason").alias("reason"),
-            F.date_trunc("hour", "died").alias("hour"),
+            utc_floor(F.col("died"), HOUR_S).alias("hour"),
         )
     )
     place = F.row_number().over(Window.partitionBy(*key).orderBy("died", "message_id"))

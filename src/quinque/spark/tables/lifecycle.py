@@ -3,11 +3,13 @@
 Called by   spark/jobs/build.py, the declarative example.
 Calls       columns.py.
 
-    acked      somebody finished it (in a feed: that group did)
+    acked      a consumer finished it (in a feed: that group did)
     expired    its life ended before
     removed    it was deleted, or its queue emptied
     dead       it was delivered as often as it may be; it is kept
-    open       none of these: it waits, or somebody has it
+    open       none of these: it waits, or a consumer has it
+
+`changed` is when anything last happened to it. `revived` is when it came back from its last death.
 
 A group's row in a feed tells what that group did. When the message came, how large it is, and what
 became of it is in the message's own row; group_rows() puts the two together.
@@ -30,13 +32,15 @@ from quinque.spark.tables.columns import (
     millis_between,
     reason_name,
     reason_of,
+    utc_day,
 )
 
 # Named, because a function that asks a DataFrame for its columns cannot be declared in a pipeline.
 COLUMNS: Final = (
     *("family", "queue", "message_id", "consumer_group", "shard", "state", "is_held", "size"),
-    *("added", "first_delivered", "last_delivered", "ended", "died", "additions", "deliveries"),
-    *("acks", "expiries", "removals", "deaths", "nacks", "lapses", "death_reason"),
+    *("added", "first_delivered", "last_delivered", "ended", "died", "revived", "changed"),
+    *("additions", "deliveries", "acks", "expiries", "removals", "deaths", "nacks", "lapses"),
+    "death_reason",
     *("wait_ms", "run_ms", "total_ms", "is_after_ack", "dt"),
 )
 
@@ -60,6 +64,8 @@ def lifecycle(merged: DataFrame) -> DataFrame:
         "last_delivered",
         F.when(is_over, F.col("ended")).alias("ended"),
         "died",
+        F.when(F.col("last_revival") > F.col("last_death"), F.col("revived")).alias("revived"),
+        "changed",
         "additions",
         "deliveries",
         "acks",
@@ -75,13 +81,30 @@ def lifecycle(merged: DataFrame) -> DataFrame:
         F.coalesce(F.col("last_delivered_seq") > F.col("first_ack_seq"), F.lit(False)).alias(
             "is_after_ack"
         ),
-        F.to_date("added").alias("dt"),
+        utc_day(F.col("added")).alias("dt"),
     )
 
 
 def message_rows(lifecycle: DataFrame) -> DataFrame:
     """The rows of messages themselves, without those of groups."""
     return lifecycle.where("consumer_group = ''")
+
+
+def live_spans(messages: DataFrame) -> DataFrame:
+    """From when to when each message whose addition is on record was live, with its other columns:
+    `came`, and `went`, which is null while it is live.
+
+    A message that is dead is not live. If it came back, it has two rows, and its last death is
+    between them. A row of `lifecycle` has no time of earlier deaths.
+    """
+    known = messages.where(F.col("added").isNotNull())
+    first = known.select(
+        "*", F.col("added").alias("came"), F.coalesce("died", "ended").alias("went")
+    )
+    again = known.where(F.col("revived").isNotNull()).select(
+        "*", F.col("revived").alias("came"), F.col("ended").alias("went")
+    )
+    return first.unionByName(again)
 
 
 def group_rows(lifecycle: DataFrame) -> DataFrame:

@@ -17,7 +17,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from quinque.model.lifecycle import Kind, Reason
-from quinque.spark.tables.columns import ENDS, JOURNAL_RAW, MESSAGE, change, is_worklist
+from quinque.spark.tables.columns import (
+    ENDS,
+    JOURNAL_RAW,
+    MESSAGE,
+    MINUTE_S,
+    change,
+    is_worklist,
+    utc_floor,
+)
 
 _FLOW: Final = ("family", "queue", "consumer_group", "minute", "kind", "reason")
 
@@ -25,7 +33,7 @@ _FLOW: Final = ("family", "queue", "consumer_group", "minute", "kind", "reason")
 def lifecycle_partials(events: DataFrame) -> DataFrame:
     """What the events say of each message.
 
-    A worklist's message is one row, whoever was handed it; in a feed each group has its own.
+    A worklist's message is one row for all its consumers; in a feed each group has its own.
     """
     group = F.when(is_worklist(), F.lit("")).otherwise(F.col("consumer_group"))
     numbered = events.select(
@@ -47,12 +55,15 @@ def lifecycle_partials(events: DataFrame) -> DataFrame:
         _of("count(*)", Kind.REMOVED).alias("removals"),
         _of("max(ts)", Kind.DEAD).alias("died"),
         _of("count(*)", Kind.DEAD).alias("deaths"),
-        _because(Reason.NACKED).alias("nacks"),
-        _because(Reason.LAPSED).alias("lapses"),
+        _because("count(*)", Reason.NACKED).alias("nacks"),
+        _because("count(*)", Reason.LAPSED).alias("lapses"),
+        _because("max(ts)", Reason.REDRIVEN).alias("revived"),
         _of("min(seq)", Kind.ACKED).alias("first_ack_seq"),
         _of("max(seq)", Kind.DELIVERED).alias("last_delivered_seq"),
         _of("max(change)", Kind.DEAD).alias("last_death"),
+        _because("max(change)", Reason.REDRIVEN).alias("last_revival"),
         F.max("change").alias("last_change"),
+        F.max("ts").alias("changed"),
     )
 
 
@@ -61,7 +72,7 @@ def merge_lifecycle_partials(partials: DataFrame) -> DataFrame:
     merges = (
         (F.min, ("added", "first_delivered", "first_ack_seq")),
         (F.max, ("shard", "size", "last_delivered", "ended", "died", "last_delivered_seq")),
-        (F.max, ("last_death", "last_change")),
+        (F.max, ("last_death", "last_revival", "last_change", "revived", "changed")),
         (F.sum, ("additions", "deliveries", "acks", "expiries", "removals")),
         (F.sum, ("deaths", "nacks", "lapses")),
     )
@@ -72,7 +83,7 @@ def merge_lifecycle_partials(partials: DataFrame) -> DataFrame:
 
 def flow_partials(events: DataFrame) -> DataFrame:
     """How many events of each kind there were, by the minute."""
-    minute = F.timestamp_seconds(F.floor(F.unix_seconds("ts") / 60) * 60).alias("minute")
+    minute = utc_floor(F.col("ts"), MINUTE_S).alias("minute")
     return events.groupBy("family", "queue", "consumer_group", minute, "kind", "reason").agg(
         F.count("*").alias("events"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes")
     )
@@ -89,11 +100,11 @@ def _of(aggregate: str, *kinds: Kind) -> Column:
     """The aggregate of the events of these kinds alone.
 
     As a filter, since Spark then passes over what an event does not touch; with a CASE in the
-    aggregate it would write every one of the nineteen for every event.
+    aggregate it would write every one of the twenty-two for every event.
     """
     numbers = ", ".join(str(kind.value) for kind in kinds)
     return F.expr(f"{aggregate} FILTER (WHERE kind IN ({numbers}))")
 
 
-def _because(reason: Reason) -> Column:
-    return F.expr(f"count(*) FILTER (WHERE reason = {reason.value})")
+def _because(aggregate: str, reason: Reason) -> Column:
+    return F.expr(f"{aggregate} FILTER (WHERE reason = {reason.value})")

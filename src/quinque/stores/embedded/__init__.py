@@ -43,7 +43,7 @@
     aside.py            messages whose body on the disk is damaged are set aside
     alarms.py           when each queue next has something due
     survey.py           a folder as it is: what is wrong with it, and where
-    repair.py           damaged places are put aside, so that the rest can be opened
+    repair.py           sets damaged places aside, so that the rest can be opened
 
 The folder holds `lock`, segments `0000000001.journal`, `0000000002.journal`, …, the manifest
 `0000000001-0000000002.manifest`, and in `lifecycle` the files of the record.

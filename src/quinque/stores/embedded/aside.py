@@ -1,9 +1,9 @@
 """Set a message aside whose body on the disk is not what it was.
 
-Without that, the message would be the next of its queue for ever, and nothing behind it would be
-delivered. A job is dead and a task is buried, with an empty body and, for a job, the reason. The
+Otherwise the message would stay the next of its queue, and nothing behind it would be delivered.
+A job is dead and a task is buried, with an empty body and, for a job, the reason. The
 other families have no place for such messages, so they are removed. The bytes that are damaged are
-copied into `damaged-<segment>-<offset>.bin`, beside the journal, and the log names the message.
+copied into `damaged-<segment>-<offset>.bin`, next to the journal, and the log names the message.
 
 Not here: damage that a start finds (repair.py).
 """
@@ -39,7 +39,7 @@ class Aside:
         self._tubes = tubes
 
     def put(self, queue: Queue, message: Message, why: JournalDamaged) -> None:
-        """The message is in nobody's way any more. Raises DiskFull when that has no room."""
+        """Set the message aside. Raises DiskFull when the journal has no room for it."""
         home = message.home
         if isinstance(queue, Tube):
             self._bury(queue, message)

@@ -57,7 +57,7 @@ class Bodies:
                 message.body = None  # so that committed() passes it over
 
     def committed(self) -> None:
-        """What this turn stored is on the disk, so what must leave memory can."""
+        """The bodies of this turn are on the disk: drop those that must leave memory."""
         for message, home in self._moving:
             message.home = home
         self._moving.clear()

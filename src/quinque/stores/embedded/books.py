@@ -8,6 +8,7 @@ Not here: what an operation does.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
@@ -17,6 +18,7 @@ from quinque.engine.feed.feed import Feed
 from quinque.engine.queue import Queue
 from quinque.engine.remains import Remains
 from quinque.engine.tubes.sessions import Sessions
+from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.shelves import Shelves
 from quinque.engine.work.worklist import Worklist
@@ -24,8 +26,10 @@ from quinque.errors import DiskFull, JournalDamaged, NotDone, StoreUnavailable, 
 from quinque.model.events import FORGOTTEN, HELD, Event, Forgotten
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING, SETTLE_MOST_FLOODED
 from quinque.model.message import Message
+from quinque.stats.expirations import Expirations
 from quinque.stores.chance import Chance
 from quinque.stores.clock import Clock
+from quinque.stores.consumers import Consumers
 from quinque.stores.embedded.alarms import Alarms
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.changes import Purging, purged
@@ -34,18 +38,20 @@ from quinque.stores.embedded.journal import Journal
 from quinque.stores.embedded.kept import worklist_kept
 from quinque.stores.embedded.node import Node
 from quinque.stores.embedded.numbers import Numbers
+from quinque.stores.embedded.slices import SlicedWork
 from quinque.stores.embedded.staged import Stages
 
 # So many messages are removed at once when queues are emptied, in one turn; others a little with
 # each tick, and with each turn as many as came in it. Not Final: compiled, a test could not make it
 # small.
 EMPTIED_AT_ONCE_MOST = SETTLE_MOST
+_QUEUE_WORTH: Final = 5  # to begin with another queue is the work of so many messages
 ASIDE_MOST: Final = 100  # damaged messages that one operation sets aside
 SetAside = Callable[[Queue, Message, JournalDamaged], None]
 
 
 class Leaving:
-    """Messages that nobody finds any more, and that are to be removed."""
+    """Messages that are in no queue any more, and wait for their removal."""
 
     def __init__(self, remains: Remains, purging: Purging | None, *, is_kept: bool) -> None:
         self.remains = remains
@@ -76,15 +82,22 @@ class Books:
         self.subscriptions = subscriptions
         self.stages = stages
         self.worklists: Shelves[Worklist] = Shelves()
-        self.leaving: list[Leaving] = []
+        self.feeds: Shelves[Feed] = Shelves()
+        self.tubes: dict[bytes, Tube] = {}
+        self.leaving: deque[Leaving] = deque()
+        self.sliced = SlicedWork()
         self._emptied = 0  # messages removed at once in this turn, because queues were emptied
         # Worklists that had something ready, for readers of patterns; some may have nothing by now.
         self.busy: dict[bytes, Worklist] = {}
         for queue in queues.values():
             if isinstance(queue, Worklist):
                 self.worklists.add(queue.name, queue)
+                if isinstance(queue, Tube):
+                    self.tubes[queue.name] = queue
                 if queue.ready.size:
                     self.busy[queue.name] = queue
+            elif isinstance(queue, Feed):
+                self.feeds.add(queue.name, queue)
         self.node = node
         self.numbers = numbers
         self.former_names = former_names
@@ -93,10 +106,13 @@ class Books:
         bodies.came_now = 0  # not those that were read back
         self.clock = clock
         self.ready: set[bytes] = set()
+        self.ready_lanes: dict[bytes, set[bytes]] = {}
+        self.expired = Expirations()
         self.watched: Collection[bytes] = ()
-        # Nobody else brings anything about, so neither is called.
+        # All changes come from operations of the caller, so neither is called.
         self.on_ready: Callable[[], None] = _nothing
         self.on_doubt: Callable[[], None] = _nothing
+        self.consumers = Consumers()
         self.stamp_us = stamp_us  # the newest place and id given out
         self.at_ms = clock.now_us() // 1000  # of the operation under way
         self.alarms = Alarms(queues)
@@ -132,31 +148,36 @@ class Books:
     def make_way(self, queue: Queue) -> None:
         """The name is free for another family. Raises WrongType when it is not."""
         if not isinstance(queue, Worklist):
-            raise WrongType
+            raise wrong_type(queue)
         if queue.ends_ms <= self.at_ms:
             self.end(queue)
         elif queue.is_vacant:
             self.forget(queue)
         if queue.name in self.queues:
-            raise WrongType
+            raise wrong_type(queue)
+
+    def wake_all(self, name: bytes) -> None:
+        """All readers of the queue may find something, also those of single lanes."""
+        self.ready.add(name)
+        self.ready_lanes.pop(name, None)
 
     def forget(self, queue: Worklist) -> None:
-        """The worklist, which is empty, is gone. Without a record of it, recovery finds a queue
-        that has been idle for long, and forgets it too."""
+        """Remove an empty worklist. If that is not journaled, recovery finds a queue that has been
+        idle for long, and forgets it too."""
         self.try_append(Forgotten(FORGOTTEN, queue.name))
         self.drop(queue)
 
     def end(self, queue: Worklist) -> None:
-        """The worklist is gone, with all that was in it, because its time has come. Without a
-        record of it, recovery finds the same by looking at the clock."""
+        """Remove an expired worklist, with all that was in it. If that is not journaled, recovery
+        does the same by looking at the clock."""
         is_journaled = self.try_append(Forgotten(FORGOTTEN, queue.name))
         self.empty(queue, is_noted=is_journaled)
         self.drop(queue)
         self.keep_claimed(queue)
 
     def empty(self, queue: Worklist, *, is_noted: bool = True, is_kept: bool = True) -> int:
-        """Nothing is in the worklist; how many messages had not expired. Of very many that had, the
-        rest count. Many messages are removed a little with each tick."""
+        """Empty the worklist; return how many messages had not expired. If very many had expired,
+        some of them count too. Many messages are removed a little with each tick."""
         living = queue.count_living(self.at_ms, SETTLE_MOST_COUNTING)
         if self.watched and not queue.family.owns_ids:
             self.ready.update(id for id in self.watched if queue.find(id) is not None)
@@ -185,8 +206,8 @@ class Books:
     def leave(
         self, queue: Queue, remains: Remains, *, is_noted: bool = True, is_kept: bool = True
     ) -> None:
-        """What remains of the queue is removed a little with each tick. The event appended last
-        took it away, and does not name it."""
+        """Remove the remains of the queue a little with each tick. The event appended last emptied
+        the queue, and does not name its messages."""
         purging = None
         if is_noted and self.journal.notes is not None:
             purging = Purging(queue)
@@ -194,8 +215,8 @@ class Books:
         self.leaving.append(Leaving(remains, purging, is_kept=is_kept))
 
     def empty_some(self, most: int = 0) -> int:
-        """Messages of the queue that was emptied first are removed, up to `most`. The record is
-        told of the next queue after this one. The result is how many messages took so long."""
+        """Remove up to `most` messages of the queue that was emptied first. The record gets the
+        next queue after this one. Return how many messages' worth of work this was."""
         most = most or EMPTIED_AT_ONCE_MOST
         leaving = self.leaving[0]
         size = leaving.remains.size
@@ -206,14 +227,21 @@ class Books:
         if leaving.purging is not None:
             leaving.purging.add(gone, is_over=is_over)
         if is_over:
-            self.leaving.pop(0)
-        return len(gone) or max(1, min(most, size))
+            self.leaving.popleft()
+        return _QUEUE_WORTH + (len(gone) or min(most, size))
 
-    def empty_as_many(self) -> None:
-        """Remove about as many messages of emptied queues as came in this turn. A client that adds
-        and empties without a pause leaves few ticks, and would leave more each time."""
+    def empty_as_many(self, least: int = 0) -> None:
+        """Remove about as many messages of emptied queues as came in this turn, or `least` if that
+        is more. A client that adds and empties without a pause leaves few ticks, and would leave
+        more each time."""
         # Twice as many: to find the leased ones among few messages takes as long as to remove them.
-        room, self.bodies.came_now = 2 * self.bodies.came_now, 0
+        room, self.bodies.came_now = max(least, 2 * self.bodies.came_now), 0
+        if room:
+            self.empty_several(room)
+
+    def empty_several(self, most: int = 0) -> None:
+        """Remove about `most` messages of the queues that were emptied first."""
+        room = most or EMPTIED_AT_ONCE_MOST
         while self.leaving and room > 0:
             room -= self.empty_some(room)
 
@@ -227,22 +255,36 @@ class Books:
         )
 
     def drop(self, queue: Worklist) -> None:
-        """The worklist is in no index any more."""
+        """Remove the worklist from all indexes."""
         self.queues.pop(queue.name, None)
         self.former_names.forget(queue)
         self.worklists.remove(queue.name)
+        self.tubes.pop(queue.name, None)
         self.busy.pop(queue.name, None)
 
     def keep(self, queue: Worklist) -> None:
-        """The worklist, which is new, can be found."""
+        """Add a new worklist to the indexes."""
         for found in self.subscriptions.of(queue.name):
             if found.family is queue.family:
                 count_claimed(found, queue)
         self.queues[queue.name] = queue
         self.worklists.add(queue.name, queue)
+        if isinstance(queue, Tube):
+            self.tubes[queue.name] = queue
+
+    def keep_feed(self, queue: Feed) -> None:
+        """The feed, which is new, can be found."""
+        self.queues[queue.name] = queue
+        self.feeds.add(queue.name, queue)
+
+    def drop_feed(self, queue: Feed) -> None:
+        """The feed is in no index any more."""
+        if self.queues.get(queue.name) is queue:
+            del self.queues[queue.name]
+            self.feeds.remove(queue.name)
 
     def keep_claimed(self, gone: Worklist) -> None:
-        """What of the worklist is in claims is of a new one of the same name."""
+        """Make a new worklist of the same name for the messages of this one that are in claims."""
         if not gone.claimed:
             return
         queue = Worklist(gone.name, gone.family, self.directory, self.at_ms)
@@ -256,13 +298,13 @@ class Books:
             self.journal.note(purged(queue, gone))
 
     def try_append(self, event: Event) -> bool:
-        """Journal what time made true, now or as soon as there is room; False if that cannot be.
-        Without the record, recovery finds the same by looking at the clock, as long as no later
-        record depends on it: so it stands before any other that the journal gets."""
+        """Journal a change that was due, now or as soon as there is room; False if that cannot be.
+        Without the event, recovery does the same by looking at the clock, as long as no later
+        event depends on it: so it comes before any other event in the journal."""
         try:
             self.journal.append(event)
         except DiskFull:
-            # A message that is held once more for each of its periods would be owed for ever.
+            # A message that is held once more for each of its periods would always be owed.
             if event.kind != HELD:
                 self.journal.owe(event)
         except StoreUnavailable:
@@ -306,5 +348,11 @@ class Books:
         return bodies
 
 
+def wrong_type(queue: Queue) -> WrongType:
+    """The name belongs to that queue, and is not free."""
+    is_claimed = isinstance(queue, Worklist) and queue.claimed > 0
+    return WrongType.of_queue(queue.name, queue.family.name, is_claimed=is_claimed)
+
+
 def _nothing() -> None:
-    """Nobody is told."""
+    """The caller is not notified."""

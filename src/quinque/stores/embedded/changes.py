@@ -4,8 +4,8 @@ Called by   record.py: for each event that was committed, and at the start for t
             record does not have yet.
 Calls       nothing.
 
-Events name the ids they are about. Those that do not (a flush, a claim that is settled) are
-followed by a Change that does.
+Most events name the ids they are about. The others (a flush, a settled claim) are followed by a
+Change that does.
 
 Not here: events of tubes (tube_changes.py), where entries are kept (record_files.py), what they
 mean (model/lifecycle.py).
@@ -28,7 +28,7 @@ from quinque.model.message import Message
 from quinque.model.packing import Packing
 from quinque.model.stage_events import STAGE_MOVED
 from quinque.model.states import State
-from quinque.model.tube_events import TaskKept
+from quinque.model.tube_events import TaskKept, TasksPut
 from quinque.stats.tally import Tally
 from quinque.stores.embedded import tube_changes
 
@@ -53,6 +53,7 @@ _NO_ACK: Final = int(Reason.NO_ACK)
 _STAGED: Final = int(Reason.STAGED)
 _RECOVERED: Final = int(Reason.RECOVERED)
 _RENAMED: Final = int(Reason.RENAMED)
+_TTL_OVER: Final = int(Reason.TTL_OVER)
 
 _WHY_REQUEUED: Final = {
     events.LAPSE: _LAPSED,
@@ -69,6 +70,7 @@ _WHY_REMOVED: Final = {
 }
 
 CHANGE: Final = -1  # among the kinds of events
+_SILENT: Final = (-2,)  # of a kind that tells nothing
 
 
 class Change(NamedTuple):
@@ -88,12 +90,12 @@ class Change(NamedTuple):
 
 class Purging:
     """A note after an event that emptied a queue: its messages, which are removed a little at a
-    time. All notes after it wait until it is told to the end."""
+    time. All notes after it wait until it is complete."""
 
     def __init__(self, queue: Queue) -> None:
         self._family = queue.family.code
         self._queue = queue.name
-        self._gone: list[bytes] = []  # they are removed, and have yet to be told
+        self._gone: list[bytes] = []  # removed, and not yet passed to the record
         self.is_over = False  # all are removed
 
     def add(self, gone: Sequence[Message], *, is_over: bool) -> None:
@@ -102,7 +104,7 @@ class Purging:
         self.is_over = is_over
 
     def take(self) -> Change:
-        """What was removed and has not been told."""
+        """Return the removed messages that the record does not have yet."""
         gone, self._gone = self._gone, []
         return _purged(self._family, self._queue, gone)
 
@@ -115,7 +117,7 @@ def purged(queue: Queue, gone: Sequence[Message]) -> Change:
 
 
 def purged_unnamed(queue: Queue, count: int) -> Change:
-    """So many are gone that were in the queue; only their number is known, for who counts."""
+    """`count` messages of the queue are gone. Without ids, this is for counting only."""
     return _purged(queue.family.code, queue.name, [b""] * count)
 
 
@@ -156,17 +158,17 @@ def renamed(queue: Worklist, old_name: bytes, size_of: Callable[[Message], int])
 
 
 class Changes:
-    """Entries, packed, of the events that were told; rows are numbered on from `number`."""
+    """Turns events into packed entries; rows are numbered on from `number`."""
 
     def __init__(self, number: int) -> None:
         self.number = number  # of the next row
-        self.at_ms = 0  # when the events that are told now were committed
-        self.skipped = 0  # so many of the next rows are on record already
+        self.at_ms = 0  # when the events that come now were committed
+        self.skipped = 0  # how many of the next rows are on record already
         self.entries: list[bytes] = []
         self.size_bytes = 0  # of the entries
         self.families: dict[bytes, int] = {}
-        self.tally: Tally | None = None  # counts what is told, if somebody wants it
-        self._staged = 0  # so many of the next events bring messages of a staged batch
+        self.tally: Tally | None = None  # counts the changes, if a caller wants that
+        self._staged = 0  # how many of the next events add messages of a staged batch
         self._pack: Callable[[Any], bytes] = Packing().pack
         self._tellers: dict[int, Callable[[Any], None]] = {
             CHANGE: self._change,
@@ -193,12 +195,21 @@ class Changes:
             self._tellers[kind] = partial(teller, self)
 
     def know(self, queues: Mapping[bytes, Queue]) -> None:
-        """Which family each queue is of: most events do not say."""
+        """Note the family of each queue: most events do not have it."""
         self.families = {name: queue.family.code for name, queue in queues.items()}
 
     def tell(self, event: Any) -> None:
-        """What the event, or the record that was read back, says is among the entries."""
+        """Add the changes of an event to the entries."""
         self._tellers.get(event[0], _tell_nothing)(event)
+
+    def without_bodies(self, note: Any) -> Any:
+        """What tells the same as the note, with the sizes of bodies in their place."""
+        if not isinstance(note, tuple) or note[0] == CHANGE:
+            return note
+        if isinstance(note, events.Stored | events.Added | TasksPut):
+            sizes: Any = tube_changes.sizes_of(note.bodies)
+            return note._replace(bodies=sizes)
+        return note if note[0] in self._tellers else _SILENT
 
     def put(
         self,
@@ -211,7 +222,7 @@ class Changes:
         ids: Sequence[bytes],
         sizes: Sequence[int] | None,
     ) -> None:
-        """One more change, of these messages."""
+        """Add one change of these messages."""
         count = len(ids)
         if count > ROWS_MOST or self.skipped:
             self._put_some(kind, reason, family, queue, group, claim, ids, sizes)
@@ -258,7 +269,7 @@ class Changes:
 
     def _change(self, event: Change) -> None:
         _, kind, reason, family, queue, group, claim, ids, sizes = event
-        self.families[queue] = family  # it may be the first that is told of a queue
+        self.families[queue] = family  # it may be the queue's first event
         if isinstance(ids, bytes):
             if not self.skipped:
                 packed = None if sizes is None else self._pack(sizes)
@@ -286,7 +297,7 @@ class Changes:
         if ids is None:
             ids = [b"%d" % number for number in range(place, place + len(bodies))]
         reason = self._reason() if self._staged else 0
-        self.put(_ADDED, reason, family, queue, b"", 0, ids, list(map(len, bodies)))
+        self.put(_ADDED, reason, family, queue, b"", 0, ids, tube_changes.sizes_of(bodies))
 
     def _leased(self, event: Any) -> None:
         _, queue, group, deadline_ms, _, ids = event
@@ -331,13 +342,13 @@ class Changes:
         _, queue, family, _, _, terms, _, ids, bodies = event
         self.families[queue] = family
         reason = self._reason() if self._staged else 0
-        self.put(_ADDED, reason, family, queue, b"", 0, ids, list(map(len, bodies)))
+        self.put(_ADDED, reason, family, queue, b"", 0, ids, tube_changes.sizes_of(bodies))
         if terms[1]:
             self.put(_DELAYED, 0, family, queue, b"", 0, ids, None)
 
     def _taken(self, event: Any) -> None:
         queue, due_ms, ids = event[1], event[3], event[4]
-        # In a family that keeps the order of deliveries an ack is waited for, for ever.
+        # In a family that keeps the order of deliveries the broker always waits for an ack.
         reason = 0 if due_ms or (len(event) > 5 and event[5] is not None) else _NO_ACK
         self.put(_DELIVERED, reason, self.families.get(queue, 0), queue, b"", 0, ids, None)
 
@@ -365,8 +376,10 @@ class Changes:
         self.put(kind, 0, self.families.get(queue, 0), queue, b"", 0, ids, None)
 
     def _died(self, event: Any) -> None:
-        _, queue, _, is_nack, _, ids = event
+        _, queue, _, is_nack, why, ids = event
         reason = _NACKED if is_nack else _LAPSED
+        if not is_nack and why == events.EXPIRED_REASON:
+            reason = _TTL_OVER
         self.put(_DEAD, reason, self.families.get(queue, 0), queue, b"", 0, ids, None)
 
     def _redriven(self, event: Any) -> None:
@@ -375,7 +388,7 @@ class Changes:
 
 
 class Counted(Changes):
-    """Counts what it is told, and has no entries of it."""
+    """Counts changes, and makes no entries."""
 
     def put(
         self,
@@ -397,5 +410,5 @@ def _tell_nothing(event: Any) -> None:
 
 
 def _length(packed: bytes) -> int:
-    """Of a packed list of up to 65,535 items: in its first byte, or in the two after it."""
+    """The length of a packed list of up to 65,535 items: in its first byte, or the two after it."""
     return packed[0] & 0x0F if packed[0] < 0xA0 else packed[1] << 8 | packed[2]

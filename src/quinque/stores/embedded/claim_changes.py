@@ -3,8 +3,8 @@
 Called by   claims.py, claim_filling.py and recover_claims.py: before the event is carried out.
 Calls       engine/claims/returning.py (which messages a settled claim finishes).
 
-The record of a claim that is settled names no message, and one that is filled has them packed, so
-these are told here; the others for the sake of what they have in common.
+The event of a settled claim names no message, and that of a filled claim has them packed, so both
+are read here. The other events of claims are here because they share code with these.
 
 Not here: events of queues (changes.py).
 """
@@ -97,7 +97,7 @@ def _acked(found: Subscription, queue: Queue | None, event: ClaimAcked) -> Itera
     ends: list[bytes] = []
     if isinstance(queue, Feed) and event.group in queue.groups:
         held = queue.groups[event.group].held
-        # One that was flushed has ended before, and another may have its id.
+        # A flushed message has ended before, and another may have its id.
         ends = [
             id
             for id in event.ids

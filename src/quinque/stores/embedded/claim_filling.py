@@ -145,7 +145,7 @@ class ClaimFilling:
         messages, bodies = messages[:size], bodies[:size]
         group = queue.groups.get(found.group)
         last = messages[-1].place
-        # What comes again moves nobody on: the record says how far the group is.
+        # A redelivery does not move the group on: the event has the group's cursor.
         cursor = last if group is None or last > group.cursor else group.cursor
         rows = decide.feed_rows_to_claim(queue, found.group, messages, bodies)
         self._add_chunk(found, number, queue, rows, cursor)

@@ -89,8 +89,8 @@ Closing = SettleClaims | ReleaseClaims | DropClaims
 
 
 class _Asked:
-    """A client waits until the claims from `first` to `last` are closed, and is told the `count`;
-    or until the claim of a PlayClaim has shrunk."""
+    """A client waits until the claims from `first` to `last` are closed, and then gets the `count`;
+    or it waits until the claim of a PlayClaim has shrunk."""
 
     __slots__ = ("answer", "count", "first", "last", "op")
 
@@ -144,7 +144,7 @@ class Claims:
         else:
             self.feeds.find(op.family, op.queue)
         found = self._found(op.queue, op.subscription, now_ms)
-        event = decide.open_(found, op, self._subscriptions.last_epoch)
+        event = decide.open_(found, op, self._subscriptions.last_epoch, now_ms)
         self.books.journal.append(event)
         opened = apply_subscribed(self._subscriptions, event, now_ms)
         if event.is_new:
@@ -183,6 +183,8 @@ class Claims:
         found = self._found(op.queue, op.subscription, self._begin())
         if found is None:
             raise NoClaim(op.subscription, op.number, "does not exist")
+        if op.epoch:
+            decide.check_epoch(found, op.epoch)
         event = decide.mark(found, op)
         if event.ids:
             self._carry(found, [event])
@@ -218,10 +220,16 @@ class Claims:
         now_ms = self._begin()
         all_ = self._subscriptions.all() if op.queue is None else self._subscriptions.of(op.queue)
         views: list[SubscriptionView] = []
+        rows = 0
         for each in all_:
+            if op.sees is not None and not op.sees(each.queue):
+                continue
             found = self._found(each.queue, each.name, now_ms)
             if found is not None:
                 views.append(self._view(found))
+                rows += 1 + len(found.claims)
+                if 0 < op.most < rows:
+                    break
         return views
 
     def _drop(self, op: DropClaims) -> int | Pending | None:
@@ -232,8 +240,8 @@ class Claims:
     # -- time ---------------------------------------------------------------------------------
 
     def settle_due(self, now_ms: int) -> None:
-        """What nobody renewed goes back, what was kept for long enough is gone, and claims that are
-        being closed are so a little further: in one of the subscriptions where something is due."""
+        """In one of the subscriptions where something is due: return claims that were not renewed,
+        remove claims that were kept long enough, and go on with claims that are being closed."""
         due = [found for found in self._subscriptions.all() if found.due_ms() <= now_ms]
         # Those with much to do go last: each takes many ticks.
         for found in sorted(due, key=lambda it: it.is_awaited or it.is_closing())[:1]:
@@ -250,6 +258,11 @@ class Claims:
                 self._try_later(found, now_ms, exc)
         self._subscriptions.set_soonest()
         self._reply()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a client waits for claims that ticks close."""
+        return bool(self._asked)
 
     def info(self) -> dict[str, int | str]:
         now_ms = self.books.clock.now_us() // 1000
@@ -275,7 +288,7 @@ class Claims:
     # -- shared steps -------------------------------------------------------------------------
 
     def fenced(self, queue: bytes, name: bytes, epoch: int, shard: int) -> Subscription:
-        """The subscription, whose lease begins anew. Raises NoSubscription, Superseded."""
+        """Restart the subscription's lease, and return it. Raises NoSubscription, Superseded."""
         self._check_shard(shard)
         now_ms = self._begin()
         found = self._found(queue, name, now_ms)
@@ -295,9 +308,9 @@ class Claims:
     def lose_chunk(
         self, found: Subscription, claim: Claim, chunk: Chunk, why: JournalDamaged
     ) -> bool:
-        """The chunk, which is damaged, is not in its claim any more: its jobs are dead, and the
-        group of a feed may have its events again. False while a settled claim is being closed and
-        has yet to finish the chunk's messages. Raises DiskFull."""
+        """Take a damaged chunk out of its claim: its jobs are dead, and the group of a feed may get
+        its events again. False while a settled claim is being closed and has yet to finish the
+        chunk's messages. Raises DiskFull."""
         if claim.is_closing and claim.state == SETTLED and chunk.place >= claim.closed:
             self.books.heal(segment_of(chunk.home))
             return False
@@ -309,8 +322,8 @@ class Claims:
         return True
 
     def _settle_one(self, found: Subscription, now_ms: int) -> bool:
-        """Claims that nobody renewed are forfeited, and what was kept for long enough is gone.
-        Whether some were forfeited."""
+        """Forfeit claims that were not renewed, and remove claims that were kept long enough.
+        Return whether some were forfeited."""
         self.books.at_ms = now_ms
         is_lapsed = bool(lapsed_claims(found, now_ms))
         if is_lapsed:
@@ -331,8 +344,8 @@ class Claims:
         found.retry_ms = now_ms + _UNREAD_RETRY_MS
 
     def _close(self, found: Subscription, op: Closing, upto: int, state: int) -> int | Pending:
-        """Open claims up to that number are closed; how many messages that finished, or how many
-        went back. A Pending of it while some are left to be done."""
+        """Close open claims up to that number; return how many messages that finished, or how many
+        went back, or a Pending of that while some are left."""
         asked = _Asked(op, found.settled + 1, min(upto, found.newest))
         asked.add(self._close_some(found, upto, state, Why.RELEASED, op))
         if found.is_closing(upto):
@@ -409,7 +422,7 @@ class Claims:
         return asked.answer
 
     def _go_on(self, found: Subscription) -> None:
-        """One step more, and replies to those for whom that was the last one."""
+        """Do one step more, and answer the clients for whom it was the last one."""
         if found.is_closing():
             self._close_some(found, 0, FORFEITED, Why.RELEASED)
         else:
@@ -440,7 +453,7 @@ class Claims:
                 return
 
     def _answer(self, found: Subscription, asked: _Asked, result: Any) -> None:
-        """The client does not wait any more, and is told when the step is over."""
+        """Stop the client's wait; it gets the result when the step is over."""
         waiting = self._asked[found]
         waiting.remove(asked)
         if not waiting:
@@ -528,13 +541,13 @@ class Claims:
                 self.feeds.drop_if_empty(queue)
 
     def _watched_ids(self, found: Subscription) -> set[bytes]:
-        """The messages whose end somebody waits for, and that may be in claims."""
+        """The messages whose end a client waits for, and that may be in claims."""
         if not self.books.watched or not found.family.is_worklist:
             return set()
         return {id for id in self.books.watched if id.startswith(b"D-")}  # not names of queues
 
     def _notice(self, found: Subscription, events: Sequence[ClaimEvent], ids: set[bytes]) -> None:
-        """Whoever waits for the end of a message that the events finish looks again."""
+        """Wake the clients that wait for the end of a message that the events finish."""
         for event in events if ids else ():
             if isinstance(event, ClaimSettled | ChunksClosed):
                 last = event.last if isinstance(event, ChunksClosed) else NEVER_MS
@@ -568,7 +581,7 @@ class Claims:
 
 
 def _last_answer(asked: _Asked) -> Any:
-    """What a client is told whose subscription is gone."""
+    """The answer to a client whose subscription is gone."""
     if isinstance(asked.op, PlayClaim):
         return NoSubscription(asked.op.subscription, asked.op.queue)
     return asked.count

@@ -3,9 +3,10 @@
 Called by   store.py, one small step after each commit.
 Calls       records.py (reads), kept.py (what is written again), journal.py (writes, drops).
 
-A step goes through about STEP_BYTES of the segment, so nobody waits for it, and it needs no second
-process. When the whole segment has been gone through, and all that was written again is on the
-disk, the file goes. A crash in between leaves both copies; recovery takes the later one.
+A step goes through about STEP_BYTES of the segment and writes few messages again, so clients do
+not wait for it, and it needs no second process. When the steps have gone through the whole segment,
+and the new copies are on the disk, the file is deleted. A crash in between leaves both copies;
+recovery takes the later one.
 
 It begins when the journal is more than twice what the live messages take, and past a few segments;
 or when it is asked for.
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from quinque.engine.claims.subscription import Subscription
+from quinque.engine.claims.subscription import Claim, Subscription
 from quinque.engine.feed.feed import Feed
 from quinque.engine.feed.groups import Group
 from quinque.engine.queue import Queue
@@ -30,10 +31,12 @@ from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull, JournalDamaged, NotDone
 from quinque.model.claim_events import (
     CHUNK_KEPT,
+    CLAIM_MARKED,
     CLAIM_RETURNED,
     CLAIM_SHRUNK,
     CLAIMED,
     UNSUBSCRIBED,
+    ClaimMarked,
     Unsubscribed,
 )
 from quinque.model.events import ADDED, KEPT, NAMED, STORED, WORK_KEPT, Event, Named
@@ -83,13 +86,18 @@ _WITH_BODY: Final = frozenset(
 _WITH_ONE: Final = frozenset({KEPT, WORK_KEPT, REPLACED, TASK_KEPT, TASK_REPLACED})
 _WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED})
 _LOOKS: Final = 10_000  # messages that one step looks at, about a millisecond
+_WRITE_LOOKS: Final = 20  # a record that is written takes as long as this many looks, or longer
 STEP_BYTES = 64 << 10  # not Final: compiled, a test could not make it small
+_STEPS_MOST: Final = 8  # in one turn, and one more for each _BEHIND steps that it is behind
+_BEHIND: Final = 64
 READ_BYTES = 256 << 10  # of a segment at a time; not Final either
-READS_MOST: Final = 10  # a body that the disk cannot read so often is damaged
+MARKS_MOST = 500  # in one record; not Final either
+READS_MOST: Final = 10  # a body that the disk cannot read this often is damaged
 RECORD_BYTES: Final = 64  # what a record takes beside its body: names, id, place, frame
 SEGMENTS_LEFT: Final = 2  # the one being written and the one before it are not worth the work
 
-# Something that knows which segment last recorded it, and a function that gives its record.
+# Something that knows which segment last recorded it, and a function that gives its record. None
+# for a record that goes with the one before it.
 Position = tuple[Any, Callable[[], Event | None]]
 
 log = logging.getLogger("quinque.journal")
@@ -122,13 +130,18 @@ class Compactor:
         self._asked = -1  # segments up to this one are gone through, whatever there is to gain
         self.is_stuck = False  # there is no room to write the next message again
         self._failed_reads = 0  # of one body, in a row
+        self._unmarked: list[Claim] = []  # of the subscription written last, those without marks
         self.dropped = 0
+        self._passed_bytes = 0  # of the segment, in this step
+        self._looks = 0  # in this step, at messages and groups; what is written counts as looks
+        self._behind_bytes = 0  # of segments that are to be gone through because others grow
         self._own_bytes = 0  # of the batch that is pending, what was written again
         # A round goes through all segments up to `_round_end`.
         self._round_end = journal.segment
-        self._round_bytes = 0  # what was written again in this round
-        self._beside_bytes = 0  # what the last round wrote more than the messages were thought to
-        self._were = 1  # take, and how much there was then that has a name
+        self._round_bytes = 0  # that were written in it more than messages are thought to take
+        self._round_count = 0  # messages that were written again in it
+        self._beside_bytes = 0  # as many as these bytes were in the last round
+        self._were = 1  # how much there was then that has a name
 
     @property
     def is_working(self) -> bool:
@@ -161,13 +174,19 @@ class Compactor:
         self._own_bytes = 0
         if self._work is None:
             if not self._is_worth_it():
+                self._behind_bytes = 0
                 return
             self._work = self._compact(min(self._journal.sizes))
         # Faster than the journal grows, or it would never be done: half of what it goes through
-        # may have to be written again.
-        for _ in range(1 + 3 * asked_bytes // STEP_BYTES):
+        # may have to be written again. Not all in this turn: after a large message other clients
+        # would wait. But the further it is behind, the more it does.
+        self._behind_bytes += 3 * asked_bytes
+        behind = self._behind_bytes // STEP_BYTES
+        for _ in range(1 + min(behind, _STEPS_MOST) + behind // _BEHIND):
             if next(self._work, self) is self:
                 self._work = None
+                break
+            if self.is_stuck:
                 break
 
     def _is_worth_it(self) -> bool:
@@ -197,16 +216,17 @@ class Compactor:
         if segment < self._round_end:
             return
         if self._round_end:
-            self._beside_bytes = max(0, self._round_bytes - self._count_bytes())
-            self._were = self._things
+            self._beside_bytes = max(0, self._round_bytes)
+            # Messages that were written again may be gone by now, and their names with them.
+            self._were = max(self._things, self._round_count)
         self._round_end = self._journal.segment
-        self._round_bytes = 0
+        self._round_bytes = self._round_count = 0
 
     def _compact(self, segment: int) -> Iterator[None]:
         """Write again what lives in the segment, pausing often; then drop it."""
         size_bytes = self._journal.sizes[segment]
         yield from self._former_names.begin(segment)
-        passed = 0
+        passed = 0  # bytes of the segment
         is_damaged = False
         for batch in self._batches(segment, size_bytes):
             if batch is None:
@@ -229,14 +249,16 @@ class Compactor:
                 elif record[0] in _WITH_CHUNK:
                     home = pack_home(segment, start, end - start)
                     yield from self._keep_chunk(home, record)
-                if end - passed > STEP_BYTES:
-                    passed = end
+                self._passed_bytes += end - passed
+                self._behind_bytes = max(0, self._behind_bytes - (end - passed))
+                passed = end
+                if self._is_step():
                     yield
         if is_damaged:
             yield from self._keep_from_memory(segment)
-        for written, position in enumerate(self._positions(segment)):
+        for position in self._positions(segment):
             yield from self._append(position)
-            if written % 500 == 499:
+            if self._is_step():
                 yield
         while self._journal.has_pending or not self._may_drop():
             yield
@@ -287,7 +309,8 @@ class Compactor:
                 messages += feed.messages.values()
             elif work is not None:
                 messages += work.all()
-            for number, message in enumerate(messages, 1):
+            for message in messages:
+                self._looks += 1
                 while segment_of(message.home) == segment and self._queues.get(queue.name) is queue:
                     known: Message | None = None
                     if feed is not None:
@@ -297,7 +320,7 @@ class Compactor:
                     if known is not message or self._has_kept(queue, message):
                         break
                     yield
-                if not number % _LOOKS:
+                if self._is_step():
                     yield
         for found in self._subscriptions.all():
             for claim in list(found.claims.values()):
@@ -315,6 +338,8 @@ class Compactor:
                         )
                     ):
                         yield
+                    if self._is_step():
+                        yield
         for name, batch in list(self._stages.batches.items()):
             for place, staged in list(batch.chunks.items()):
                 event = partial(_staged, batch, place)
@@ -327,6 +352,15 @@ class Compactor:
                     )
                 ):
                     yield
+                if self._is_step():
+                    yield
+
+    def _is_step(self) -> bool:
+        """Whether this is enough for one step. If so, the next one begins."""
+        if self._passed_bytes <= STEP_BYTES and self._looks < _LOOKS:
+            return False
+        self._passed_bytes = self._looks = 0
+        return True
 
     def _has_kept(self, queue: Queue, message: Message) -> bool:
         """Whether the message was written again, or set aside because it cannot be."""
@@ -342,6 +376,7 @@ class Compactor:
         event: Event
         if isinstance(queue, Feed):
             assert isinstance(message, FeedMessage)
+            self._looks += len(queue.groups)
             event = kept_in_feed(queue, message, body)
         else:
             assert isinstance(queue, Worklist)
@@ -349,7 +384,7 @@ class Compactor:
             event = message_kept(queue, message, body)
         if not self._has_appended(event):
             return False
-        self._bodies.moved(message, self._journal.body_home(), body)
+        self._moved(message, body)
         return True
 
     def _has_set_aside(self, queue: Queue, message: Message, why: JournalDamaged) -> bool:
@@ -389,7 +424,7 @@ class Compactor:
             return self._is_lost(exc) and self._has_lost(lose, JournalDamaged(str(exc)))
         if not self._has_appended(event_of(body)):
             return False
-        self._bodies.moved(chunk, self._journal.body_home(), body)
+        self._moved(chunk, body)
         return True
 
     def _has_lost(self, lose: Callable[[JournalDamaged], bool], why: JournalDamaged) -> bool:
@@ -404,21 +439,24 @@ class Compactor:
         """Write the messages of this record again that live, and live here."""
         name = record[1]
         for id, body in _messages_of(record):
-            # Looked up anew after each wait for room: what was acked meanwhile must not come back.
+            self._looks += 1
+            # Looked up again after each wait for room: acked messages must not come back.
             while (found := self._kept(name, id, home, body)) is not None:
                 message, event = found
                 if self._has_appended(event):
-                    self._bodies.moved(message, self._journal.body_home(), body)
+                    self._moved(message, body)
                     break
                 yield
             home += 1
+            if self._is_step():
+                yield
 
     def _keep_chunk(self, home: int, record: tuple[Any, ...]) -> Iterator[None]:
         """Write the chunk of this record again, if it lives, and lives here."""
         while (found := self._chunk(home, record)) is not None:
             chunk, event = found
             if self._has_appended(event):
-                self._bodies.moved(chunk, self._journal.body_home(), record[-1])
+                self._moved(chunk, record[-1])
                 return
             yield
 
@@ -446,10 +484,11 @@ class Compactor:
         if isinstance(queue, Feed):
             message = queue.messages.get(id)
             if message is not None and where(message.home) == home:
+                self._looks += len(queue.groups)
                 return message, kept_in_feed(queue, message, body)
         work = queue.find(id) if isinstance(queue, Worklist) else None
         if work is None or where(work.home) != home:
-            # A queue that was renamed may have it, whoever has the name now.
+            # A queue that was renamed may have it, whichever queue has the name now.
             work = self._former_names.find(home)
         return None if work is None else (work, message_kept(work.queue, work, body))
 
@@ -465,6 +504,7 @@ class Compactor:
         for found in self._subscriptions.all():
             if found.segment <= segment:
                 yield found, partial(self._subscription_kept, found)
+                yield from self._marks(found)
         if self._subscriptions.last_epoch and self._subscriptions.segment <= segment:
             yield self._subscriptions, self._epoch_kept
         for batch in list(self._stages.batches.values()):
@@ -491,7 +531,40 @@ class Compactor:
     def _subscription_kept(self, found: Subscription) -> Event | None:
         if self._subscriptions.find(found.queue, found.name) is not found:
             return None
-        return subscription_kept(found)
+        self._unmarked = [it for it in found.claims.values() if len(it.marks) > MARKS_MOST]
+        return subscription_kept(found, MARKS_MOST)
+
+    def _marks(self, found: Subscription) -> Iterator[Position]:
+        """The marks that the record of the subscription does not have."""
+        for claim in self._unmarked:
+            ids = list(claim.marks)
+            for first in range(0, len(ids), MARKS_MOST):
+                alike: dict[tuple[int, int, bytes], list[bytes]] = {}
+                for id in ids[first : first + MARKS_MOST]:
+                    it = claim.marks.get(id)
+                    if it is not None:
+                        alike.setdefault((it.outcome, it.delay_ms, it.reason), []).append(id)
+                for mark, some in alike.items():
+                    yield None, partial(self._marks_kept, found, claim, mark, some)
+
+    def _marks_kept(
+        self, found: Subscription, claim: Claim, mark: tuple[int, int, bytes], ids: list[bytes]
+    ) -> Event | None:
+        """The ids that still have this mark: records of other marks follow the subscription's."""
+        if self._subscriptions.find(found.queue, found.name) is not found:
+            return None
+        if found.claims.get(claim.number) is not claim:
+            return None
+        self._looks += len(ids)
+        some = [
+            id
+            for id in ids
+            if (it := claim.marks.get(id)) is not None
+            and (it.outcome, it.delay_ms, it.reason) == mark
+        ]
+        if not some:
+            return None
+        return ClaimMarked(CLAIM_MARKED, found.queue, found.name, claim.number, *mark, some)
 
     def _epoch_kept(self) -> Event:
         return Unsubscribed(UNSUBSCRIBED, b"", b"", self._subscriptions.last_epoch)
@@ -513,9 +586,16 @@ class Compactor:
         while (event := kept()) is not None:
             # A few, and then the segment goes: they may use half of what acks have.
             if self._has_appended(event, ACK_BYTES // 2):
-                owner.segment = self._journal.segment
+                if owner is not None:
+                    owner.segment = self._journal.segment
                 return
             yield
+
+    def _moved(self, message: Message, body: bytes) -> None:
+        """The message was written again, in the record appended last."""
+        self._bodies.moved(message, self._journal.body_home(), body)
+        self._round_bytes -= len(body) + RECORD_BYTES
+        self._round_count += 1
 
     def _has_appended(self, event: Event, spare_bytes: int = ACK_BYTES) -> bool:
         """Whether there was room for the event that leaves `spare_bytes`."""
@@ -525,6 +605,7 @@ class Compactor:
             self.is_stuck = True
         else:
             self.is_stuck = False
+            self._looks += _WRITE_LOOKS + _LOOKS * self._journal.last_bytes // STEP_BYTES
             self._own_bytes += self._journal.last_bytes
             self._round_bytes += self._journal.last_bytes
         return not self.is_stuck

@@ -30,7 +30,8 @@ class CopyMark:
             raise CopyUnfinished(str(self._folder), self.read()[0])
 
     def read(self) -> tuple[str, Progress | None]:
-        """What is copied into the folder, and how far it has come; nothing if it is not marked."""
+        """The source that is copied into the folder, and how far that has come; empty without a
+        mark."""
         try:
             mark = json.loads(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -52,7 +53,7 @@ class CopyMark:
             self._sync_folder()
 
     def remove(self) -> None:
-        """The folder is not marked any more."""
+        """Remove the mark of the folder."""
         self._path.unlink(missing_ok=True)
         self._sync_folder()
 

@@ -165,7 +165,7 @@ class FolderReader:
         while message is not None:
             if message.place > after:
                 body = self._bodies.of(message)
-                # Who has come how far is told by the groups' own items, so nothing is `past`.
+                # The groups' own items say how far each has come, so nothing is `past`.
                 kept = kept_in_feed(queue, message, body)
                 some.append(kept._replace(past=None, holds=sorted(kept.holds)))
                 size_bytes += len(body)

@@ -7,8 +7,8 @@ A task's body is its row, packed. The letter of the state is in it too, but it i
 state that counts: so a change of the letter alone is a small event, as in tubes of other kinds, and
 tells the record what they tell. Only a change of other columns writes the row again.
 
-The clock of the engine has no part in it: what a driver delays is delayed for ever, until the
-driver says otherwise.
+The clock of the engine has no part in it: a task that a driver delays stays delayed until the
+driver changes it.
 
 Not here: how events are journaled and applied (tube_operations.py).
 """
@@ -71,9 +71,9 @@ _pack: Final = Packing().pack
 
 @dataclass
 class Call:
-    """What is known of a call of a driver beside its rows: which session takes, and which ids it
-    was given; whether what is deleted was acked, what comes back does because a session is over,
-    or all goes; and what the driver told."""
+    """A call of a driver, apart from its rows: the session that takes, and the ids that it got;
+    whether deleted tasks were acked, whether tasks come back because a session is over, whether all
+    tasks are removed; and the events that the driver reported."""
 
     session: bytes = b""
     taken: list[int] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Call:
 
 @dataclass
 class _Moves:
-    """Ids of tasks by what became of them."""
+    """Ids of tasks by their change."""
 
     gone: list[bytes] = field(default_factory=list)
     over: list[bytes] = field(default_factory=list)
@@ -97,14 +97,14 @@ class _Moves:
 
 
 def events_of(tube: Tube, changes: Sequence[Change], call: Call, now_ms: int) -> list[Any]:
-    """The events that make the changes true. Raises ValueError when a row is taken by nobody, or
-    holds what cannot be kept."""
+    """The events that make the changes true. Raises ValueError when a row is taken without a
+    session, or has a value that cannot be stored."""
     moves = _Moves()
     events_told = {task[ID]: event for task, event in call.told if event is not None}
     for id, was, row in changes:
         name = b"%d" % id
         if row is None:
-            # The last that was told of it says why it is gone.
+            # The last event that the driver reported for it says why it is gone.
             (moves.over if events_told.get(id) == "ttl" else moves.gone).append(name)
             continue
         if was is None:
@@ -152,7 +152,7 @@ def _differ(was: Row, row: Row) -> bool:
 
 
 def _steal(tube: Tube, moves: _Moves, call: Call) -> None:
-    """What take() gave though somebody had taken it is of the session that takes now."""
+    """Give the session that takes now the tasks that take() returned while others had them."""
     moved = set(moves.taken)
     for id in dict.fromkeys(call.taken):
         name = b"%d" % id

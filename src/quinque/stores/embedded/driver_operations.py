@@ -4,11 +4,11 @@ Called by   tube_operations.py, tube_looks.py (every operation on such a tube), 
             its sessions), store.py (opens, registers, closes).
 Calls       driver_seat.py (one driver at work), drivers/registry.py (which there are).
 
-Who has taken a task is kept here and not by drivers: an ack, a release or a touch by anybody else
-never comes to the driver. Nor does an id that is not there.
+The store knows which session has taken a task, and drivers do not: an ack, a release or a touch by
+another session never reaches the driver. Nor does an id that does not exist.
 
-A tube whose driver is not registered is asleep: nothing is asked of it and its tasks are kept. So
-it is with one whose driver could not begin, but whoever asks is told why.
+A tube whose driver is not registered is asleep: it is not asked anything, and its tasks are kept.
+The same holds if the driver could not begin, but then the error says why.
 
 Not here: what becomes of a driver's rows (driver_events.py).
 """
@@ -102,12 +102,12 @@ class DriverOperations:
                 self._tubes.books.set_alarm(tube)
 
     def close(self) -> None:
-        """Drivers are told that the broker stops."""
+        """Tell the drivers that the broker stops."""
         for seat in self._seats.values():
             seat.stop()
 
     def make(self, tube: Tube, kind: bytes, settings: TubeSettings) -> None:
-        """The tube, which is not yet on record as of that kind, has a driver, which has not begun.
+        """Give the tube, which is not yet journaled, a driver of that kind, which has not begun.
 
         Raises DriverFailed, and whatever the driver refuses the tube's options with.
         """
@@ -119,7 +119,7 @@ class DriverOperations:
         self._seats[tube.name] = seat
 
     def start(self, tube: Tube, now_ms: int) -> None:
-        """The driver of the tube, which is on record, begins. What it fails with is in the log."""
+        """Start the driver of the tube, which is journaled. Its failure is logged."""
         try:
             self._seats[tube.name].start(now_ms)
         except QuinqueError as exc:
@@ -146,7 +146,7 @@ class DriverOperations:
             self._tubes.books.set_alarm(tube)
 
     def settle(self, tube: Tube, now_ms: int, most: int) -> None:
-        """What time made due is true, and `tube.soonest_ms` is when something is next."""
+        """Carry out what is due, and set `tube.soonest_ms` to when something is due next."""
         try:
             seat = self._seat(tube, now_ms)
         except QuinqueError:
@@ -155,8 +155,8 @@ class DriverOperations:
             seat.settle(now_ms)
 
     def release(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
-        """The tasks, whose sessions have ended, are ready, or taken by nobody until the driver can
-        be asked."""
+        """Make the tasks of ended sessions ready. If the driver cannot be asked now, they stay
+        taken without a session until it can."""
         seat = self._seats.get(tube.name)
         if seat is None or seat.driver is None:
             for task in tasks:

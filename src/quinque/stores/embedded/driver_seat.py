@@ -3,12 +3,12 @@
 Called by   driver_operations.py.
 Calls       the driver, driver_events.py (what it did), tubes.py (journals it and makes it true).
 
-A call of a driver is one operation. What it did to its rows is journaled when it returns; if it
-raises, or the journal refuses, all rows are as they were, and unless the driver refused the request
-in so many words a new instance takes its place: nobody knows what the old one believes.
+A call of a driver is one operation. When it returns, the changes of its rows are journaled. If it
+raises, or the journal refuses, all rows are as they were. Then a new instance replaces the driver,
+whose own state may be wrong, unless the driver refused the request with a QuinqueError.
 
-A driver that fails where nobody waits for an answer (its time has come, a session has ended) is
-left alone for a while.
+A driver that fails where no client waits for an answer (its time has come, a session has ended) is
+not called for a while.
 
 Not here: which calls an operation is (driver_operations.py).
 """
@@ -54,7 +54,7 @@ class Seat:
     def __init__(
         self, tubes: Tubes, tube: Tube, maker: Maker, kind: bytes, settings: TubeSettings
     ) -> None:
-        """There is a space with the tube's rows, and nobody at work. Raises DriverFailed,
+        """Make a space with the tube's rows; the driver does not run yet. Raises DriverFailed,
         JournalDamaged, and what the driver refuses the tube's options with."""
         self.tube = tube
         self.driver: Any = None
@@ -63,8 +63,8 @@ class Seat:
         self._kind = kind
         self._options = unpacked(settings.options)
         self._call: Call | None = None
-        self._rest_ms = 0  # until when nothing is asked of it that nobody waits for
-        self._orphans: list[int] = []  # tasks that are taken by nobody
+        self._rest_ms = 0  # until when it is called only for clients that wait
+        self._orphans: list[int] = []  # tasks that are taken without a session
         self._orphans_ms = 0  # when the driver is asked for them
         name = tube.name.decode("utf-8", "surrogateescape")
         try:
@@ -85,7 +85,7 @@ class Seat:
     # -- calls -----------------------------------------------------------------------------------
 
     def call(self, word: str, now_ms: int, work: Callable[[], R], call: Call | None = None) -> R:
-        """What `work` does to the rows is journaled and true, or nothing of it is.
+        """Journal all changes that `work` makes to the rows and keep them, or undo them all.
 
         Raises DriverFailed, QuinqueError when the driver refuses, DiskFull, StoreUnavailable.
         """
@@ -138,7 +138,7 @@ class Seat:
         return TaskView(b"%d" % row[ID], _STATES.get(row[STATE]), shown[2])
 
     def on_task_change(self, task: Sequence[Any] | None, event: str | None = None) -> None:
-        """The driver tells that a task has changed."""
+        """The driver calls this to report that a task has changed."""
         if self._call is None:
             raise RuntimeError("on_task_change() can be used only during a call of the driver")
         if event is not None and event not in EVENTS:
@@ -174,12 +174,12 @@ class Seat:
         tube.done = done
 
     def _let_body_go(self, *tasks: Message) -> None:
-        """The rows are in memory; what was journaled of them need not be there a second time."""
+        """Drop the bodies of journaled tasks from memory, where the rows already are."""
         if not self.tube.settings.is_temporary:
             self._tubes.bodies.leave(tasks)
 
     def _tell(self, call: Call, *, has_news: bool) -> None:
-        """What the driver told is counted, and readers are woken if there is something for them."""
+        """Count the events that the driver reported, and wake readers if there may be a task."""
         tube = self.tube
         for task, event in call.told:
             if event is not None:
@@ -193,8 +193,8 @@ class Seat:
     # -- time ------------------------------------------------------------------------------------
 
     def settle(self, now_ms: int) -> None:
-        """What time made due is done, as far as ROUNDS_MOST calls go; the tube knows what is next.
-        A driver that fails is told of in the log."""
+        """Carry out what is due, in at most ROUNDS_MOST calls, and set when something is due next.
+        Log a driver that fails."""
         while self.tube.dues.next_ms <= now_ms:  # a hundred years after a delay of the driver's
             self.tube.dues.take(now_ms, ROUNDS_MOST)
         if self._orphans and self._orphans_ms <= now_ms:
@@ -216,8 +216,8 @@ class Seat:
         self.tube.soonest_ms = min(due_ms, self._orphans_ms) if self._orphans else due_ms
 
     def release(self, tasks: Sequence[Task], now_ms: int) -> None:
-        """The tasks, whose sessions have ended, are ready; when the driver fails, they are taken by
-        nobody, and it is asked again later."""
+        """Make the tasks of ended sessions ready. If the driver fails, they stay taken without a
+        session, and the driver is asked again later."""
         self._try_to_release([int(task.id) for task in tasks], now_ms)
         for task in tasks:
             let_go(task)
@@ -276,7 +276,7 @@ class Seat:
         self.call("release", now_ms, release, Call(is_session_over=True))
 
     def _look_after_orphans(self, now_ms: int) -> None:
-        """Of these, those that are taken by nobody are; the driver is asked for them later."""
+        """Keep the orphans that are still taken without a session; ask the driver later."""
         self._orphans_ms = now_ms + REST_MS
         tasks = [self.tube.find(b"%d" % id) for id in self._orphans]
         self._orphans = [
@@ -301,7 +301,7 @@ class Seat:
         self.driver = driver
 
     def start(self, now_ms: int) -> None:
-        """The driver is at work; tasks that are taken by nobody come back. Raises DriverFailed."""
+        """Start the driver; tasks taken without a session come back. Raises DriverFailed."""
         if self.driver is None:
             self.sit_down()
         if self.tube.leased:
@@ -312,7 +312,7 @@ class Seat:
         self.settle(now_ms)
 
     def stop(self) -> None:
-        """The driver is told that the broker stops."""
+        """Tell the driver that the broker stops."""
         try:
             if hasattr(self.driver, "stop"):
                 self.driver.stop()
@@ -320,7 +320,7 @@ class Seat:
             log.error("driver of tube %s failed: %s", self.space.name, self._failure("stop", exc))
 
     def drop(self, now_ms: int) -> None:
-        """The driver is told that the tube goes; what it does to its rows is of no account."""
+        """Tell the driver that the tube is dropped; changes of its rows are undone."""
         self.space.begin(now_ms)
         self._call = Call()
         try:
@@ -356,7 +356,7 @@ class Seat:
         return [row_of(int(it.id), it.state, self._tubes.bodies.of(it)) for it in tasks]
 
     def _failure(self, word: str, exc: BaseException) -> DriverFailed:
-        """What whoever asked is told; the log has where it came from."""
+        """The error for the client; the log gets the traceback."""
         kind = self._kind
         log.error("driver %s failed in %s", kind.decode("utf-8", "replace"), word, exc_info=exc)
         return DriverFailed(kind, f"{word}: {type(exc).__name__}: {exc}")

@@ -106,7 +106,7 @@ class FeedOperations:
             spare_bytes = 0
         self._books.stamp_us = stamp_us + len(messages) - 1
         if is_new:
-            self._queues[op.queue] = queue
+            self._books.keep_feed(queue)
         self._bodies.came(messages, op.bodies)
         self._books.set_alarm(queue)
         self._books.ready.add(op.queue)
@@ -148,7 +148,7 @@ class FeedOperations:
                 messages = messages[: len(bodies)]
                 if len(messages) < len(event.ids):
                     last = messages[-1].place
-                    # What comes again moves nobody on: the record says how far the group is.
+                    # A redelivery does not move the group on: the event has the group's cursor.
                     is_new = group is None or last > group.cursor
                     event = event._replace(
                         ids=[message.id for message in messages],
@@ -250,7 +250,11 @@ class FeedOperations:
     def _count(self, op: Count) -> list[QueueCount]:
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         counts: list[QueueCount] = []
-        for name in op.queues or sorted(self._queues):
+        rows = 0
+        is_cut = 0 < op.most < self._books.feeds.size
+        for name in op.queues or (list(self._queues) if is_cut else sorted(self._queues)):
+            if not op.queues and 0 < op.most < rows:
+                break
             queue: Queue | None = self._queues.get(name)
             if not op.queues and not isinstance(queue, Feed):
                 continue
@@ -259,11 +263,12 @@ class FeedOperations:
                 feed = self.settle_some(feed, now_ms, SETTLE_MOST_COUNTING)
             if feed is not None and feed.family is not op.family:
                 if op.queues:
-                    raise WrongType
+                    raise WrongType.of_queue(name, feed.family.name)
                 continue
             # A flushed feed is there for the leases that still run, and is not to be seen.
             if feed is not None and (feed.messages or op.queues):
                 counts.append(decide.count(feed))
+                rows += op.rows_of(len(counts[-1].groups))
             elif op.queues:
                 counts.append(QueueCount(name, 0, []))
         return counts
@@ -279,7 +284,7 @@ class FeedOperations:
         return None
 
     def find(self, family: Family, name: bytes, group_name: bytes | None = None) -> Feed | None:
-        """The feed as it is now; for that group, one at least of what has lapsed is to be had.
+        """The feed as it is now; the group can get at least one message whose lease has ended.
 
         Raises WrongType.
         """
@@ -290,7 +295,7 @@ class FeedOperations:
             hides = group is not None and not group.again and group.deadlines.next_ms <= now_ms
             queue = self.settle_some(queue, now_ms, SETTLE_MOST, must=hides)
         if queue is not None and queue.family is not family:
-            raise WrongType
+            raise WrongType.of_queue(name, queue.family.name)
         return queue
 
     def settle_some(
@@ -328,6 +333,6 @@ class FeedOperations:
     def drop_if_empty(self, queue: Feed) -> Feed | None:
         """The feed, unless there is nothing left of it: then it is gone."""
         if queue.is_empty:
-            self._queues.pop(queue.name, None)
+            self._books.drop_feed(queue)
             return None
         return queue

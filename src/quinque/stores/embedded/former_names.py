@@ -61,7 +61,7 @@ class FormerNames:
         return message if where(message.home) == home else None
 
     def drop(self, first_segment: int, queues: Mapping[bytes, Queue]) -> None:
-        """What was renamed before that segment, or is not among the queues, is not remembered."""
+        """Forget worklists that were renamed before that segment, or do not exist any more."""
         self._segment = -1
         self._by_home = {}
         self._worklists = {

@@ -98,7 +98,7 @@ class ItemOperations:
         return [id in extended for id in op.message_ids]
 
     def _clean(self, op: CleanItems) -> Cleaned:
-        """There is nothing to clean: nobody else writes here."""
+        """There is nothing to clean: only this broker writes here."""
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         self._lists.settled(op.family, op.queue, now_ms)
         return Cleaned(0, 0, 0, 0, 0)

@@ -7,7 +7,7 @@ Room is reserved ahead of the writes, so a full disk is found while an operation
 refused and nothing has changed. What frees room (acks, removals) may use the last ACK_BYTES.
 Compaction leaves those, and what takes room (new messages) leaves SPARE_BYTES.
 
-After a failed sync nobody knows what is on the disk, and asking again does not tell (the kernel
+After a failed sync it is unknown what is on the disk, and a second sync does not tell (the kernel
 drops the dirty pages). So the journal then refuses every further write until the process is
 started again and reads back what is really there.
 
@@ -21,6 +21,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final, Literal
@@ -87,13 +88,13 @@ class Journal:
         # A segment and how much of it is on the disk, together: another thread sets them too.
         self._synced = (0, 0)
         self._reserved = 0
-        self.is_stuck = False  # the pending batch could not be written for want of room
+        self.is_stuck = False  # the disk had no room for the pending batch
         self._wake_syncer = threading.Event()
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
         # Events that have no room yet, by their records, each with the changes noted after it.
         self._owed: OrderedDict[bytes, list[Any]] = OrderedDict()
-        # Events as they were appended, for whoever takes them when they are committed.
+        # Events as they were appended, for the record, which takes them after the commit.
         self.notes: list[Any] | None = None
         self.before_drop: Callable[[], None] = _nothing
 
@@ -108,7 +109,7 @@ class Journal:
         self._reserved = end
         self._synced = (segment, end)
         os.ftruncate(self.files[segment], end)
-        # What was read may have been in the system's memory only.
+        # The bytes that were read may have been in the system's memory only.
         os.fdatasync(self.files[segment])
         self._name_segments(range(min(self.sizes), segment + 1))
 
@@ -192,7 +193,7 @@ class Journal:
         self._owed.setdefault(self._pack(event), [event])
 
     def note(self, change: Any) -> None:
-        """What the event appended or owed last does not say is noted too, if notes are taken."""
+        """Note a change that the event appended or owed last does not have, if notes are taken."""
         if self.notes is None:
             return
         if self._owed:
@@ -387,8 +388,17 @@ class Journal:
         except OSError as exc:
             self._fail("listed in its manifest", exc)
 
+    @property
+    def store_number(self) -> int:
+        """A number of 48 bits that tells this store from others; 0 without a seal. Clients see it,
+        and cannot tell the seal from it."""
+        if not self._seal:
+            return 0
+        seal = self._seal.to_bytes(SEAL_BYTES)
+        return 1 + int.from_bytes(blake2b(seal, digest_size=6, person=b"store").digest())
+
     def _known_seal(self) -> int:
-        """The seal of the store, which is drawn if it has none."""
+        """The seal of the store; a store without a seal draws one."""
         known = [seal for _, seal in sorted(self.seals.items()) if seal]
         return known[-1] if known else int.from_bytes(os.urandom(SEAL_BYTES)) or 1
 
@@ -445,7 +455,7 @@ class Journal:
             self._closing.wait(1.0)
 
     def _sync_written(self) -> None:
-        """What was committed before is on the disk. Another thread may begin the next segment
+        """Sync all that was committed before to the disk. Another thread may begin the next segment
         meanwhile."""
         segment = self.segment
         end = self.sizes.get(segment, 0)
@@ -468,7 +478,7 @@ class Journal:
 
 
 def _nothing() -> None:
-    """Nobody needs what is dropped."""
+    """Do nothing: no part of the store needs the dropped segment."""
 
 
 def _failure(verb: str, exc: OSError) -> str:

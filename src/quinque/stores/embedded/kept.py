@@ -9,6 +9,8 @@ engine/work/apply.py, engine/tubes/apply.py, engine/claims/apply.py, staged.py).
 
 from __future__ import annotations
 
+from typing import Final
+
 from quinque.engine.claims.subscription import Chunk, Subscription
 from quinque.engine.feed.feed import Feed
 from quinque.engine.feed.groups import Group
@@ -39,6 +41,8 @@ from quinque.model.message import FeedMessage
 from quinque.model.stage_events import PUBLISHED_KEPT, STAGE_KEPT, PublishedKept, StageKept
 from quinque.model.tube_events import TaskKept, TubeKept
 from quinque.stores.embedded.staged import Batch, PublishedMark, Run
+
+_NO_LIMIT: Final = 1 << 62
 
 
 def group_kept(queue: Feed, group: Group) -> GroupKept:
@@ -113,10 +117,12 @@ def worklist_kept(queue: Worklist) -> WorklistKept:
         rate.span_ms if rate is not None else 0,
         rate.full_us if rate is not None else 0,
         queue.ends_ms if queue.ends_ms < NEVER_MS else 0,
+        queue.keeps_expired,
     )
 
 
-def subscription_kept(found: Subscription) -> SubscriptionKept:
+def subscription_kept(found: Subscription, marks_most: int = _NO_LIMIT) -> SubscriptionKept:
+    """The subscription, without the marks of claims that have more than `marks_most`."""
     return SubscriptionKept(
         SUBSCRIPTION_KEPT,
         found.queue,
@@ -134,7 +140,9 @@ def subscription_kept(found: Subscription) -> SubscriptionKept:
                 claim.plays,
                 claim.began_ms,
                 claim.ended_ms,
-                [
+                None
+                if len(claim.marks) > marks_most
+                else [
                     (id, it.outcome, it.delay_ms, it.reason)
                     for id, it in sorted(claim.marks.items(), key=lambda row: row[0])
                 ],
@@ -142,6 +150,7 @@ def subscription_kept(found: Subscription) -> SubscriptionKept:
             )
             for number, claim in sorted(found.claims.items())
         ],
+        found.created_us,
     )
 
 
@@ -163,16 +172,19 @@ def stage_kept(batch: Batch) -> StageKept:
         batch.began_ms,
         batch.parts,
         batch.done,
+        batch.content,
+        batch.keep_ms,
     )
 
 
 def published_kept(run: Run, mark: PublishedMark) -> PublishedKept:
-    return PublishedKept(PUBLISHED_KEPT, *run, mark.number, mark.until_ms)
+    return PublishedKept(PUBLISHED_KEPT, *run, mark.number, mark.until_ms, mark.content)
 
 
 def _past(queue: Feed, message: FeedMessage) -> list[bytes] | None:
-    """The groups that have come as far as the message, where their cursors do not tell."""
-    if not queue.has_front:
+    """The groups that have come as far as the message, where their cursors do not tell: a group
+    that ended may have come further than a message that was put to the front after that."""
+    if message.place > queue.front_until:
         return None
     return [group.name for group in queue.groups.values() if message.place <= group.cursor]
 
@@ -181,6 +193,8 @@ def _holds(queue: Feed, message: FeedMessage) -> list[tuple[bytes, int, int]]:
     """What each group holds of the message, as Kept records it."""
     rows: list[tuple[bytes, int, int]] = []
     for group in queue.groups.values():
+        if not group.held and not group.again:
+            continue
         # Both: what is held may be a flushed message that had the same id.
         rows += [
             (group.name, lease.deadline_ms, lease.deliveries)

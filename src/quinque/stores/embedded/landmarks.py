@@ -1,11 +1,11 @@
-"""Where in a feed a place is: every so many messages one is remembered.
+"""Where in a feed a place is: one in STRIDE messages is remembered.
 
 Called by   pages.py.
 Calls       nothing.
 
 A feed is a chain, and has no index by place: nothing else needs one. The first look goes through it
-once; later ones begin at the last landmark before what is wanted. A landmark whose message is gone
-is forgotten when somebody comes by.
+once; later ones begin at the last landmark before what is wanted. A look that meets a landmark
+whose message is gone forgets it.
 
 Not here: the pages (pages.py).
 """

@@ -21,7 +21,7 @@ NAME: Final = "lock"
 
 class FolderLock:
     def __init__(self, folder: Path, *, reads_only: bool = False) -> None:
-        """The folder is ours: to write, or to read while no process writes.
+        """Lock the folder: to write, or to read while no process writes.
 
         A folder to write is made if it is missing. A folder to read that no process ever wrote, or
         whose copy lacks the lock file, is not locked: nothing may be created there.

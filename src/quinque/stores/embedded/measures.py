@@ -39,7 +39,7 @@ from quinque.stores.embedded.books import Books
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.record import Recorder
 
-# Syncs of 64 µs to 8 s; batches of 1 to 8,192 records. What is larger is counted all the same.
+# Syncs of 64 µs to 8 s; batches of 1 to 8,192 records. Larger ones are counted too.
 _SYNC_POWERS: Final = (6, 23)
 _BATCH_POWERS: Final = (1, 13)
 _GROUPS_AT_ONCE: Final = 500  # which take about half a millisecond
@@ -159,7 +159,7 @@ def _of_feed(queue: Feed) -> QueueMeasure:
 
 
 def _add_groups(measured: QueueMeasure, queue: Feed, groups: Sequence[Group]) -> None:
-    """The feed is told of as these groups and those before them have it."""
+    """Add these groups to the measure of the feed."""
     kept = len(queue.messages)
     if not measured.groups:
         measured.ready, measured.first_ms = 0, None
@@ -174,7 +174,7 @@ def _add_groups(measured: QueueMeasure, queue: Feed, groups: Sequence[Group]) ->
 
 
 def _next_of(queue: Feed, group: Group) -> tuple[FeedMessage | None, FeedMessage | None]:
-    """What the group has before it: the next message it has not passed, the next to be had again.
+    """The group's next messages: the next one that it has not passed, the next one to redeliver.
     Either may have expired and not be removed yet."""
     return (queue.head if group.at is None else group.at.after, group.next_again())
 

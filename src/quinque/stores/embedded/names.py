@@ -31,8 +31,8 @@ class Names:
         return node
 
     def new_ids(self, queue: Worklist, count: int, terms: Terms, node_id: bytes) -> list[bytes]:
-        """Ids nobody has. In most families they tell the slot of the queue, as drawn in
-        stores/id_slots.py.
+        """Make ids that no message has. In most families they contain the slot of the queue, as
+        drawn in stores/id_slots.py.
 
         D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
           node id  slot, 130 random bits    life in minutes, odd if it may come back

@@ -1,4 +1,4 @@
-"""What this broker is called among others, in the ids it makes and to its clients.
+"""The id of this broker among others, in the ids it makes and to its clients.
 
 Called by   work_operations.py (asks, changes), replay.py (reads it back), compact.py (keeps it).
 Calls       nothing.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 class Node:
-    """What this broker is called; `id` is empty until somebody asks."""
+    """The identity of this broker; `id` is empty until it is needed."""
 
     __slots__ = ("host", "id", "is_leaving", "port", "segment")
 

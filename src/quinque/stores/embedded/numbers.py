@@ -21,7 +21,7 @@ class Numbers:
         self.segment = 0  # the journal segment that last recorded the newest id
 
     def new_ids(self, now_ms: int, count: int) -> list[bytes]:
-        """Ids nobody has, nor will be given."""
+        """Make ids that no message has or will get."""
         if now_ms > self.at_ms:
             self.at_ms, self.number = now_ms, 0
         at_ms, first = self.at_ms, self.number + 1
@@ -29,7 +29,7 @@ class Numbers:
         return [b"%d-%d" % (at_ms, number) for number in range(first, first + count)]
 
     def note(self, id: bytes) -> None:
-        """Ids go on after this one. What is no such id is passed over."""
+        """Let new ids follow this one. Ids of another form are ignored."""
         at_ms, _, number = id.partition(b"-")
         if at_ms.isdigit() and number.isdigit():
             self.note_newest(int(at_ms), int(number))

@@ -114,7 +114,7 @@ class OwnOperations:
 
 
 def _recoverable(queue: Worklist, most: int, elapsed_ms: int, now_ms: int) -> Sequence[WorkMessage]:
-    """The leased messages whose last delivery was so long ago, the longest first."""
+    """The leased messages whose last delivery was `elapsed_ms` ago or more, the oldest first."""
     found: list[WorkMessage] = []
     for id in islice(queue.turns or (), max(0, most)):
         message = queue.directory.by_id[id]

@@ -17,7 +17,7 @@ from typing import Any
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work.apply import APPLY
 from quinque.engine.work.worklist import Worklist
-from quinque.errors import LimitReached, NoQueue
+from quinque.errors import LimitReached, NoQueue, printable
 from quinque.model.events import FORGOTTEN, Forgotten
 from quinque.model.families import Family
 from quinque.model.limits import NEVER_MS, RENAME_MOST
@@ -81,11 +81,13 @@ class QueueOperations:
             return True
         if queue.claimed:
             raise LimitReached(
-                "cannot rename a queue with open claims; settle or release them first"
+                f"queue '{printable(op.queue)}' has open claims: settle or release them before "
+                "renaming it"
             )
         if queue.size > RENAME_MOST:
             raise LimitReached(
-                f"cannot rename a queue of {queue.size} messages: the limit is {RENAME_MOST}"
+                f"cannot rename queue '{printable(op.queue)}' of {queue.size} messages: the limit "
+                f"is {RENAME_MOST}"
             )
         event = Renamed(RENAMED, op.queue, op.new_name, now_ms)
         self._lists.journal.append(event)

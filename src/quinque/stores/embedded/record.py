@@ -4,9 +4,9 @@ Called by   store.py (after each commit, and to read), recover.py (what the jour
             record has not).
 Calls       changes.py (what events say), record_files.py (where entries are kept).
 
-Events that were committed wait, as they are, until there are some hundred or somebody wants to read
-them; then they are written as entries. A frame says how far in the journal it has come, so that
-nothing is missing and nothing is there twice, whenever the process ends: recovery tells the rest.
+Events that were committed wait, as they are, until there are some hundred or a client reads the
+record; then they are written as entries. A frame says how far in the journal it has come, so that
+no entry is missing or double, whenever the process ends: recovery adds the rest.
 
 The record never holds up the broker, and leaves the last SPARE_BYTES of the disk to the journal.
 When there is no more room its oldest file goes; when there is only one, the newest rows wait in
@@ -38,13 +38,15 @@ from quinque.stores.keeping import Keeping as Keeping
 
 FOLDER: Final = "lifecycle"
 FILE_BYTES: Final = 16 << 20
-# Those that are not Final are made small by tests, and compiled they could not be.
+# Tests make some of these small. Those are not Final: compiled, they could not be changed.
 FRAME_BYTES = 64 << 10
 BACKLOG_BYTES = 8 << 20
 # Some hundred events are half a millisecond's work; and they hold on to bodies until then. Half of
 # the notes are events where a turn has only one.
 _NOTES_MOST = 500
-# What has to wait for a long note is told in several turns, so many notes in each.
+# While more notes than this wait for a queue that is being emptied, the queue is emptied faster.
+WAITING_MOST = 10_000
+# Notes that had to wait for a long one are written in several turns, this many in each.
 _WRITE_MOST: Final = 2_000
 _JOURNAL_BYTES_MOST: Final = 256 << 10
 _RETIRE_MS: Final = 10_000
@@ -66,11 +68,13 @@ class Recorder:
         self._retired_ms = 0
         self.lost_rows = 0
         self.failure = ""
-        self.tally = Tally()  # of what was told while the broker worked
+        self.tally = Tally()  # of changes while the broker works
         self._unkept = Counted(0)
         self._begin_from(files.last, segments)
         # Events; after those of a turn that was committed, its at_ms.
         self._notes: list[Any] = []
+        self._bare = 0  # how many of the first notes have no bodies
+        self._events = 0  # how many of the first notes are events of one turn, if that is known
         # Whether some of them that were committed wait: for messages that are being removed, or for
         # their turn after those.
         self.is_behind = False
@@ -83,7 +87,7 @@ class Recorder:
         }
 
     def _begin_from(self, last: Frame | None, segments: range) -> None:
-        """What the journal, which has these segments, holds beyond that frame is to be told."""
+        """Prepare to add what the journal, which has these segments, has beyond that frame."""
         number = self._files.next
         self._position = (0, 0)
         self._is_telling = False
@@ -106,7 +110,7 @@ class Recorder:
     # -- while the journal is read back ------------------------------------------------------
 
     def is_news(self, segment: int, start: int, at_ms: int, queues: Mapping[bytes, Queue]) -> bool:
-        """Whether the batch there is not on record yet. If so, it is told from here on."""
+        """Whether the batch there is not on record yet. If so, its events come next."""
         if not self._is_telling or (segment, start) < self._position:
             return False
         if not self._knows:
@@ -116,7 +120,7 @@ class Recorder:
         return True
 
     def tell(self, record: Any, queue: Queue | None, gone: Any) -> None:
-        """The record is told; `gone` is what it took away from the queue."""
+        """Add a journaled event to the record; `gone` are the messages that it removed."""
         self._changes.tell(record)
         if record[0] in _TAKES_ALL and queue is not None and gone:
             self._changes.tell(purged(queue, gone))
@@ -125,7 +129,7 @@ class Recorder:
 
     def is_ahead(self, journal: Journal) -> bool:
         """Whether the record had more than the journal, as when the power went before the journal
-        was synced; that is cut off, and all after what is left is to be told anew."""
+        was synced. The surplus is cut off, and the journal after the rest must be read again."""
         segment = max(journal.sizes)
         if not self._is_telling or not self._files.cut_beyond(segment, journal.sizes[segment]):
             return False
@@ -135,12 +139,13 @@ class Recorder:
         return True
 
     def start(self, journal: Journal, queues: Mapping[bytes, Queue]) -> None:
-        """What the journal holds is on record; if recording is on, all that it is given is."""
+        """Finish recovery: the whole journal is on record. If recording is on, go on recording."""
         self._files.is_open()
         self._journal = journal
         self._queues = queues
         changes = self._changes
         changes.skipped = 0
+        self._bare = 0
         if changes.entries:
             self._end_frame()
         changes.at_ms = self._clock.now_us() // 1000
@@ -162,7 +167,7 @@ class Recorder:
         self._retire()
 
     def count(self) -> None:
-        """What becomes of messages is counted from here on, also if it does not go on record."""
+        """Count state changes from here on, also if recording is off."""
         journal = self._journal
         self._changes.tally = self._unkept.tally = self.tally
         if journal is not None and journal.notes is None:
@@ -171,30 +176,39 @@ class Recorder:
             journal.notes = self._notes
 
     def count_unkept(self, event: Any) -> None:
-        """What is not journaled, and so never on record, is counted if anything is."""
+        """Count an event that is not journaled, and so never on record, if counting is on."""
         self._unkept.tell(event)
 
     # -- while the broker works --------------------------------------------------------------
 
     def committed(self, journal: Journal, at_ms: int) -> None:
-        """What was appended is in the journal, and is to be recorded."""
+        """The journal has committed the appended events: note them, and write if there are many."""
         notes = self._notes
         if notes and not isinstance(notes[-1], int):
             notes.append(at_ms)
             self._journal_bytes += journal.batch_bytes
             if len(notes) >= _NOTES_MOST or self._journal_bytes >= _JOURNAL_BYTES_MOST:
                 self.write()
+                if self.is_behind and self._journal_bytes >= _JOURNAL_BYTES_MOST:
+                    self._drop_bodies()
                 return
         if self.is_behind:
             self.write()
 
+    @property
+    def is_far_behind(self) -> bool:
+        """Whether many notes wait for messages that are being removed."""
+        return self.is_behind and len(self._notes) > WAITING_MOST
+
     def write(self, most: int = _WRITE_MOST) -> None:
-        """What was committed is in the file, or waits for room. Of very many notes, about `most`
-        are; then, and while messages are being removed that one of them is about, `is_behind`."""
+        """Write committed events to the file, or keep them until there is room. One call writes
+        about `most` notes. `is_behind` is True while more are left, and while a note waits for
+        messages that are being removed."""
         changes, notes, journal = self._changes, self._notes, self._journal
         self.is_behind = False
         done = self._tell_notes(most)
         del notes[:done]
+        self._bare = max(0, self._bare - done)
         if done and journal is not None and not self.is_behind:
             self._journal_bytes = 0
             self._position = (journal.segment, journal.sizes[journal.segment])
@@ -207,19 +221,23 @@ class Recorder:
             self._retire()
 
     def _tell_notes(self, most: int) -> int:
-        """Notes of turns that were committed are told; how many. It ends after about `most` of
-        them, or before one that cannot be told to its end."""
+        """Turn the notes of committed turns into entries; return how many. This ends after about
+        `most` notes, or before one that is not complete yet."""
         changes, notes = self._changes, self._notes
         done = 0
-        for at, note in enumerate(notes):
+        known, self._events = self._events, 0
+        for at in range(known, len(notes)):
+            note = notes[at]
             if not isinstance(note, int):
                 continue
             changes.at_ms = note
-            for event in notes[done:at]:
+            for number in range(done, at):
+                event = notes[number]
                 if isinstance(event, Purging):
                     changes.tell(event.take())
                     if not event.is_over:
                         self.is_behind = True
+                        self._events = at - done  # there may be very many
                         return done
                 else:
                     changes.tell(event)
@@ -232,9 +250,18 @@ class Recorder:
                 break
         return done
 
+    def _drop_bodies(self) -> None:
+        """Keep the sizes of bodies in the notes, which are all committed and may wait for long. The
+        journal has the bodies."""
+        notes, bare = self._notes, self._bare
+        without_bodies = self._changes.without_bodies
+        notes[bare:] = [without_bodies(note) for note in notes[bare:]]
+        self._bare = len(notes)
+        self._journal_bytes = 0
+
     def settle(self) -> None:
-        """What was committed is on the disk, if it has room: the journal of it may go. No messages
-        are being removed that the journal names."""
+        """Bring all committed events to the disk, if it has room, so that the journal may drop
+        them. No messages are being removed that the journal names."""
         self.write(len(self._notes))
         self._end_frame()
         self._flush()
@@ -253,7 +280,7 @@ class Recorder:
         }
 
     def close(self) -> None:
-        """What was committed is on the disk, if it has room, and the files are closed."""
+        """Write the committed events to the disk, if it has room, and close the files."""
         self.write(len(self._notes))
         try:
             self._files.close()
@@ -272,7 +299,8 @@ class Recorder:
         files = self._files.files
         if not files:
             return []
-        return [Record(0, files[0].first, self._files.next, files[0].first_ms)]
+        log = self._journal.store_number if self._journal is not None else 0
+        return [Record(0, files[0].first, self._files.next, files[0].first_ms, log)]
 
     def _read_record(self, op: ReadRecord) -> list[bytes]:
         if op.shard:
@@ -298,7 +326,7 @@ class Recorder:
             self._framed = self._changes.number
 
     def _end_frame(self, *, is_end: bool = False) -> None:
-        """The entries there are, and how far the journal was told, are a frame to be written."""
+        """Make a frame of the entries and of the position in the journal, to be written later."""
         changes = self._changes
         first, rows = self._framed, changes.number - self._framed
         position = Position(*self._position, changes.number - self._position_row)

@@ -4,8 +4,8 @@ Called by   record.py.
 Calls       record_frames.py (bytes), the file system.
 
 A file is named for its first row: 00000000000000000001.lifecycle. It is written without a sync; a
-thread syncs once a second. What a power cut takes is made again from the journal, of which nothing
-goes before the record of it is synced.
+thread syncs once a second. After a power cut, lost frames are made again from the journal, which
+keeps each event until the record of it is synced.
 
 Not here: when frames are written, what to do when they cannot be (record.py).
 """
@@ -64,7 +64,7 @@ class RecordFiles:
         self._full: list[int] = []  # files that are not written any more, and not synced yet
         self._room_bytes = 0  # may be written before the disk is looked at again
         self._is_dirty = False
-        self._lock = threading.Lock()  # whoever syncs or closes files has it
+        self._lock = threading.Lock()  # held by a thread that syncs or closes files
         self._closing = threading.Event()
         self._syncer: threading.Thread | None = None
         self._reading: File | None = None
@@ -177,7 +177,7 @@ class RecordFiles:
     # -- reading -----------------------------------------------------------------------------
 
     def read(self, start: int, rows_most: int) -> list[bytes]:
-        """Entries from the one that holds row `start` on, or the first after it: about so many
+        """Entries from the one that holds row `start` on, or the first after it: about `rows_most`
         rows, or fewer if they are large."""
         found: list[bytes] = []
         room_bytes = _READ_BYTES
@@ -240,7 +240,7 @@ class RecordFiles:
         return False
 
     def is_open(self) -> None:
-        """Nothing is cut any more."""
+        """Note that recovery is over: no file is cut from here on."""
         self._doubtful = []
 
     def _find(self, path: Path) -> None:

@@ -115,7 +115,7 @@ def entries_of(frame: Frame, body: bytes) -> list[bytes]:
 
 
 def entries_between(entries: list[bytes], start: int, end: int) -> list[bytes]:
-    """Those that hold rows from `start` up to before `end`."""
+    """The entries that hold rows from `start` up to before `end`."""
     low = _entries_before(entries, start + 1)
     return entries[max(0, low - 1) : _entries_before(entries, end)]
 

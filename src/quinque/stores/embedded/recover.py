@@ -3,9 +3,9 @@
 Called by   store.py when it opens; copy_out.py reads with it and changes nothing.
 Calls       records.py (bytes), replay.py (what a record does), journal.py.
 
-A torn tail, which a crash leaves and nobody was told of, is cut and reported. Anything else that
-does not match its checksum stops the start: it was acknowledged, and dropping it silently is the
-one thing a queue must not do.
+A torn tail, which a crash leaves and which was never acknowledged, is cut and reported. Any other
+bytes that do not match their checksum stop the start: they were acknowledged, and dropping them
+silently is the one thing a queue must not do.
 
 Not here: going on after the last record (journal.py).
 """
@@ -83,7 +83,7 @@ def read_segments(
 
 
 def _retell(folder: Path, record: Recorder) -> None:
-    """The record is told what it does not have. Raises JournalDamaged."""
+    """Add what the record does not have. Raises JournalDamaged."""
     journal = Journal(folder, "no", 0)
     try:
         read_segments(journal, Bodies(journal, maxmemory=1), os.O_RDONLY, record)

@@ -1,7 +1,7 @@
 """Apply a record that holds tasks of a tube; and what is left of sessions when all is read.
 
 Called by   replay.py.
-Calls       engine/tubes/apply.py (rules), tube_changes.py (what the record of changes is told).
+Calls       engine/tubes/apply.py (rules), tube_changes.py (what goes to the record of changes).
 
 Not here: records that are about tasks that are there, or about a tube (replay.py).
 """
@@ -22,7 +22,7 @@ KINDS: Final = frozenset({TASKS_PUT, TASK_KEPT, TASK_REPLACED})
 
 
 def replay_tasks(tube: Tube, bodies: Bodies, record: Any, home: int) -> Sequence[Any]:
-    """The tasks of the record are in the tube; what is to be told of it."""
+    """Put the tasks of the journal's record into the tube; return the changes to be recorded."""
     kind = record[0]
     if kind == TASK_REPLACED:
         event = TaskKept._make(record)
@@ -43,7 +43,7 @@ def replay_tasks(tube: Tube, bodies: Bodies, record: Any, home: int) -> Sequence
 
 
 def finish_sessions(sessions: Sessions) -> None:
-    """Sessions that have taken nothing are not known any more."""
+    """Forget sessions that have taken nothing."""
     for session in [it for it in sessions.by_id.values() if not it.held]:
         del sessions.by_id[session.id]
 

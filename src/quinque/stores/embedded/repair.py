@@ -5,7 +5,7 @@ Calls       survey.py for what is wrong.
 
 Nothing moves. The place of damaged bytes is filled with a batch of the same length that says that
 something was lost here (a Lost record), so everything else stays where the rest of the journal
-says it is. Whatever is overwritten or cut has been copied before, into a file beside the journal:
+says it is. Bytes that are overwritten or cut are first copied into a file next to the journal:
 
     damaged-<segment>-<offset>.bin
 
@@ -127,11 +127,11 @@ def _step(
     if not is_tail:
         filling = _filling(problem.end - at, first, found.holds.now_ms, seal)
     elif following is None:
-        filling = b""  # the next start makes a segment with nothing in it anew
+        filling = b""  # the next start makes an empty segment again
     elif following.previous_bytes is not None:
         filling = _filling(following.previous_bytes - at, first, found.holds.now_ms, seal)
     else:
-        # Nobody knows how long it was: it ends here, and the next one, made anew, will say so.
+        # Its length is unknown: it ends here, and the next segment, made again, will say so.
         size_bytes = HEADER_BYTES + len(_packed(first)) if first is not None else 0
         filling = _filling(size_bytes, first, found.holds.now_ms, seal)
     return Step(segment.path, segment.number, at, problem.end, filling, is_tail)

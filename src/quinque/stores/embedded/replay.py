@@ -95,7 +95,7 @@ class Recovered:
     cut_bytes: int = 0
     cut_where: str = ""
     previous_bytes: int = 0  # what the segment read last says of the one before it
-    record: Recorder | None = None  # is told what it does not have
+    record: Recorder | None = None  # gets what it does not have
 
 
 def replay_batch(done: Recovered, bodies: Bodies, segment: int, batch: Batch, path: Path) -> None:
@@ -256,7 +256,7 @@ def _replay_plain(done: Recovered, bodies: Bodies, record: Any) -> Sequence[Mess
 def _replay_renamed(
     done: Recovered, bodies: Bodies, event: Renamed, segment: int, news: Recorder | None
 ) -> None:
-    """A worklist has another name. One that is not known yet has it in its later records."""
+    """Rename a worklist. A worklist that is not known yet has the new name in later records."""
     queue = done.queues.pop(event.queue, None)
     other = done.queues.pop(event.new_name, None)
     gone: Sequence[Message] = ()

@@ -40,7 +40,7 @@ class SessionOperations:
                 raise NoSession(op.session)
             ended = self._sessions.by_id.get(op.session)
             if ended is not None:  # one of that name has yet to give back what it had taken
-                self._tubes.return_held(ended, now_ms, len(ended.held))
+                self._sessions.set_apart(ended)
         self._sessions.join(op.session)
 
     def _leave(self, op: LeaveSession) -> None:

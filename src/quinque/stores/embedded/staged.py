@@ -13,18 +13,19 @@ Not here: what an operation does (stages.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from heapq import heappop, heappush
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple
 
 import msgpack
 
 from quinque.model.families import BY_CODE, Family
-from quinque.model.limits import NEVER_MS, STAGE_KEPT_MS
+from quinque.model.limits import NEVER_MS, STAGE_GOES_ON_MS, STAGE_KEPT_MS
 from quinque.model.message import Message
 from quinque.model.stage_events import (
     PublishedKept,
     Staged,
+    StageDecided,
     StageDropped,
     StageEvent,
     StageKept,
@@ -35,9 +36,11 @@ Name = tuple[bytes, bytes, bytes, int]  # queue, sink, run, number
 Run = tuple[bytes, bytes, bytes]
 Place = tuple[int, int, int]  # part, attempt, number of the chunk
 
+_VAIN_MOST: Final = 1024  # reminders that come to nothing, and more as there are more batches
+
 
 class StagedChunk(Message):
-    """A chunk as it was staged, so many messages with so many bytes of bodies."""
+    """A chunk as it was staged: `messages`, with `body_bytes` of bodies."""
 
     __slots__ = ("body_bytes", "messages")
 
@@ -51,9 +54,14 @@ class Batch:
     __slots__ = (
         "began_ms",
         "chunks",
+        "content",
         "done",
         "family",
+        "goes_on_ms",
+        "in_parts",
         "is_decided",
+        "keep_ms",
+        "messages",
         "name",
         "order",
         "parts",
@@ -65,27 +73,42 @@ class Batch:
         self.family = family
         self.began_ms = began_ms
         self.chunks: dict[Place, StagedChunk] = {}
+        self.messages = 0  # of all its chunks
+        self.in_parts: dict[tuple[int, int], int] = {}  # messages by part and attempt, as staged
         self.is_decided = False
         self.parts: Sequence[tuple[int, int, int]] = ()
         self.order: list[Place] = []
         self.done = 0
+        self.content = b""  # stands for what is in it; empty if it was not given
+        self.keep_ms = 0  # how long it is remembered that it was published, if the store does that
+        self.goes_on_ms = NEVER_MS  # when the store publishes some more of it
         self.segment = 0  # the journal segment that last recorded what was decided
 
-    def left(self) -> list[StagedChunk]:
-        """The chunks of a decided batch that have not moved yet, in order. One that a repair set
-        aside is empty."""
-        return [
-            self.chunks.get(place) or StagedChunk(place[2], b"", 0, 0, 0)
-            for place in self.order[self.done :]
-        ]
+    def left(self) -> Iterator[StagedChunk]:
+        """The chunks of a decided batch that have not moved yet, in order. A chunk that a repair
+        set aside is empty."""
+        for at in range(self.done, len(self.order)):
+            place = self.order[at]
+            yield self.chunks.get(place) or StagedChunk(place[2], b"", 0, 0, 0)
+
+    def take_out(self, places: Iterable[Place]) -> list[StagedChunk]:
+        """Take those of the chunks that are there out of the batch."""
+        gone: list[StagedChunk] = []
+        for place in places:
+            chunk = self.chunks.pop(place, None)
+            if chunk is not None:
+                self.messages -= chunk.messages
+                gone.append(chunk)
+        return gone
 
 
 class PublishedMark:
-    __slots__ = ("number", "segment", "until_ms")
+    __slots__ = ("content", "number", "segment", "until_ms")
 
-    def __init__(self, number: int, until_ms: int, segment: int) -> None:
+    def __init__(self, number: int, until_ms: int, segment: int, content: bytes) -> None:
         self.number = number
         self.until_ms = until_ms
+        self.content = content
         self.segment = segment  # the journal segment that has it on record
 
 
@@ -122,12 +145,12 @@ class Stages:
         return sum(len(batch.chunks) for batch in self.batches.values())
 
     def take_due(self, now_ms: int) -> tuple[Batch | None, Run | None]:
-        """What has been there for too long: a batch that nobody decided, or the mark of a run. Its
-        reminder is gone."""
+        """Return what is due: a batch that is too old and not decided, or a decided one that its
+        writer has left, or the mark of a run. Remove its reminder."""
         while self._due and self._due[0][0] <= now_ms:
             due_ms, run, number = heappop(self._due)
             batch = self.batches.get((*run, number))
-            if batch is not None and not batch.is_decided and due_ms == _end_ms(batch):
+            if batch is not None and due_ms == _due_ms(batch):
                 return batch, None
             mark = self.published.get(run)
             if mark is not None and mark.number == number and mark.until_ms == due_ms:
@@ -138,7 +161,7 @@ class Stages:
         """Carry out the event; what came and what went. `home` is where the store keeps the chunk,
         if there is one."""
         if isinstance(event, PublishedKept):
-            self._publish(event[1:4], event.number, event.until_ms, segment)
+            self._publish(event[1:4], event.number, event.until_ms, segment, event.content)
             return NOTHING
         name = (event.queue, event.sink, event.run, event.number)
         if isinstance(event, Staged):
@@ -153,9 +176,11 @@ class Stages:
                 return NOTHING
             del self.batches[name]
             return Changed((), list(batch.chunks.values()))
-        if batch is None:  # read back, its chunks may come later; or it has none
+        if batch is None:  # read back, its chunks may come later, or be missing
             batch = self.batches[name] = Batch(name, BY_CODE[event.family], event.at_ms)
-        return self._decided(batch, event.parts, segment)
+        changed = self._decided(batch, event, segment)
+        self.put_off(batch, event.at_ms + STAGE_GOES_ON_MS)
+        return changed
 
     def _staged(self, name: Name, event: Staged, home: int) -> Changed:
         batch = self.batches.get(name)
@@ -164,7 +189,7 @@ class Stages:
         if event.at_ms < batch.began_ms:
             # Read back, a chunk that compaction wrote again comes after those that followed it.
             batch.began_ms = event.at_ms
-            heappush(self._due, (_end_ms(batch), name[:3], name[3]))
+            self._remind(_due_ms(batch), name[:3], name[3])
         place = (event.part, event.attempt, event.chunk)
         old = batch.chunks.get(place)
         lots = [run[-1] for run in msgpack.unpackb(event.rows, raw=True)]
@@ -172,32 +197,38 @@ class Stages:
         body_bytes = sum(len(body) for bodies in lots for body in bodies)
         chunk = StagedChunk(event.chunk, event.rows, home, messages, body_bytes)
         batch.chunks[place] = chunk
+        more = messages - (0 if old is None else old.messages)
+        batch.messages += more
+        batch.in_parts[place[:2]] = batch.in_parts.get(place[:2], 0) + more
         return Changed([chunk], [] if old is None else [old])
 
-    def _decided(
-        self, batch: Batch, parts: Sequence[tuple[int, int, int]], segment: int
-    ) -> Changed:
+    def put_off(self, batch: Batch, until_ms: int) -> None:
+        """The store publishes some more of the decided batch then."""
+        batch.goes_on_ms = until_ms
+        self._remind(until_ms, batch.name[:3], batch.name[3])
+
+    def _decided(self, batch: Batch, event: StageDecided | StageKept, segment: int) -> Changed:
         batch.is_decided = True
-        batch.parts = parts
+        batch.parts = event.parts
+        batch.content = event.content
+        batch.keep_ms = event.keep_ms
         batch.segment = segment
         batch.order = [
-            (part, attempt, number) for part, attempt, chunks in parts for number in range(chunks)
+            (part, attempt, number)
+            for part, attempt, chunks in event.parts
+            for number in range(chunks)
         ]
         wanted = set(batch.order)
-        went = [chunk for place, chunk in batch.chunks.items() if place not in wanted]
-        batch.chunks = {at: chunk for at, chunk in batch.chunks.items() if at in wanted}
-        return Changed((), went)
+        return Changed((), batch.take_out([at for at in batch.chunks if at not in wanted]))
 
     def _moved(self, name: Name, batch: Batch | None, event: StageMoved, segment: int) -> Changed:
         went: list[StagedChunk] = []
         if batch is not None:
-            for place in batch.order[batch.done : event.done]:
-                chunk = batch.chunks.pop(place, None)
-                if chunk is not None:
-                    went.append(chunk)
+            went = batch.take_out(batch.order[batch.done : event.done])
             batch.done = event.done
         if event.is_last:
-            self._publish(name[:3], event.number, event.until_ms, segment)
+            content = batch.content if batch is not None else b""
+            self._publish(name[:3], event.number, event.until_ms, segment, content)
             if batch is not None:
                 went += batch.chunks.values()  # read back, what was decided may not be known
                 del self.batches[name]
@@ -207,19 +238,28 @@ class Stages:
         batch = self.batches.get(name)
         if batch is None:
             batch = self.batches[name] = Batch(name, BY_CODE[event.family], event.began_ms)
-        went = list(self._decided(batch, event.parts, segment).went)
+        went = list(self._decided(batch, event, segment).went)
+        self.put_off(batch, event.began_ms + STAGE_GOES_ON_MS)
         batch.done = event.done
-        for place in batch.order[: event.done]:
-            chunk = batch.chunks.pop(place, None)
-            if chunk is not None:
-                went.append(chunk)
+        went += batch.take_out(batch.order[: event.done])
         return Changed((), went)
 
-    def _publish(self, run: Run, number: int, until_ms: int, segment: int) -> None:
-        self.published[run] = PublishedMark(number, until_ms, segment)
+    def _publish(self, run: Run, number: int, until_ms: int, segment: int, content: bytes) -> None:
+        self.published[run] = PublishedMark(number, until_ms, segment, content)
         if until_ms:
-            heappush(self._due, (until_ms, run, number))
+            self._remind(until_ms, run, number)
+
+    def _remind(self, due_ms: int, run: Run, number: int) -> None:
+        heappush(self._due, (due_ms, run, number))
+        # Those of batches that were published, and of marks that newer ones replaced, would pile up
+        # until they are due.
+        if len(self._due) > 2 * (len(self.batches) + len(self.published)) + _VAIN_MOST:
+            marks = self.published.items()
+            self._due = [(_due_ms(it), it.name[:3], it.name[3]) for it in self.batches.values()]
+            self._due += [(it.until_ms, run, it.number) for run, it in marks if it.until_ms]
+            heapify(self._due)
 
 
-def _end_ms(batch: Batch) -> int:
-    return batch.began_ms + STAGE_KEPT_MS
+def _due_ms(batch: Batch) -> int:
+    """When time does something to the batch: ends it, or goes on publishing it."""
+    return batch.goes_on_ms if batch.is_decided else batch.began_ms + STAGE_KEPT_MS

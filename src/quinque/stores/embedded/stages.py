@@ -12,7 +12,8 @@ Not here: what a queue does with messages (engine/).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from quinque.engine.claims.rows import chunk_sizes, pack
@@ -28,13 +29,21 @@ from quinque.errors import (
     JournalDamaged,
     NoReplicas,
     NoStage,
+    OtherBatch,
     QueuePaused,
+    QuinqueError,
     WrongType,
     printable,
 )
 from quinque.model.events import EXPIRED, Added, Expired, Stored
 from quinque.model.families import Family
-from quinque.model.limits import NEVER_MS, PUBLISH_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
+from quinque.model.limits import (
+    NEVER_MS,
+    PUBLISH_MOST,
+    STAGE_GOES_ON_MS,
+    TOGETHER_MOST,
+    TOGETHER_MOST_BYTES,
+)
 from quinque.model.ops import Put
 from quinque.model.stage_events import (
     STAGE_DECIDED,
@@ -65,6 +74,7 @@ from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.no_tubes import refuse_tubes
 from quinque.stores.staged_rows import Run, staged_runs
 
+GO_ON_MOST: Final = 1_000  # messages that one tick publishes
 _NO_ROWS: Final = pack([])
 _ID_BYTES: Final = 16  # drawn for an item without an id, as Redis Work Queue's clients do
 
@@ -96,7 +106,7 @@ class StageOperations:
         batch = self._stages.batches.get(name)
         if self._stages.is_published(name, now_ms) or (batch is not None and batch.is_decided):
             return Staged(True, 0)
-        _check_batch(op.family, batch)
+        _check_batch(op.family, op.sink, batch)
         event = StagedEvent(
             STAGED,
             op.queue,
@@ -111,27 +121,23 @@ class StageOperations:
             op.rows,
         )
         self._carry(event, SPARE_BYTES)
-        chunks = self._stages.batches[name].chunks
-        return Staged(
-            False,
-            sum(
-                chunk.messages
-                for place, chunk in chunks.items()
-                if place[0] == op.part and place[1] == op.attempt
-            ),
-        )
+        return Staged(False, self._stages.batches[name].in_parts[op.part, op.attempt])
 
     def _publish(self, op: Publish) -> Published:
         refuse_tubes(op.family)
         now_ms = self._begin()
         name = (op.queue, op.sink, op.run, op.number)
-        if self._stages.is_published(name, now_ms):
-            return Published(0, 0)
         batch = self._stages.batches.get(name)
-        _check_batch(op.family, batch)
+        if self._stages.is_published(name, now_ms):
+            mark = self._stages.published[name[:3]]
+            _check_content(op, mark.number, mark.content)
+            return Published(0, 0)
+        _check_batch(op.family, op.sink, batch)
         decided: StageDecided | None = None
+        left: Iterable[StagedChunk]
         if batch is None or not batch.is_decided:
-            left = self._whole(op, batch)
+            left = whole = self._whole(op, batch)
+            left_chunks, left_messages = len(whole), sum(chunk.messages for chunk in whole)
             parts = [(part, attempt, chunks) for part, attempt, chunks in op.parts]
             decided = StageDecided(
                 STAGE_DECIDED,
@@ -142,18 +148,25 @@ class StageOperations:
                 op.number,
                 now_ms,
                 parts,
+                op.content,
+                op.keep_ms,
             )
         else:
+            _check_content(op, op.number, batch.content)
             left = batch.left()
+            left_chunks, left_messages = len(batch.order) - batch.done, batch.messages
         self._check_room(op)
         batch = batch or Batch(name, op.family, now_ms)
         some = _first_chunks(left, min(op.count, PUBLISH_MOST))
         until_ms = now_ms + op.keep_ms if op.keep_ms else 0
-        is_last = len(some) == len(left)
+        is_last = len(some) == left_chunks
+        left_messages -= sum(chunk.messages for chunk in some)
         put = self._move(batch, decided, some, is_last=is_last, until_ms=until_ms)
         if is_last:
             self._drop_older(name)
-        return Published(put, sum(chunk.messages for chunk in left[len(some) :]))
+        else:
+            self._stages.put_off(self._stages.batches[name], now_ms + STAGE_GOES_ON_MS)
+        return Published(put, left_messages)
 
     def _drop(self, op: DropStage) -> int:
         self._begin()
@@ -166,32 +179,53 @@ class StageOperations:
 
     def _find(self, op: FindStages) -> list[StageView]:
         now_ms = self._begin()
+        batches = self._stages.batches
+        if op.only is not None:
+            names = [op.only] if op.only in batches else []
+        else:
+            seen = (name for name in batches if op.sees is None or op.sees(name[0]))
+            names = sorted(islice(seen, op.most + 1) if op.most else seen)
         return [
             StageView(
-                *batch.name,
-                batch.is_decided,
-                len(batch.chunks),
-                sum(chunk.body_bytes for chunk in batch.chunks.values()),
-                max(0, now_ms - batch.began_ms),
-                batch.family,
+                *name,
+                batches[name].is_decided,
+                len(batches[name].chunks),
+                sum(chunk.body_bytes for chunk in batches[name].chunks.values()),
+                max(0, now_ms - batches[name].began_ms),
+                batches[name].family,
             )
-            for name, batch in sorted(self._stages.batches.items())
-            if op.only in (None, name)
+            for name in names
         ]
 
     # -- time ---------------------------------------------------------------------------------
 
     def settle_due(self, now_ms: int) -> None:
-        """A batch that nobody published for long is gone, and so is what was remembered for long
-        enough: the first of them. Without a record of it, recovery finds the same."""
+        """Drop the first batch that was not published for too long, or the first mark that was kept
+        long enough. Without a journaled event, recovery does the same. Or publish some more of the
+        first batch that is decided, and that its writer has left."""
         batch, run = self._stages.take_due(now_ms)
         self._books.at_ms = now_ms
-        if batch is not None:
+        if batch is not None and batch.is_decided:
+            self._go_on(batch, now_ms)
+        elif batch is not None:
             event = StageDropped(STAGE_DROPPED, *batch.name)
             self._books.try_append(event)
             self._apply(event)
         elif run is not None:
             del self._stages.published[run]
+
+    def _go_on(self, batch: Batch, now_ms: int) -> None:
+        """Put some more of a decided batch into its queue, or try again later if the queue takes
+        nothing, or the disk is full."""
+        op = Publish(batch.family, *batch.name, (), GO_ON_MOST, batch.keep_ms)
+        self._stages.put_off(batch, now_ms + STAGE_GOES_ON_MS)
+        try:
+            left = self._publish(op).left
+        except QuinqueError as exc:
+            log.debug("cannot publish the rest of a batch now: %s", exc)
+            return
+        if left:
+            self._stages.put_off(batch, now_ms)
 
     # -- shared steps -------------------------------------------------------------------------
 
@@ -208,9 +242,9 @@ class StageOperations:
         return found
 
     def lose_chunk(self, batch: Batch, place: Place, why: JournalDamaged) -> bool:
-        """The chunk is damaged. A batch that nobody decided is gone: its writer learns that when it
-        publishes, and stages it again. Of one that is half published the chunk is empty, and the
-        rest is published. Always True. Raises DiskFull."""
+        """Give a damaged chunk up. If the batch is not decided, drop it: its writer learns that
+        when it publishes, and stages it again. In a half published batch, empty the chunk: the rest
+        is published. Always True. Raises DiskFull."""
         chunk = batch.chunks[place]
         queue, sink, run, number = batch.name
         if batch.is_decided:
@@ -236,8 +270,8 @@ class StageOperations:
         return True
 
     def _runs(self, batch: Batch, chunk: StagedChunk) -> list[Run]:
-        """The runs of a chunk. A damaged chunk of a decided batch has none. Raises NoStage when the
-        batch is not decided: it is gone then, and its writer stages it again."""
+        """The runs of a chunk; no runs if it is damaged and its batch decided. Raises NoStage when
+        the batch is not decided: the batch is dropped then, and its writer stages it again."""
         try:
             rows = self._books.bodies.of(chunk)
         except JournalDamaged as exc:
@@ -270,8 +304,8 @@ class StageOperations:
         is_last: bool,
         until_ms: int,
     ) -> int:
-        """The batch is decided, and the chunks are in the queue; how many messages that put there.
-        All of it is true or nothing: a chunk that cannot be read refuses it too."""
+        """Decide the batch, and put the chunks into the queue; return how many messages that put
+        there. All of this happens or nothing: a chunk that cannot be read refuses it too."""
         runs = [run for chunk in chunks for run in self._runs(batch, chunk)]
         queue: Worklist | Feed
         events: Sequence[Added | Stored]
@@ -295,7 +329,7 @@ class StageOperations:
             if isinstance(queue, Worklist):
                 self._lists.keep(queue)
             else:
-                self._books.queues[queue.name] = queue
+                self._books.keep_feed(queue)
         for event in events:
             self._put(queue, event)
         return sum(len(event.bodies) for event in events)
@@ -359,9 +393,7 @@ class StageOperations:
             for some in _lots(bodies):
                 op = Put(queue.family, queue.name, some, ttl_ms, id)
                 if id is None and (queue.has_chosen_ids or ids):
-                    place = feed_rules.free_stamp(queue, op, place)
-                    while any(b"%d" % (place + at) in ids for at in range(len(some))):
-                        place = feed_rules.free_stamp(queue, op, place + 1)
+                    place = feed_rules.free_stamp(queue, op, place, ids)
                 events.append(feed_rules.put(queue, op, now_ms, place))
                 place += len(some)
         return events
@@ -396,7 +428,7 @@ class StageOperations:
         books.set_alarm(queue)
 
     def _drop_older(self, name: Name) -> None:
-        """What was staged for earlier batches of the run will never be published."""
+        """Drop the staged chunks of earlier batches of the run, which will not be published."""
         for other in list(self._stages.batches):
             if other[:3] == name[:3] and other[3] < name[3]:
                 event = StageDropped(STAGE_DROPPED, *other)
@@ -428,18 +460,28 @@ class StageOperations:
         return now_ms
 
 
-def _check_batch(family: Family, batch: Batch | None) -> None:
+def _check_batch(family: Family, sink: bytes, batch: Batch | None) -> None:
     """Raises WrongType when what is staged for the batch is of another family."""
     if batch is not None and batch.family is not family:
-        raise WrongType
+        raise WrongType.of_batch(sink, batch.family.name)
 
 
-def _first_chunks(chunks: Sequence[StagedChunk], count: int) -> list[StagedChunk]:
+def _check_content(op: Publish, number: int, content: bytes) -> None:
+    """Raises OtherBatch when the operation means another batch than that of the number and the
+    content, which is published or decided."""
+    if op.content and op.number < number:
+        raise OtherBatch.is_late(op.sink, op.run, op.number, number)
+    if op.content and content and op.content != content:
+        raise OtherBatch.differs(op.sink, op.run, op.number)
+
+
+def _first_chunks(chunks: Iterable[StagedChunk], count: int) -> list[StagedChunk]:
     """The first ones, about `count` messages: one at least, if there is one."""
     some: list[StagedChunk] = []
     messages = 0
     for chunk in chunks:
-        if some and messages + chunk.messages > count:
+        # Empty ones go along, so that the last call is the one after which no message is left.
+        if some and chunk.messages and messages + chunk.messages > count:
             break
         some.append(chunk)
         messages += chunk.messages

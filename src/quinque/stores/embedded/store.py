@@ -136,7 +136,7 @@ class EmbeddedStore(Books):
             **TubeLooks(self._tubes).runners,
             **SessionOperations(self._tubes).runners,
             **QueueOperations(self._lists, self._feeds).runners,
-            **WorkLooks(self._lists).runners,
+            **WorkLooks(self._lists, self._feeds).runners,
             **self._claims.runners,
             **ClaimFilling(self._claims).runners,
             **self._staging.runners,
@@ -160,7 +160,7 @@ class EmbeddedStore(Books):
     def run(self, op: Op) -> Any:
         """As stores/base.py says.
 
-        An unexpected error in an operation that has changed nothing is raised. One that comes later
+        An unexpected error in an operation that has changed nothing is raised. A later error
         makes the store unfit: what is in memory is not what the journal says. Then every call
         raises it, and nothing more is written.
         """
@@ -186,7 +186,7 @@ class EmbeddedStore(Books):
         if self.torn is not None:
             raise self.torn
         self._emptied = 0
-        self.empty_as_many()
+        self.empty_as_many(SETTLE_MOST if self._record.is_far_behind else 0)
         self.journal.commit(self.at_ms)
         if self.journal.notes or self._record.is_behind:
             self._record.committed(self.journal, self.at_ms)
@@ -199,7 +199,10 @@ class EmbeddedStore(Books):
             raise self.torn
         now_ms = self.now_ms()
         if self.leaving:
-            self.empty_some()
+            self.empty_several()
+        if self.sliced.is_working:
+            self.at_ms = now_ms
+            self.sliced.go_on()
         if self.subscriptions.soonest_ms <= now_ms:
             self._claims.settle_due(now_ms)
         if self.stages.soonest_ms <= now_ms:
@@ -220,6 +223,8 @@ class EmbeddedStore(Books):
                 return
 
     def next_due_ms(self) -> int:
+        if self.sliced.is_working:
+            return 0
         due_ms = min(
             self.alarms.next_ms(),
             self.subscriptions.soonest_ms,
@@ -233,6 +238,12 @@ class EmbeddedStore(Books):
         if self.journal.has_pending or self._compactor.is_working or self.leaving:
             return 0
         return due_ms
+
+    def is_awaited(self) -> bool:
+        return self._claims.is_awaited or self.sliced.is_working
+
+    def finish_slices(self) -> None:
+        self.sliced.finish()
 
     def now_ms(self) -> int:
         return self.clock.now_us() // 1000
@@ -277,8 +288,8 @@ class EmbeddedStore(Books):
         return self._compactor.ask()
 
     def register_driver(self, name: str, driver: Any) -> None:
-        """Tubes may be of that kind, and those that were asleep are at work. What a driver is, says
-        quinque.drivers. Raises BadDriver."""
+        """Register a kind of tubes, and wake tubes of that kind that were asleep. quinque.drivers
+        describes a driver. Raises BadDriver."""
         self._drivers.register(name, driver)
 
     def close(self) -> None:

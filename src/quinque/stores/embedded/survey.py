@@ -3,10 +3,10 @@
 Called by   cli/check.py, repair.py.
 Calls       records.py and replay.py, which read; nothing is changed.
 
-Where a start stops at the first thing that is wrong, this goes on after it: what it counts is what
-there will be when the damaged places are put aside.
+Where a start stops at the first thing that is wrong, this goes on after it: it counts what there
+will be after a repair of the damaged places.
 
-Not here: putting them aside (repair.py), words for people (cli/check.py).
+Not here: the repair (repair.py), words for people (cli/check.py).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Problem:
     at: int
     end: int
     why: str
-    is_torn: bool = False  # a crash left it, and nobody was told of it
+    is_torn: bool = False  # a crash left it, and it was never acknowledged
     batches_after: int = 0  # intact ones, in the same segment
     records_after: int = 0
 
@@ -106,7 +106,7 @@ def survey(folder: Path) -> Survey:
 
 
 def _look_at(done: Survey, bodies: Bodies, number: int, *, is_last: bool) -> None:
-    """Read one segment, and hold the one before it against what this one says of it."""
+    """Read one segment, and check the length that it gives for the one before it."""
     segment = Segment(number, segment_path(done.folder, number), seal=done.seal)
     found: list[Problem] = []
     if not segment.path.exists():
@@ -156,7 +156,7 @@ def _any_seal(folder: Path) -> int:
 
 
 def _parts(number: int, reading: Reading, *, is_last: bool) -> Iterator[Batch | Problem]:
-    """What a segment is made of, in order."""
+    """The parts of a segment, in order."""
     at: int | None = 0
     while at is not None:
         damage: Damage | None = None
@@ -189,7 +189,7 @@ def _count(
 
 
 def _check_length(done: Survey, previous: Segment, said_bytes: int) -> None:
-    """What is missing at the end of the segment before is a problem of that segment."""
+    """Report a wrong length of the segment before as a problem of that segment."""
     if previous.end == said_bytes:
         return
     known = [problem for problem in done.problems if problem.segment == previous.number]

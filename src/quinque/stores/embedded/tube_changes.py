@@ -4,15 +4,15 @@ Called by   changes.py (events that name their tasks); tube_operations.py, drive
             replay.py, for a task that is replaced: its event does not say what it was before.
 Calls       nothing.
 
-That somebody touched a task is not recorded: he has it, as before. What happens in a temporary tube
-is not journaled, and so is not recorded either.
+A touch is not recorded: the session has the task as before. Events of a temporary tube are not
+journaled, and so are not recorded either.
 
 Not here: tasks that are acked, deleted or over, which is as in all worklists (changes.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from quinque.model import tube_events
@@ -57,11 +57,16 @@ def replaced(old_state: int | None, state: int) -> list[Moved]:
     return [_ENTERED[state]]
 
 
+def sizes_of(bodies: Sequence[bytes] | Sequence[int]) -> list[int]:
+    """The sizes of bodies, which may have been replaced by them."""
+    return [body if isinstance(body, int) else len(body) for body in bodies]
+
+
 def _put(changes: Changes, event: Any) -> None:
     _, queue, family, number, _, _, _, _, delay_ms, _, bodies = event
     changes.families[queue] = family
     ids = [b"%d" % each for each in range(number, number + len(bodies))]
-    changes.put(Kind.ADDED, 0, family, queue, b"", 0, ids, list(map(len, bodies)))
+    changes.put(Kind.ADDED, 0, family, queue, b"", 0, ids, sizes_of(bodies))
     if delay_ms:
         changes.put(Kind.DELAYED, 0, family, queue, b"", 0, ids, None)
 

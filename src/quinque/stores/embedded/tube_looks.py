@@ -1,4 +1,4 @@
-"""Operations that look at tubes and change nothing but what time made due.
+"""Operations that look at tubes, and change only what is due.
 
 Called by   store.py.
 Calls       tubes.py (finds, settles).
@@ -38,7 +38,8 @@ class TubeLooks:
     def _find_tubes(self, op: FindTubes) -> list[TubeView]:
         now_ms = self._tubes.begin()
         found = [
-            self._tubes.find(tube.name, now_ms, SETTLE_MOST_COUNTING) for tube in self._tubes.all()
+            self._tubes.find(tube.name, now_ms, SETTLE_MOST_COUNTING)
+            for tube in self._tubes.all(op.most, op.sees)
         ]
         return [self._view(tube) for tube in found if tube is not None]
 

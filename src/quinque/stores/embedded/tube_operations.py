@@ -11,7 +11,7 @@ Not here: operations that only look (tube_looks.py), sessions (session_operation
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 from typing import Any, Final
 
@@ -22,10 +22,16 @@ from quinque.engine.tubes.task import Task
 from quinque.engine.tubes.tube import Tube
 from quinque.errors import BadRequest, NoKind, TubeBusy, TubeExists
 from quinque.model.events import FLUSHED, FORGOTTEN, Flushed, Forgotten, WorkEvent
-from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
+from quinque.model.limits import (
+    RESERVE_MOST,
+    RESERVE_MOST_BYTES,
+    SETTLE_MOST,
+    SETTLE_MOST_COUNTING,
+)
 from quinque.model.states import State
 from quinque.model.tube_events import BY_KICK, BY_RELEASE, BY_SESSION
 from quinque.model.tube_ops import (
+    KIND_NAMES,
     KINDS,
     AckTasks,
     BuryTasks,
@@ -42,9 +48,12 @@ from quinque.model.tube_ops import (
     TruncateTube,
 )
 from quinque.model.tube_terms import refuse_unknown_terms
+from quinque.stores.embedded import slices
 from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.journal import SPARE_BYTES
+from quinque.stores.embedded.slices import Slices
 from quinque.stores.embedded.tubes import Tubes
+from quinque.stores.pending import Pending
 
 _READY: Final = State.READY
 _LEASED: Final = State.LEASED
@@ -79,7 +88,7 @@ class TubeOperations:
             return False
         drivers = tubes.drivers
         if op.kind not in KINDS and (drivers is None or not drivers.knows(op.kind)):
-            raise NoKind(op.kind)
+            raise NoKind(op.kind, KIND_NAMES)
         if found is not None and found.kind.name:
             raise TubeExists(op.queue)
         # One without a kind is what is left where the record of it was damaged: it has its tasks.
@@ -104,12 +113,12 @@ class TubeOperations:
         tubes = self._tubes
         now_ms = tubes.begin()
         tube = tubes.known(op.queue, now_ms, SETTLE_MOST_COUNTING)
-        if self._taken(tube, now_ms):
+        if next(self._taken(tube, now_ms), None) is not None:
             raise TubeBusy("There are taken tasks in the tube")
         if tubes.drivers is not None and tube.is_driven and not tubes.is_asleep(tube):
             tubes.drivers.drop(tube)
         self._forget(tube)
-        self._books.ready.add(op.queue)  # a put that waits for room has to hear of it
+        self._books.wake_all(op.queue)  # also puts that wait for room
         return True
 
     def _truncate(self, op: TruncateTube) -> int:
@@ -251,53 +260,100 @@ class TubeOperations:
             self._tubes.carry(tube, [decide.delete(tube, list(views))])
         return _each_once(op.message_ids, views)
 
-    def _kick(self, op: KickTasks) -> int:
-        tube, now_ms = self._find(op.queue, SETTLE_MOST_COUNTING)
+    def _kick(self, op: KickTasks) -> int | Pending:
+        tube, now_ms = self._find(op.queue)
         if tube.is_driven:
             kicked: int = self._tubes.driver_of(tube).run(tube, op, now_ms)
             return kicked
         if op.message_ids is not None:
             living = self._living(tube, op.message_ids, now_ms)
             ids = [task.id for task in living if task.state == State.DEAD]
-        else:
-            while tube.expiries.next_ms <= now_ms:  # what is over is not kicked
-                self._tubes.settle(tube, now_ms, SETTLE_MOST_COUNTING)
-            ids = [task.id for task in tube.dead.first(max(0, op.count))]
-        if ids:
-            self._tubes.carry(tube, [decide.come_back(tube, ids, BY_KICK, now_ms)])
-        return len(ids)
+            if ids:
+                self._tubes.carry(tube, [decide.come_back(tube, ids, BY_KICK, now_ms)])
+            return len(ids)
+        done: int | Pending = self._books.sliced.begin(self._kick_slices(tube, op.count))
+        return done
 
-    def _return(self, op: ReturnTasks) -> int:
+    def _kick_slices(self, tube: Tube, count: int) -> Slices:
+        """Make the first `count` of the tasks that are buried now ready; return how many were
+        buried still."""
+        buried = tube.dead.living(min(max(0, count), tube.dead.size), self._books.at_ms)
+        kicked, is_first = 0, True
+        for some in slices.sliced(buried, slices.SLICE_MOST):
+            if not is_first:
+                yield
+            is_first = False
+            if self._books.queues.get(tube.name) is not tube:
+                break
+            now_ms = self._books.at_ms
+            ids = [
+                task.id
+                for task in some
+                if task.state == State.DEAD
+                and tube.find(task.id) is task
+                and not is_over(tube, task, now_ms)
+            ]
+            if ids:
+                self._tubes.carry(tube, [decide.come_back(tube, ids, BY_KICK, now_ms)])
+                kicked += len(ids)
+        return kicked
+
+    def _return(self, op: ReturnTasks) -> int | Pending:
         tube, now_ms = self._find(op.queue, SETTLE_MOST_COUNTING)
         if tube.is_driven:
             count: int = self._tubes.driver_of(tube).run(tube, op, now_ms)
             return count
-        taken = self._taken(tube, now_ms)
-        if taken:
-            ids = [task.id for task in taken]
-            self._tubes.carry(tube, [decide.come_back(tube, ids, BY_SESSION, now_ms)])
+        done: int | Pending = self._books.sliced.begin(self._return_slices(tube))
+        return done
+
+    def _return_slices(self, tube: Tube) -> Slices:
+        """Make the tasks that are taken now ready; return how many were taken still, and not taken
+        again."""
+        taken = [task for held in self._tubes.held() for task in held if task.queue is tube]
+        times = slices.sliced([task.deliveries for task in taken], slices.SLICE_MOST)
+        returned, is_first = 0, True
+        for some in slices.sliced(taken, slices.SLICE_MOST):
+            if not is_first:
+                yield
+            is_first = False
+            if self._books.queues.get(tube.name) is not tube:
+                break
+            now_ms = self._books.at_ms
+            still = [
+                task
+                for task, deliveries in zip(some, next(times), strict=True)
+                if task.state == _LEASED
+                and task.deliveries == deliveries
+                and tube.find(task.id) is task
+                and not is_due(tube, task, now_ms)
+                and not is_over(tube, task, now_ms)
+            ]
+            ids = [task.id for task in sorted(still, key=lambda task: task.place)]
+            if ids:
+                self._tubes.carry(tube, [decide.come_back(tube, ids, BY_SESSION, now_ms)])
+                returned += len(ids)
             if tube.soonest_ms <= now_ms:
-                self._tubes.settle(tube, now_ms, SETTLE_MOST_COUNTING)
-        return len(taken)
+                self._tubes.settle(tube, now_ms, SETTLE_MOST)
+        return returned
 
     # -- shared steps ------------------------------------------------------------------------
 
     def _forget(self, tube: Tube) -> None:
-        """The tube is gone. So it is on record, also of a temporary one."""
+        """Remove the tube, and journal that, also for a temporary tube."""
         event = Forgotten(FORGOTTEN, tube.name)
         self._tubes.journal.append(event)
         self._tubes.apply(tube, event)
         self._books.drop(tube)
 
     def _find(self, name: bytes, most: int = 0) -> tuple[Tube, int]:
-        """The tube as it is now, and when that is. Raises NoTube, WrongType."""
+        """The tube as it is now, and the time. Raises NoTube, WrongType."""
         now_ms = self._tubes.begin()
         if most:
             return self._tubes.known(name, now_ms, most), now_ms
         return self._tubes.known(name, now_ms), now_ms
 
     def _driven(self, tube: Tube, op: Any, now_ms: int) -> list[Any]:
-        """What the tube's driver makes of the operation. Raises DriverMissing."""
+        """The result of the tube's driver for the operation. Raises DriverMissing."""
         if isinstance(op, TakeTasks | AckTasks) and op.sessions:
             raise BadRequest("a driver hands out and is acked for one session at a time")
         done: list[Any] = self._tubes.driver_of(tube).run(tube, op, now_ms)
@@ -319,20 +375,19 @@ class TubeOperations:
         found = [self._tubes.living(tube, id, now_ms) for id in dict.fromkeys(ids)]
         return [task for task in found if task is not None]
 
-    def _taken(self, tube: Tube, now_ms: int) -> Sequence[Task]:
-        """The tasks that are taken, in the order of their places."""
+    def _taken(self, tube: Tube, now_ms: int) -> Iterator[Task]:
+        """The tasks that are taken, in no order."""
         if not tube.leased:
-            return ()
-        found = [
-            task
-            for session in self._tubes.sessions.by_id.values()
-            for task in session.held
-            if task.queue is tube
-            and not task.is_gone
-            and not is_due(tube, task, now_ms)
-            and not is_over(tube, task, now_ms)
-        ]
-        return sorted(found, key=lambda task: task.place)
+            return
+        for held in self._tubes.held():
+            for task in held:
+                if (
+                    task.queue is tube
+                    and not task.is_gone
+                    and not is_due(tube, task, now_ms)
+                    and not is_over(tube, task, now_ms)
+                ):
+                    yield task
 
     def _views(self, tasks: Sequence[Task], state: State | None) -> dict[bytes, TaskView]:
         """The tasks as they are about to be, by id."""

@@ -7,8 +7,8 @@ Calls       engine/tubes/ (rules), books.py (queues, journal, time), worklists.p
 A temporary tube is on record, and nothing that happens in it: events are applied, counted and not
 appended, and its bodies are always in memory, where the store does not count them.
 
-Readers are told of a tube when a task may be taken that could not be before, and when there is room
-in one that was full.
+Readers are woken when a task of the tube becomes takeable. Writers of a full tube are woken when
+there is room.
 
 Not here: what each operation does, tubes of drivers (driver_operations.py).
 """
@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from quinque.engine.tubes import decide
 from quinque.engine.tubes.apply import APPLY, apply_put, apply_task_replaced
 from quinque.engine.tubes.due import come_back, is_due, is_over, settle
+from quinque.engine.tubes.lanes import Lanes
 from quinque.engine.tubes.task import Session, Task
 from quinque.engine.tubes.tube import Tube, let_go
 from quinque.engine.work.message import WorkMessage
@@ -54,7 +55,7 @@ class Drivers(Protocol):
         """As the operation says."""
 
     def settle(self, tube: Tube, now_ms: int, most: int) -> None:
-        """What time made due is true, and `tube.soonest_ms` is when something is next."""
+        """Carry out what is due, and set `tube.soonest_ms` to when something is due next."""
 
     def release(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
         """The tasks, which were taken, are ready."""
@@ -65,7 +66,7 @@ class Drivers(Protocol):
 
 class Tubes:
     def __init__(self, lists: Worklists, count: Callable[[Any], None]) -> None:
-        """`count` is told what is not journaled."""
+        """`count` gets the changes that are not journaled."""
         self._count = count
         self.books = lists.books
         self.lists = lists
@@ -75,14 +76,13 @@ class Tubes:
         self.drivers: Drivers | None = None
         self.unkept = 0  # tasks of temporary tubes, which `bodies` does not count
         self._queues = lists.queues
-        made = (queue.order for queue in lists.queues.values() if isinstance(queue, Tube))
-        self.newest_order = max(made, default=0)
+        self.newest_order = max((tube.order for tube in self.books.tubes.values()), default=0)
         lists.settle_tube = self.settle
 
     # -- finding -----------------------------------------------------------------------------
 
     def begin(self) -> int:
-        """An operation begins now. What sessions that have ended had taken is ready."""
+        """Begin an operation: set the time, and make the tasks of ended sessions ready."""
         books = self.books
         books.at_ms = now_ms = books.clock.now_us() // 1000
         if self.sessions.soonest_ms <= now_ms:
@@ -105,10 +105,20 @@ class Tubes:
             raise NoTube(name)
         return tube
 
-    def all(self) -> list[Tube]:
-        """Every tube, in the order they were made."""
-        found = [queue for queue in self._queues.values() if isinstance(queue, Tube)]
+    def all(self, most: int = 0, sees: Callable[[bytes], bool] | None = None) -> list[Tube]:
+        """Every tube that `sees` is true for, in the order they were made; if there are more than
+        `most`, one more than that, in any order."""
+        found: list[Tube] = []
+        for name, tube in self.books.tubes.items():
+            if sees is None or sees(name):
+                found.append(tube)
+                if 0 < most < len(found):
+                    return found
         return sorted(found, key=lambda tube: tube.order)
+
+    def held(self) -> list[dict[Task, None]]:
+        """What each session has taken, of all tubes."""
+        return [session.held for session in self.sessions.by_id.values() if session.held]
 
     def living(self, tube: Tube, id: bytes, now_ms: int) -> Task | None:
         """The task as it is now, if it lives: more may be due in its tube than was settled."""
@@ -159,8 +169,8 @@ class Tubes:
             self.settle(tube, now_ms, max(SETTLE_MOST, min(most, SETTLE_MOST_COUNTING)))
         if tube.lanes is None:
             return tube.ready.living(most, now_ms) if lane is None else ()
-        # A lane shows its first tasks. Those that are over go, so that it shows the next ones; when
-        # there are more than one operation removes, the ticker goes on.
+        # A lane shows its first tasks. Expired tasks are removed, so that it shows the next ones;
+        # when there are more than one operation removes, the ticker goes on.
         left = SETTLE_MOST
         while True:
             tasks = tube.first(max(most, left), lane)
@@ -171,15 +181,16 @@ class Tubes:
             self.carry_due(tube, Expired(EXPIRED, tube.name, over))
 
     def end_sessions(self, now_ms: int, most: int) -> None:
-        """What sessions that have ended had taken is ready, up to `most` tasks of it."""
-        for session in self.sessions.ended(now_ms):
-            if most <= 0:
+        """Make up to `most` tasks of ended sessions ready."""
+        looks = left = most
+        for session in self.sessions.ended(now_ms, looks):
+            if left <= 0:
                 return
-            most -= self.return_held(session, now_ms, most)
-        self.sessions.ended(now_ms)
+            left -= self.return_held(session, now_ms, left)
+        self.sessions.ended(now_ms, looks)  # they have nothing now, and are gone
 
     def return_held(self, session: Session, now_ms: int, most: int) -> int:
-        """What the session has taken is ready, up to `most` tasks of it; how many."""
+        """Make up to `most` tasks that the session has taken ready; return how many."""
         by_tube: dict[Tube, list[Task]] = {}
         held = list(islice(session.held, most))
         for task in held:
@@ -193,8 +204,8 @@ class Tubes:
         return len(held)
 
     def bring_back(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
-        """The tasks, which are taken, are ready; without a record of it they are still held, by a
-        session that nobody is of."""
+        """Make taken tasks ready. If that is not journaled, they are still held after a restart,
+        by a session without connections."""
         if not tube.is_driven:
             ids = [task.id for task in tasks if not is_over(tube, task, now_ms)]
             if len(ids) < len(tasks):
@@ -208,8 +219,8 @@ class Tubes:
             return
         if self.drivers is not None and not self.is_asleep(tube):
             self.drivers.release(tube, tasks, now_ms)
-        # Those that it did not release, or is not there to, are nobody's: it is asked again when it
-        # is back.
+        # Tasks that the driver did not release, or that have no driver now, lose their session. The
+        # driver is asked again when it is back.
         for task in tasks:
             if task.holder is not None:
                 task.holder.held.pop(task, None)
@@ -249,7 +260,7 @@ class Tubes:
         return living
 
     def carry_due(self, tube: Tube, event: WorkEvent) -> None:
-        """What time made true is so, and journaled if that can be."""
+        """Apply an event that was due, and journal it if that is possible."""
         if tube.settings.is_temporary:
             self._count_unkept(event)
         else:
@@ -273,8 +284,11 @@ class Tubes:
             tasks = apply_put(tube, event, self.journal.body_home())
             self.bodies.came(tasks, event.bodies)
             spare_bytes = 0
-        if not events[0].delay_ms if lanes is None else lanes.showings > showings:
-            self.books.ready.add(tube.name)
+        if lanes is None:
+            if not events[0].delay_ms:
+                self.books.ready.add(tube.name)
+        elif lanes.showings > showings:
+            self._wake_lanes(tube, lanes)
         self.books.set_alarm(tube)
 
     def replace(self, tube: Tube, event: TaskKept) -> Task:
@@ -295,12 +309,12 @@ class Tubes:
             for change in task_replaced(event, old_state):
                 (self._count if is_temporary else self.journal.note)(change)
         if lanes is not None and lanes.showings > showings:
-            self.books.ready.add(tube.name)
+            self._wake_lanes(tube, lanes)
         assert isinstance(task, Task)
         return task
 
     def apply(self, tube: Tube, event: WorkEvent) -> int:
-        """The event is true; when it emptied the tube, how many tasks lived in it."""
+        """Apply the event; if it emptied the tube, return how many tasks lived in it."""
         lanes, was_full = tube.lanes, tube.is_full
         showings = lanes.showings if lanes is not None else 0
         kind = event.kind
@@ -315,17 +329,27 @@ class Tubes:
                 self.bodies.went(gone)
         if lanes is not None:
             if lanes.showings > showings:
-                self.books.ready.add(tube.name)
+                self._wake_lanes(tube, lanes)
         elif kind == TASKS_RETURNED:
             fields: Any = event
             if not fields.delay_ms:
                 self.books.ready.add(tube.name)
         if was_full and not tube.is_full:
-            self.books.ready.add(tube.name)
+            self.books.wake_all(tube.name)
         return living
 
+    def _wake_lanes(self, tube: Tube, lanes: Lanes) -> None:
+        """Readers of these lanes, and of any task, may find one."""
+        books, name = self.books, tube.name
+        if name not in books.ready:
+            books.ready.add(name)
+            books.ready_lanes[name] = lanes.news
+        elif name in books.ready_lanes:  # else all readers are woken
+            books.ready_lanes[name] |= lanes.news
+        lanes.news = set()
+
     def _empty(self, tube: Tube) -> int:
-        """No task is in the tube, and ids begin anew; how many had not ended."""
+        """Remove all tasks, and start ids again at 0; return how many had not ended."""
         tube.number = 0
         if not tube.settings.is_temporary:
             return self.books.empty(tube)

@@ -1,4 +1,4 @@
-"""Operations that look at worklists and change nothing but what time made due.
+"""Operations that look at worklists, and change only what is due.
 
 Called by   store.py.
 Calls       worklists.py (finds, settles), engine/work/views.py.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quinque.engine.claims.views import is_claimed
+from quinque.engine.feed.feed import Feed
 from quinque.engine.work.decide import holder_id
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.due import is_quiet
@@ -38,13 +39,15 @@ from quinque.model.work_ops import (
     Show,
     WorkView,
 )
+from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.worklists import Worklists
 
 
 class WorkLooks:
-    def __init__(self, lists: Worklists) -> None:
+    def __init__(self, lists: Worklists, feeds: FeedOperations) -> None:
         self._books = lists.books
         self._lists = lists
+        self._feeds = feeds
         self.runners: dict[type, Callable[[Any], Any]] = {
             Show: self._show,
             Browse: self._browse,
@@ -89,6 +92,8 @@ class WorkLooks:
 
     def _scan_queues(self, op: ScanQueues) -> tuple[int, list[bytes]]:
         now_ms = self._begin()
+        if not op.family.is_worklist:
+            return self._scan_feeds(op, now_ms)
         watched = self._books.watched
         cursor, found = self._books.worklists.scan(op.cursor, min(op.count, SCAN_MOST))
         most = max(SETTLE_MOST_FLOODED, SETTLE_MOST_COUNTING // max(1, len(found)))
@@ -101,6 +106,19 @@ class WorkLooks:
                 continue
             if not op.skips_idle or queue.name in watched or not is_quiet(queue, now_ms):
                 names.append(queue.name)
+        return cursor, names
+
+    def _scan_feeds(self, op: ScanQueues, now_ms: int) -> tuple[int, list[bytes]]:
+        cursor, found = self._books.feeds.scan(op.cursor, min(op.count, SCAN_MOST))
+        most = max(SETTLE_MOST_FLOODED, SETTLE_MOST_COUNTING // max(1, len(found)))
+        names: list[bytes] = []
+        for each in found:
+            feed: Feed | None = each
+            if each.soonest_ms <= now_ms:
+                feed = self._feeds.settle_some(each, now_ms, most)
+            # A flushed feed is there for the leases that still run, and is not to be seen.
+            if feed is not None and feed.messages and op.least <= len(feed.messages) <= op.most:
+                names.append(feed.name)
         return cursor, names
 
     def _scan_messages(self, op: ScanMessages) -> tuple[int, list[WorkView]]:
@@ -147,15 +165,25 @@ class WorkLooks:
         ]
 
     def _await_end(self, op: AwaitEnd) -> int | None:
+        left = op.left
+        while left:
+            [message] = self._living(left[-1:])
+            if self._may_be_worked(left[-1], message):
+                return None
+            left.pop()
+        # All have ended, or this is the first time. A dead message may have been queued again.
         gone = 0
         for id, message in zip(op.message_ids, self._living(op.message_ids), strict=True):
-            if message is None:
-                if is_claimed(self._books.subscriptions, id):
-                    return None
+            if self._may_be_worked(id, message):
+                left.append(id)
+            elif message is None:
                 gone += 1
-            elif message.state != DEAD:
-                return None
-        return gone
+        return None if left else gone
+
+    def _may_be_worked(self, id: bytes, message: WorkMessage | None) -> bool:
+        if message is None:
+            return is_claimed(self._books.subscriptions, id)
+        return message.state != DEAD
 
     def _begin(self) -> int:
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000

@@ -3,8 +3,8 @@
 Called by   store.py.
 Calls       worklists.py (finds, settles, changes), engine/work/ (rules), names.py (ids, chance).
 
-One that is about messages of several worklists is carried out worklist by worklist; the room its
-records need is looked for before the first.
+An operation on messages of several worklists is carried out worklist by worklist; the room that its
+records need is checked before the first.
 
 Not here: handing out (work_taking.py), operations that only look (work_looks.py).
 """
@@ -12,7 +12,7 @@ Not here: handing out (work_taking.py), operations that only look (work_looks.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from quinque.engine.work import decide
 from quinque.engine.work.apply import APPLY
@@ -28,7 +28,9 @@ from quinque.model.events import (
     Forgotten,
     WorkEvent,
 )
+from quinque.model.families import Family
 from quinque.model.limits import REDRIVE_MOST
+from quinque.model.states import State
 from quinque.model.work_ops import (
     Add,
     Announce,
@@ -47,9 +49,14 @@ from quinque.model.work_ops import (
     Requeue,
     SetNode,
 )
+from quinque.stores.embedded import slices
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.names import Names
+from quinque.stores.embedded.slices import Slices
 from quinque.stores.embedded.worklists import Worklists
+from quinque.stores.pending import Pending
+
+_EVERY_STATE: Final = set(map(int, State))
 
 
 class WorkOperations:
@@ -191,30 +198,81 @@ class WorkOperations:
         self._lists.run_all(work)
         return count
 
-    def _purge(self, op: Purge) -> int:
+    def _purge(self, op: Purge) -> int | Pending:
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
         queue = self._lists.settled(op.family, op.queue, now_ms)
         if queue is None:
             return 0
+        if op.forgets:
+            return self._forget([queue])
         if not op.states:
             return self._lists.remove(queue, Flushed(FLUSHED, queue.name)) if queue.size else 0
-        wanted = set(map(int, op.states))
-        living = sum(
-            message.state in wanted and not decide.is_over(message, now_ms)
-            for message in queue.all()
-        )
-        event = decide.purge(queue, op.states)
-        if event is not None:
-            self._lists.remove(queue, event)
+        done: int | Pending = self._books.sliced.begin(self._purge_states(queue, op.states))
+        return done
+
+    def _purge_states(self, queue: Worklist, states: Sequence[State]) -> Slices:
+        """Remove the messages that are in these states now, and still when their turn comes; return
+        how many lived."""
+        wanted = set(map(int, states))
+        return (yield from self._remove_slices(queue, queue.of_states(wanted), wanted))
+
+    def _remove_slices(
+        self, queue: Worklist, messages: list[WorkMessage], wanted: set[int]
+    ) -> Slices:
+        living, is_first = 0, True
+        for some in slices.sliced(messages, slices.SLICE_MOST):
+            if not is_first:
+                yield
+            is_first = False
+            if self._lists.queues.get(queue.name) is not queue:
+                break
+            now_ms = self._books.at_ms
+            ids: list[bytes] = []
+            for message in some:
+                if message.state in wanted and queue.find(message.id) is message:
+                    ids.append(message.id)
+                    living += not queue.has_ended(message, now_ms)
+            if ids:
+                self._lists.remove(queue, decide.purge(queue, ids))
         return living
 
-    def _purge_all(self, op: PurgeAll) -> int:
+    def _purge_all(self, op: PurgeAll) -> int | Pending:
         self._books.at_ms = self._books.clock.now_us() // 1000
+        done: int | Pending = self._books.sliced.begin(self._purge_queues(op.family))
+        return done
+
+    def _purge_queues(self, family: Family) -> Slices:
+        """Remove the worklists of the family with all that is in them now; return how many messages
+        lived."""
+        lists = self._lists
         queues = [
-            queue
-            for queue in self._lists.queues.values()
-            if isinstance(queue, Worklist) and queue.family is op.family
+            (queue, queue.directory.next)
+            for queue in lists.queues.values()
+            if isinstance(queue, Worklist) and queue.family is family
         ]
+        living, is_first = 0, True
+        for next_ones in slices.sliced(queues, slices.SLICE_QUEUES_MOST):
+            if not is_first:
+                yield
+            is_first = False
+            old: list[Worklist] = []
+            mixed: list[tuple[Worklist, int]] = []  # of these, what came since stays
+            for queue, until in next_ones:
+                if lists.queues.get(queue.name) is queue:
+                    if queue.newest_number < until:
+                        old.append(queue)
+                    else:
+                        mixed.append((queue, until))
+            # At once: after the next slice, something may have come to these too.
+            living += self._forget(old)
+            for queue, until in mixed:
+                yield
+                messages = [it for it in queue.all() if it.number < until]
+                living += yield from self._remove_slices(queue, messages, _EVERY_STATE)
+        return living
+
+    def _forget(self, queues: Sequence[Worklist]) -> int:
+        """Remove the queues with all that is in them; how many messages had not expired."""
         living = self._lists.run_all(
             [(queue, [Forgotten(FORGOTTEN, queue.name)]) for queue in queues]
         )

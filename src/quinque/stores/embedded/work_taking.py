@@ -20,7 +20,9 @@ from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES
 from quinque.model.work_ops import Take, WorkDelivery
 from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.names import Names
+from quinque.stores.embedded.slices import Slices
 from quinque.stores.embedded.worklists import Worklists
+from quinque.stores.pending import Pending
 
 
 class WorkTaking:
@@ -30,9 +32,19 @@ class WorkTaking:
         self._names = names
         self.runners: dict[type, Callable[[Any], Any]] = {Take: self._take}
 
-    def _take(self, op: Take) -> list[WorkDelivery]:
-        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
-        names = op.queues if not op.patterns else self._lists.matching(op.family, op.patterns)
+    def _take(self, op: Take) -> list[WorkDelivery] | Pending:
+        self._books.at_ms = self._books.clock.now_us() // 1000
+        if not op.patterns:
+            return self._take_from_all(op, op.queues)
+        given: list[WorkDelivery] | Pending = self._books.sliced.begin(self._take_matching(op))
+        return given
+
+    def _take_matching(self, op: Take) -> Slices:
+        names: list[bytes] = yield from self._lists.matching(op.family, op.patterns)
+        return self._take_from_all(op, names)
+
+    def _take_from_all(self, op: Take, names: Sequence[bytes]) -> list[WorkDelivery]:
+        now_ms = self._books.at_ms
         given: list[WorkDelivery] = []
         if len(names) == 1:
             most = min(op.count, RESERVE_MOST)
@@ -40,8 +52,9 @@ class WorkTaking:
         elif op.is_drained:
             self._drain(op, names, now_ms, given)
         else:
-            for name in names:
-                self._lists.check_family(op.family, name)  # before anything is taken
+            # Before anything is taken. Names that match patterns are of the family.
+            for name in () if op.patterns else names:
+                self._lists.check_family(op.family, name)
             self._take_in_turn(op, names, now_ms, given)
         if not given and op.is_waiting and self._books.node.is_leaving:
             raise Leaving
@@ -69,7 +82,8 @@ class WorkTaking:
         self, op: Take, names: Sequence[bytes], now_ms: int, given: list[WorkDelivery]
     ) -> None:
         """One from each worklist, again and again, until there are enough or no more."""
-        for name in names:  # before the first is leased: a name of another family refuses them all
+        # Before the first is leased: a name of another family refuses them all.
+        for name in () if op.patterns else names:
             self._lists.settled(op.family, name, now_ms)
         left = list(names)
         most = min(op.count, RESERVE_MOST)
@@ -98,8 +112,8 @@ class WorkTaking:
     ) -> list[WorkDelivery]:
         queue = self._lists.settled(op.family, name, now_ms)
         if queue is None:
-            # A reader that waits on a worklist makes it, so that it can be seen that somebody
-            # waits; but not one that would stay.
+            # A reader that waits on a worklist makes it, so that other clients see that a reader
+            # waits; but not a worklist of a family that is lasting.
             if op.is_waiting and not self._books.node.is_leaving and not op.family.is_lasting:
                 queue = Worklist(name, op.family, self._lists.directory, now_ms)
                 self._lists.keep(queue)
@@ -138,6 +152,6 @@ class WorkTaking:
             taken += len(event.ids)
         name = queue.name
         return [
-            WorkDelivery(name, message.id, body, message.nacks, message.requeues, message.due_ms)
-            for message, body in zip(messages[:taken], bodies, strict=False)
+            WorkDelivery(name, job.id, body, job.nacks, job.requeues, decide.lease_of(job))
+            for job, body in zip(messages[:taken], bodies, strict=False)
         ]

@@ -20,9 +20,10 @@ from quinque.engine.work.decide import is_over, room_to_take
 from quinque.engine.work.directory import Directory
 from quinque.engine.work.due import come_back, is_due, is_idle, settle
 from quinque.engine.work.message import WorkMessage
-from quinque.engine.work.worklist import Worklist
+from quinque.engine.work.worklist import Worklist, is_given_away
 from quinque.model.events import (
     DIED,
+    EXPIRED,
     FLUSHED,
     FORGOTTEN,
     REDRIVEN,
@@ -33,12 +34,15 @@ from quinque.model.events import (
     Removed,
     WorkEvent,
 )
-from quinque.model.families import Family
-from quinque.model.glob import compile_glob
+from quinque.model.families import JOBS, Family
+from quinque.model.glob import match_cost, matcher
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING, SETTLE_MOST_FLOODED
 from quinque.model.own_events import MOVED_BACK
 from quinque.stores.embedded.books import Books
+from quinque.stores.embedded.slices import Slices
 
+# Names that one slice matches, at about 1 µs each; a pattern with a star in it may cost more.
+MATCH_MOST: Final = 5_000
 _ALARMS_MOST: Final = 100  # worklists settled at once, most of them with little to do
 
 
@@ -117,7 +121,7 @@ class Worklists:
         """The living messages, each once, by worklist; what time made due there is settled."""
         self.books.at_ms = now_ms = self.books.clock.now_us() // 1000
         directory = self.directory
-        found: list[tuple[Worklist, list[WorkMessage]]] = []
+        found: dict[Worklist, list[WorkMessage]] = {}
         queue: Worklist | None = None
         messages: list[WorkMessage] = []
         for id in ids if len(ids) == 1 else dict.fromkeys(ids):
@@ -129,11 +133,9 @@ class Worklists:
                 continue
             if message.queue is not queue:
                 queue = message.queue
-                messages = next((some for other, some in found if other is queue), [])
-                if not messages:
-                    found.append((queue, messages))
+                messages = found.setdefault(queue, [])
             messages.append(message)
-        return found
+        return list(found.items())
 
     def check_family(self, family: Family, name: bytes) -> None:
         """Raises WrongType when another family has the name."""
@@ -141,20 +143,34 @@ class Worklists:
         if queue is not None and queue.family is not family:
             self.books.make_way(queue)
 
-    def matching(self, family: Family, patterns: Sequence[bytes]) -> list[bytes]:
-        """The worklists of these patterns that have something ready, the last read from last."""
+    def matching(self, family: Family, patterns: Sequence[bytes]) -> Slices:
+        """The worklists of these patterns that have something ready, the last read from last. A
+        slice matches some of the names; those that come meanwhile are not among them."""
         self._settle_alarms()
-        tests = [compile_glob(pattern) for pattern in patterns]
+        matches, cost = matcher(patterns), match_cost(tuple(patterns))
         names: list[bytes] = []
-        for name, queue in list(self.busy.items()):
+        room, is_sliced = MATCH_MOST, False
+        for name in list(self.busy):
+            if room <= 0:
+                yield
+                room, is_sliced = MATCH_MOST, True
+            queue = self.busy.get(name)
+            if queue is None:
+                continue
+            room -= 1
             if not queue.ready.size:
                 del self.busy[name]
-            elif queue.family is family and any(test.fullmatch(name) for test in tests):
-                names.append(name)
+            elif queue.family is family:
+                room -= cost.of(name)
+                if matches(name):
+                    names.append(name)
+        if is_sliced:  # others may have used the name meanwhile
+            found = [(name, self.busy.get(name)) for name in names]
+            names = [name for name, it in found if it is not None and it.family is family]
         return names
 
     def _settle_alarms(self) -> None:
-        """What time made due is settled in the worklists that have most waited for it."""
+        """Settle what is due in the worklists that have waited longest for it."""
         others: list[Queue] = []
         for _ in range(_ALARMS_MOST):
             queue = self.books.alarms.take(self.books.at_ms)
@@ -202,7 +218,7 @@ class Worklists:
         return living
 
     def apply(self, queue: Worklist, event: WorkEvent) -> int:
-        """The event is true; when it emptied the worklist, how many messages lived in it."""
+        """Apply the event; if it emptied the worklist, return how many messages lived in it."""
         if event.kind == FLUSHED or event.kind == FORGOTTEN:
             living = self.books.empty(queue)
             if event.kind == FLUSHED:
@@ -210,6 +226,8 @@ class Worklists:
             return living
         gone = APPLY[event.kind](queue, event)
         if gone:
+            if event.kind == EXPIRED:
+                self._note_expired(queue, gone)
             self._went(queue, gone)
         elif event.kind == MOVED_BACK:
             self.books.stamp_us = cast(Any, event).place + len(cast(Any, event).ids) - 1
@@ -248,10 +266,15 @@ class Worklists:
         if not queue.size:
             queue.set_soonest()
 
+    def _note_expired(self, queue: Worklist, gone: list[WorkMessage]) -> None:
+        count = sum(not is_given_away(message) for message in gone)
+        if count and queue.family is JOBS:
+            self.books.expired.add(queue.name, count)
+
     def _notice(self, ids: Iterable[bytes]) -> None:
-        """Whoever waits for the end of these is told."""
+        """Wake the clients that wait for the end of these messages."""
         self.books.ready.update(id for id in ids if id in self.books.watched)
 
 
 def _cannot_settle(tube: Tube, now_ms: int, most: int) -> None:
-    raise AssertionError("nobody keeps tubes")
+    raise AssertionError("tubes are not kept here")

@@ -37,7 +37,7 @@ A call on its way:
 
 What comes without being asked for:
     wakeups.py    what other brokers' clients brought about
-    foreign.py    what clients of Redis Work Queue add, where somebody waits
+    foreign.py    what clients of Redis Work Queue add, where a client waits
     alarms.py     what time will
     clock.py      the time itself, which is that of Redis
 

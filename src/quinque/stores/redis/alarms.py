@@ -3,8 +3,8 @@
 Called by   store.py.
 Calls       nothing.
 
-Every answer of a script says when something is next due in the queues of its slot, so that nobody
-has to ask; some say when a timer of the slot is.
+Every answer of a script says when something is next due in the queues of its slot, so that brokers
+need not ask. Some answers say when a timer of the slot is due.
 
 Not here: when each queue of a slot has something due (the keys `alarms` and `timers`).
 """
@@ -16,6 +16,8 @@ from typing import Final
 
 from quinque.model.limits import NEVER_MS
 
+_REST_LEAST_MS: Final = 50
+_REST_MOST_MS: Final = 5_000
 _TIMER: Final = b"}"  # after a slot's key, which ends otherwise
 
 
@@ -23,6 +25,7 @@ class SlotAlarms:
     def __init__(self) -> None:
         self._next: dict[bytes, int] = {}  # by the slot's key
         self._heap: list[tuple[int, bytes]] = []  # some are of the past, and pass
+        self._rests: dict[bytes, tuple[int, int]] = {}  # by slot: until when, and how long
 
     def set(self, slot_key: bytes, due_ms: int, *, is_timer: bool = False) -> None:
         """Something is next due in the slot then; a negative one is never."""
@@ -30,9 +33,27 @@ class SlotAlarms:
             slot_key += _TIMER
         if due_ms < 0:
             self._next.pop(slot_key, None)
-        elif self._next.get(slot_key) != due_ms:
+            return
+        if self._rests:
+            due_ms = max(due_ms, self._rests.get(slot_key.removesuffix(_TIMER), (0, 0))[0])
+        if self._next.get(slot_key) != due_ms:
             self._next[slot_key] = due_ms
             heappush(self._heap, (due_ms, slot_key))
+
+    def rest(self, slot_key: bytes, now_ms: int) -> None:
+        """What was due in the slot could not be done. The slot has no alarm for a while, which is
+        longer after each failure."""
+        _, last_ms = self._rests.get(slot_key, (0, 0))
+        rest_ms = min(max(_REST_LEAST_MS, 2 * last_ms), _REST_MOST_MS)
+        self._rests[slot_key] = now_ms + rest_ms, rest_ms
+        self.set(slot_key, self._next.get(slot_key, 0))
+        if slot_key + _TIMER in self._next:
+            self.set(slot_key + _TIMER, self._next[slot_key + _TIMER])
+
+    def work(self, slot_key: bytes) -> None:
+        """Forget that the slot rested: all that was due in it was done."""
+        if self._rests:
+            self._rests.pop(slot_key, None)
 
     def is_due(self, slot_key: bytes, now_ms: int) -> bool:
         """Whether something is due in the slot by now, as far as is known."""

@@ -4,9 +4,9 @@ Called by   runners.py, ticks.py (settle_claims).
 Calls       the scripts claim_….
 
 All of a subscription lies in the slot of its queue, or of the partition that it claims. A script
-moves a thousand messages at most, so that nobody waits long for it: what is about more of them is
-several calls. Each leaves a state from which anybody can go on; when the broker that began it is
-gone, a tick of another one does.
+moves a thousand messages at most, so that other clients wait only a short time: larger operations
+take several calls. Each call leaves a state from which any broker can go on; when the broker that
+began is gone, a tick of another one does.
 
 Not here: what the scripts do (scripts/), rows of messages (model/rows.py).
 """
@@ -43,6 +43,7 @@ from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import slot_key, slot_of_key
 from quinque.stores.redis.slots import known_slots
 
+_SLOTS_AT_ONCE: Final = 256  # of a listing: most have no subscription
 _SEALS_IF_DRY: Final = 1  # as claim_fill.lua has them
 _SEALS: Final = 2  # or as many came as were asked for
 
@@ -64,7 +65,7 @@ class _WithNumber(_Of, Protocol):
 
 
 def settle_claims(slot: bytes, edge: Edge) -> Steps:
-    """What time made due in the claims of the slot is carried out."""
+    """Carry out what is due in the claims of the slot."""
     is_more = 1
     while is_more:
         (is_more,) = yield [Call("claim_due", [slot], [edge.now_ms(), SETTLE_MOST])]
@@ -119,9 +120,15 @@ def _play(op: PlayClaim, edge: Edge) -> Steps:
 
 
 def _mark(op: MarkClaim, edge: Edge) -> Steps:
-    argv = [*_about(op, edge), op.number, op.outcome.value, op.delay_ms, op.reason]
-    argv += [SETTLE_MOST, *op.message_ids]
-    return (yield from _ask(op, Call("claim_mark", [_slot(op, edge)], argv)))
+    ids = list(dict.fromkeys(op.message_ids))
+    marked = chunk = 0
+    while True:
+        argv = [*_about(op, edge), op.number, op.outcome.value, op.delay_ms, op.reason]
+        argv += [SETTLE_MOST, chunk, op.epoch, *ids]
+        some, chunk = yield from _ask(op, Call("claim_mark", [_slot(op, edge)], argv))
+        marked += some
+        if not chunk or marked == len(ids):
+            return marked
 
 
 def _settle(op: SettleClaims, edge: Edge) -> Steps:
@@ -137,9 +144,7 @@ def _drop(op: DropClaims, edge: Edge) -> Steps:
 
 
 def _purge(op: PurgeClaims, edge: Edge) -> Steps:
-    call = Call("claim_purge", [_slot(op, edge)], [*_about(op, edge), SETTLE_MOST, op.number])
-    (purged,) = yield [call]
-    return purged
+    return (yield from _until_done("claim_purge", op, edge, [op.number]))
 
 
 def _renew(op: RenewClaims, edge: Edge) -> Steps:
@@ -148,13 +153,13 @@ def _renew(op: RenewClaims, edge: Edge) -> Steps:
 
 
 def _look(op: LookAtClaims, edge: Edge) -> Steps:
-    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, op.queue, op.subscription]
+    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, 0, op.queue, op.subscription]
     (views,) = yield [Call("claim_look", [_slot(op, edge)], argv)]
     return _view(views[0], op.shard, edge) if views else None
 
 
 def _find(op: FindClaims, edge: Edge) -> Steps:
-    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST]
+    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, op.most if op.sees is None else 0]
     slots: Sequence[int]
     if op.queue is None:
         slots = yield from known_slots(edge)
@@ -162,14 +167,21 @@ def _find(op: FindClaims, edge: Edge) -> Steps:
         slots = edge.spread.read_slots(op.queue)
         argv.append(op.queue)
     calls = [Call("claim_look", [slot_key(slot)], argv) for slot in slots]
-    replies = yield calls
+    at_once = _SLOTS_AT_ONCE if op.most else len(calls)
     found: list[SubscriptionView] = []
-    for call, views in zip(calls, replies, strict=True):
-        slot = slot_of_key(call.keys[0])
-        for fields in views:
-            shards = list(edge.spread.read_slots(fields[1]))
-            shard = shards.index(slot) if slot in shards else 0
-            found.append(_view(fields, shard, edge))
+    rows = 0
+    while calls and not 0 < op.most < rows:
+        some, calls = calls[:at_once], calls[at_once:]
+        replies = yield some
+        for call, views in zip(some, replies, strict=True):
+            slot = slot_of_key(call.keys[0])
+            for fields in views:
+                if op.sees is not None and not op.sees(fields[1]):
+                    continue
+                shards = list(edge.spread.read_slots(fields[1]))
+                shard = shards.index(slot) if slot in shards else 0
+                found.append(_view(fields, shard, edge))
+                rows += 1 + len(found[-1].claims)
     return sorted(found, key=lambda view: (view.queue, view.subscription, view.shard))
 
 
@@ -203,16 +215,16 @@ def _ask(op: Any, call: Call) -> Steps:
 
 
 def _until_done(script: str, op: Any, edge: Edge, argv: Sequence[Arg]) -> Steps:
-    """How many messages it was in all calls together; None if the script knows no subscription."""
-    messages, is_more = 0, 1
+    """How many it was in all calls together; None if the script knows no subscription."""
+    count, is_more = 0, 1
     while is_more:
         call = Call(script, [_slot(op, edge)], [*_about(op, edge), SETTLE_MOST, *argv])
         reply = yield from _ask(op, call)
         if reply is None:
             return None
         some, is_more = reply
-        messages += some
-    return messages
+        count += some
+    return count
 
 
 def _claim_view(fields: Sequence[int]) -> ClaimView:
@@ -222,7 +234,7 @@ def _claim_view(fields: Sequence[int]) -> ClaimView:
 
 def _view(fields: Sequence[Any], shard: int, edge: Edge) -> SubscriptionView:
     family, queue, subscription, group, epoch, settled, lease_ms, release_ms, *rest = fields
-    unrenewed_ms, is_stalled, backlog, oldest_ms, stamp_us, claims = rest
+    unrenewed_ms, is_stalled, backlog, oldest_ms, stamp_us, created_us, claims = rest
     return SubscriptionView(
         family=BY_CODE[int(family)],
         queue=queue,
@@ -240,6 +252,7 @@ def _view(fields: Sequence[Any], shard: int, edge: Edge) -> SubscriptionView:
         oldest_ms=oldest_ms,
         stamp_us=stamp_us,
         claims=[_claim_view(claim) for claim in claims],
+        created_us=created_us,
     )
 
 

@@ -3,10 +3,9 @@
 Called by   ticks.py (what time made due), runners.py.
 Calls       the scripts settle_items and items_clean.
 
-When a lease ends that a broker gave, the queue's alarm says so. Of leases that workers took by
-themselves nobody is told, so every queue that brokers know is looked at once in a while, by the
-broker whose turn it is. The script that hands out the turns sees to it that there is one; two would
-do no harm.
+When a lease ends that a broker gave, the queue's alarm says so. Workers also take leases by
+themselves, which brokers do not notice. So the broker whose turn it is looks at every queue that
+brokers know, once in a while. A script hands out the turns, one at a time; two would do no harm.
 
 Not here: deep cleaning (deep_cleaning.py), what is done with an id (scripts/lib/items_lapse.lua).
 """
@@ -25,12 +24,12 @@ from quinque.stores.redis.deep_cleaning import DeepCleaning
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.items import items_call
 
-_DEEP_MOST: Final = 4  # deep cleanings put aside: each knows all ids of its queue
+_DEEP_MOST: Final = 4  # unfinished deep cleanings kept: each knows all ids of its queue
 _SLICE_MOST: Final = 500  # ids looked at by one call: 1 to 2 ms
 
 
 def settle_items(slot: bytes, names: Sequence[bytes], edge: Edge) -> Steps:
-    """What time made due in these queues is carried out, or a part of it."""
+    """Carry out what is due in these queues, or a part of it."""
     argv: list[Arg] = [ITEMS.code, edge.now_ms(), SETTLE_MOST]
     for name in names:
         argv += [name, int(name in edge.watched)]
@@ -47,7 +46,7 @@ def clean(op: CleanItems, edge: Edge) -> Steps:
 
 
 def _clean_deeply(op: CleanItems, edge: Edge) -> Steps:
-    """A cursor is the moment at which the slice before was put aside."""
+    """A cursor is the stamp of the end of the slice before."""
     cleaning = edge.deep_cleanings.pop(op.cursor, None)
     if not isinstance(cleaning, DeepCleaning) or cleaning.queue != op.queue:
         cleaning = DeepCleaning(op.queue, edge)

@@ -34,7 +34,8 @@ def read_claims(ask: Ask, queue: bytes, at_ms: int) -> Iterator[Claim]:
     """The subscriptions on the queue with their chunks, and what was published into it. Raises
     CopyRefused while claims are being closed."""
     for row in sorted(ask("copy_out_claims", queue)):
-        name, family, group, epoch, lease_ms, release_ms, settled, is_closing, claims = row
+        name, family, group, epoch, lease_ms, release_ms, settled, *rest = row
+        created_us, is_closing, claims = rest
         if is_closing:
             raise CopyRefused(
                 f"claims on queue {printable(queue)} are being closed: run a broker to finish "
@@ -52,15 +53,16 @@ def read_claims(ask: Ask, queue: bytes, at_ms: int) -> Iterator[Claim]:
             release_ms,
             settled,
             kept,
+            created_us,
         )
         for number, _, _, _, _, chunks, _ in claims:
             for chunk in range(chunks):
                 rows = msgpack.unpackb(ask("copy_out_chunk", queue, name, number, chunk), raw=True)
                 packed = msgpack.packb(rows)
                 yield ChunkKept(CHUNK_KEPT, queue, family, name, number, chunk, packed)
-    for sink, run, number, until_ms in sorted(ask("copy_out_published", queue)):
+    for sink, run, number, until_ms, content in sorted(ask("copy_out_published", queue)):
         if not 0 < until_ms <= at_ms:
-            yield PublishedKept(PUBLISHED_KEPT, queue, sink, run, number, until_ms)
+            yield PublishedKept(PUBLISHED_KEPT, queue, sink, run, number, until_ms, content)
 
 
 class ClaimWriter:
@@ -78,7 +80,7 @@ class ClaimWriter:
                 yield [self._chunk(item)]
             else:
                 argv: list[Arg] = [item.queue, facts.at_ms, facts.stamp_us, item.sink, item.run]
-                argv += [item.number, item.until_ms]
+                argv += [item.number, item.until_ms, item.content]
                 yield [Call("copy_in_published", [_home(item)], argv, makes=True)]
 
     def _subscription(self, item: SubscriptionKept, facts: Facts, now_ms: int) -> Call:
@@ -86,8 +88,8 @@ class ClaimWriter:
         is_worklist = BY_CODE[item.family].is_worklist
         argv: list[Arg] = [item.family, facts.at_ms, item.queue, facts.stamp_us, int(is_worklist)]
         argv += [item.subscription, item.group, item.epoch, item.lease_ms, item.release_ms]
-        # A lease begins anew: nobody could renew it while the copy was made.
-        argv += [item.settled, max(facts.at_ms, now_ms)]
+        # The lease restarts: its reader could not renew it while the copy was made.
+        argv += [item.settled, max(facts.at_ms, now_ms), item.created_us]
         for claim in item.claims:
             argv += claim[:5]
         return Call("copy_in_subscription", [_home(item)], argv, makes=True)

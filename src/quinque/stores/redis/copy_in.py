@@ -130,7 +130,7 @@ class RedisWriter:
         return [item.family, self._facts.at_ms, item.queue, self._facts.stamp_us]
 
     def _make_partitions(self, count: int) -> Steps:
-        """So many partitions of the worklist are there; the first has all that was counted."""
+        """Make `count` partitions of the worklist; the first has all counters."""
         head = self._head
         assert head is not None
         for number in range(self._known, count):

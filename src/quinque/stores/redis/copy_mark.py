@@ -15,14 +15,14 @@ from quinque.stores.redis.keys import COPY_MARK
 
 
 def refuse_half(store: str) -> Steps:
-    """Raises CopyUnfinished when the store, which is called so, is marked."""
+    """Raise CopyUnfinished when the store has a mark; `store` is its name in the error."""
     source, _ = yield from read()
     if source:
         raise CopyUnfinished(store, source)
 
 
 def read() -> Steps:
-    """What is copied into the store, and how far it has come; nothing if it is not marked."""
+    """The source that is copied into the store, and how far that has come; empty without a mark."""
     ((source, queue, after),) = yield [Call("copy_mark", [COPY_MARK], [])]
     if source is None:
         return "", None
@@ -37,5 +37,5 @@ def write(source: str, progress: Progress) -> Steps:
 
 
 def remove() -> Steps:
-    """The store is not marked any more."""
+    """Remove the mark of the store."""
     yield [Call("copy_unmark", [COPY_MARK], [])]

@@ -55,7 +55,7 @@ from quinque.stores.redis.store import RedisStore
 from quinque.version import __version__
 
 _TIMEOUT_S: Final = 5.0  # then it fails, and can be gone on with
-_HEARD_MS: Final = 5_000  # a broker that was heard of since is running
+_HEARD_MS: Final = 5_000  # a broker that was seen since is running
 _NO_QUEUE: Final = 0  # a name of which only claims or published batches are known
 _OPEN: Final = (ClaimState.FILLING, ClaimState.SEALED)
 _LOOKS_MOST: Final = 100_000  # by one call of a script: about 50 ms
@@ -76,10 +76,10 @@ def identity_of(url: str) -> str:
     return f"{parts.scheme}://{hosts}{parts.path}" + (f"?db={database[0]}" if database else "")
 
 
-def connect(url: str, *, is_live: bool) -> RedisStore:
+def connect(url: str, *, is_live: bool, may_evict: bool = False) -> RedisStore:
     """A store for a copy. Raises CopyRefused when brokers run on it, unless it `is_live`;
     StoreUnavailable, NotDone, BadSetting."""
-    store = RedisStore(url, node="copy", timeout_s=_TIMEOUT_S)
+    store = RedisStore(url, node="copy", timeout_s=_TIMEOUT_S, may_evict=may_evict)
     try:
         if not is_live and (running := store.finish(_running_brokers())):
             raise CopyRefused(
@@ -93,7 +93,7 @@ def connect(url: str, *, is_live: bool) -> RedisStore:
 
 def open_redis(url: str, *, is_live: bool, chunk_most: int = CHUNK_MOST) -> RedisReader:
     """The store as a source. Raises CopyUnfinished besides."""
-    store = connect(url, is_live=is_live)
+    store = connect(url, is_live=is_live, may_evict=True)
     try:
         store.finish(copy_mark.refuse_half(identity_of(url)))
         return RedisReader(store, url, chunk_most)
@@ -103,7 +103,7 @@ def open_redis(url: str, *, is_live: bool, chunk_most: int = CHUNK_MOST) -> Redi
 
 
 class RedisReader:
-    """As stores/portable.py says. It closes the store, unless somebody else does."""
+    """As stores/portable.py says. It closes the store if it `is_owner`."""
 
     def __init__(
         self, store: RedisStore, url: str, chunk_most: int, *, is_owner: bool = True
@@ -190,7 +190,7 @@ class RedisReader:
         ]
         since_ms, active_ms, came, went = zip(*(map(int, row[:4]) for row in rows), strict=True)
         is_paused_in, is_paused_out, *limits = map(int, rows[0][4:])
-        max_deliveries, rate_count, rate_ms, full_us, ends_ms = limits
+        max_deliveries, rate_count, rate_ms, full_us, ends_ms, keeps_expired = limits
         kept = WorklistKept(
             WORKLIST_KEPT,
             queue,
@@ -206,6 +206,7 @@ class RedisReader:
             rate_ms if rate_count else 0,
             full_us if rate_count else 0,
             ends_ms,
+            bool(keeps_expired),
         )
         items: list[Item] = [kept]
         if self._spread.is_spread(queue):

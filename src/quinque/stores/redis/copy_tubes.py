@@ -3,9 +3,9 @@
 Called by   copy_out.py, copy_in.py.
 Calls       the scripts copy_out_tube, copy_out_tasks, copy_in_tube and copy_in_tasks.
 
-What was counted of a tube is not carried over, nor how often a task was taken. A session is known
-by what it has taken: nobody is of it until somebody joins it, and if nobody does, it ends. Of a
-temporary tube the tasks stay behind, as everywhere.
+The counters of a tube are not carried over, nor how often a task was taken. A session is carried
+over with the tasks that it has taken. It has no connection until one joins it; if none does, it
+ends. The tasks of a temporary tube are not carried over, as everywhere.
 
 Not here: other worklists (copy_out.py, copy_in.py).
 """

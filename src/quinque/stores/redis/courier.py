@@ -5,19 +5,19 @@ Calls       link.py, scripts.py.
 
 A script is sent as text the first time that a connection needs it, and by its name from then on.
 
-Few batches are under way at a time. What is posted meanwhile is the next one, so the busier the
-broker is, the more travels together.
+Few batches are under way at a time. Errands that are posted meanwhile form the next batch, so the
+busier the broker is, the more travels together.
 
     posted [c d e]   ── EVALSHA EVALSHA EVALSHA ──▶   Redis
     under way [a b]  ◀── one reply for each ────────
 
-What comes of an errand is one of three:
+An errand has one of three outcomes:
 
     it was carried out        its reply, or the error that the script answered with
     it was not                refused, redirected, or never sent: it goes back to routes.py
-    nobody knows              the connection broke, or no answer came in time: StoreUnavailable
+    it is unknown             the connection broke, or no answer came in time: StoreUnavailable
 
-An errand of which a repeat does no harm goes back as well when nobody knows.
+An errand with an unknown outcome goes back as well, if a repeat does no harm.
 
 Not here: which server an errand goes to, and when it is tried again (routes.py); how many copies
 there must be (replicas.py); what a reply means (store.py).
@@ -50,7 +50,7 @@ _NOT_DONE: Final = frozenset(
 
 
 class Errand:
-    """A call, until something has come of it: then `tell` is called, once."""
+    """A call until it has an outcome: then `tell` is called with that, once."""
 
     __slots__ = (
         "call",
@@ -59,9 +59,11 @@ class Errand:
         "is_asking",
         "is_counted",
         "is_unheard",
+        "replicas",
         "slot",
         "tell",
         "tries",
+        "within_ms",
     )
 
     def __init__(
@@ -77,9 +79,10 @@ class Errand:
         self.deadline_s = deadline_s  # on the loop's clock
         self.tell = tell
         self.is_counted = is_counted  # it says how much it put on record
+        self.replicas, self.within_ms = call.replicas, call.within_ms  # the setting may raise them
         self.is_asking = False  # it goes to a server that is about to get its slot
         self.has_text = False  # its script is sent along
-        self.is_unheard = False  # it was sent once, and nobody knows what came of it
+        self.is_unheard = False  # it was sent once, and its outcome is unknown
         self.tries = 0
 
     def packed(self) -> bytes:
@@ -142,7 +145,7 @@ class Courier:
         self._send_soon()
 
     def take_back(self) -> list[Errand]:
-        """What has not been sent, or was and must be again; it is no longer here."""
+        """Remove and return the errands that have not been sent, or must be sent again."""
         if self._missed:
             self._posted[:0] = self._missed
             self._missed = []
@@ -150,7 +153,7 @@ class Courier:
         return posted
 
     def close(self) -> None:
-        """Nothing is under way any more; whoever waits is told that nobody knows."""
+        """End all errands under way; their callers learn that the outcome is unknown."""
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
@@ -174,10 +177,18 @@ class Courier:
             return
         if len(self._batches) >= _BATCHES_MOST:
             return
-        # Those under way may come back too, and none overtakes another.
-        if self._missed and any(isinstance(it, Errand) for it in self._under_way):
+        # What is under way may come back because Redis has forgotten its script, and nothing may
+        # overtake it. So what is sent with its text waits for that, and begins a batch.
+        is_new = bool(self._missed) or self._posted[0].call.script not in self._known
+        if is_new and any(isinstance(it, Errand) for it in self._under_way):
             return
-        self._send_batch(self._link, self.take_back())
+        errands = self.take_back()
+        new = [at for at, it in enumerate(errands) if it.call.script not in self._known]
+        count = next((at for at in new if at > 0), len(errands))
+        self._posted = errands[count:]
+        self._send_batch(self._link, errands[:count])
+        if 0 < len(self._posted) == len(errands) - count:  # else the batch was put back
+            self._send_soon()
 
     def _send_batch(self, link: Link, errands: list[Errand]) -> None:
         packed: list[bytes] = []
@@ -195,7 +206,7 @@ class Courier:
     def _send_all(
         self, link: Link, packed: list[bytes], who: list[Errand | Callable[[Any], None]]
     ) -> None:
-        """These commands are one batch; each has somebody who gets its reply."""
+        """Send these commands as one batch; `who` has the receiver of each reply."""
         if not self._batches:
             self._sent_s = self._loop.time()
         self._under_way += who
@@ -210,7 +221,7 @@ class Courier:
         except CannotConnect as error:
             self._connecting = None
             for errand in self.take_back():
-                self._back(errand, "UNREACHED", str(error))
+                self._back(errand, error.code, str(error))
             return
         self._connecting = None
         link.on_reply, link.on_lost = self._came, self._lost
@@ -249,7 +260,7 @@ class Courier:
                 self._known.discard(errand.call.script)
             self._back(errand, code, text)
         else:
-            errand.tell(error_of(text))
+            errand.tell(error_of(text, errand.call))
 
     def _done(self, errand: Errand, reply: Any) -> None:
         """It was carried out."""
@@ -270,7 +281,7 @@ class Courier:
             self._timer = self._loop.call_later(left_s, self._look_at_time)
 
     def _end(self, why: str) -> None:
-        """The connection is no more, and what was under way is unknown."""
+        """Close the connection; the outcome of errands under way is unknown."""
         if self._link is not None:
             self._link.close()
             self._link = None
@@ -286,7 +297,7 @@ class Courier:
             self._back(errand, "UNREACHED", f"{self.address}: {why}")
 
     def _give_up(self, errand: Errand, why: str) -> None:
-        """Nobody knows whether it was carried out."""
+        """End an errand of which it is unknown whether it was carried out."""
         if errand.call.is_safe:
             errand.is_unheard = True
             self._back(errand, "UNREACHED", f"{self.address}: {why}")
@@ -295,4 +306,4 @@ class Courier:
 
 
 def _ignore(reply: Any) -> None:
-    """Whatever is said to ASKING, what follows it says more."""
+    """Drop the reply to ASKING: the reply to the next command says more."""

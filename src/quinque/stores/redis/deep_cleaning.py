@@ -11,9 +11,9 @@ Calls       the scripts items_read, items_drop, items_keys and items_lost.
 Both lists change while they are read, so what was read is only a suspicion, and every script looks
 for itself before it changes something. No script takes long, however long the lists are.
 
-It is steps like an operation's, which are put aside when enough was done; whoever goes on with the
-cursor takes them up. A broker that does not have them, because it was another one that began,
-begins anew.
+It is steps like an operation's, which stop when enough was done. The next call with the cursor goes
+on with them. A broker that does not have them, because another one began, starts from the
+beginning.
 
 Not here: light cleaning (cleaning.py).
 """
@@ -43,7 +43,7 @@ _SPECIAL: Final = re.compile(rb"([\\*?\[\]])")  # in patterns of Redis
 
 
 class DeepCleaning:
-    """One that is under way, in slices."""
+    """A deep cleaning that is under way, in slices."""
 
     def __init__(self, queue: bytes, edge: Edge) -> None:
         self.queue = queue
@@ -103,7 +103,7 @@ class DeepCleaning:
             at += len(ids) - dropped
 
     def _unwanted(self, ids: Sequence[bytes], letters: bytes, at: int) -> Iterator[Sequence[Arg]]:
-        """What should not be there, as items_drop.lua is told of it; the others are known now."""
+        """The ids that should not be there, as arguments of items_drop.lua; note the others."""
         for place, (id, letter) in enumerate(zip(ids, letters, strict=True), at):
             if letter == _GONE:
                 yield id, place, _NO_ITEM
@@ -160,7 +160,7 @@ class DeepCleaning:
                 landmark = yield from self._read_again(left)
 
     def _read_again(self, suspects: list[bytes]) -> Steps:
-        """The queue's first id on the left. Suspects that are in the queue are none any more."""
+        """The queue's first id on the left. Remove suspects that are in the queue after all."""
         first: bytes | None = None
         wanted, listed = set(suspects), set[bytes]()
         at = 0

@@ -8,19 +8,34 @@ Not here: what is in Redis.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection
+from typing import Final
 
 from quinque.model.work_ops import NodeView, Terms
 from quinque.stats.tally import Tally
 from quinque.stores.base import Fsync
 from quinque.stores.chance import Chance, id_tail
 from quinque.stores.clock import Clock
+from quinque.stores.consumers import Consumers
 from quinque.stores.id_slots import ID_RANDOM_BYTES, make_ids
 from quinque.stores.keeping import Keeping
 from quinque.stores.redis.alarms import SlotAlarms
+from quinque.stores.redis.empty_slots import EmptySlots
+from quinque.stores.redis.event_lanes import EventLanes
 from quinque.stores.redis.foreign import Foreign
 from quinque.stores.redis.own_sessions import OwnSessions
 from quinque.stores.redis.spread import Spread
+
+_TOKEN_BYTES: Final = 16  # two brokers never have the same
+
+
+class SharedConsumers:
+    """What this broker last told the others of its consumers, and when; None = nothing yet."""
+
+    def __init__(self) -> None:
+        self.packed: bytes | None = None
+        self.at_ms = 0
 
 
 class Edge:
@@ -33,16 +48,21 @@ class Edge:
         self.is_cluster = False
         self.watched: Collection[bytes] = ()
         self.slots: set[int] = set()  # that have, or had, a queue, as far as is known
+        self.unnoted_slots: set[int] = set()  # of these, those that Redis does not list yet
+        self.empty = EmptySlots()  # of these, those that are visited rarely
         self.spread = Spread()
         self.alarms = SlotAlarms()
         self.sessions = OwnSessions()
         self.foreign = Foreign()
-        self.deep_cleanings: dict[int, object] = {}  # put aside, by the cursor to go on with
+        self.deep_cleanings: dict[int, object] = {}  # unfinished ones, by the cursor to go on with
         self.stamp_us = 0  # the newest this broker has given out
-        self.fsync: Fsync = "always"  # as this broker was told; what Redis does is set there
+        self.event_lanes = EventLanes(os.urandom(_TOKEN_BYTES).hex().encode())
+        self.fsync: Fsync = "always"  # this broker's setting; what Redis does is set there
         self.keeping = Keeping()  # the record of what became of messages
         self.tally = Tally()  # what this broker's calls made of messages, if it is counted
         self.chance = Chance(chance)
+        self.consumers = Consumers()
+        self.shared_consumers = SharedConsumers()
 
     def now_us(self) -> int:
         return self.clock.now_us()
@@ -58,7 +78,7 @@ class Edge:
         return first
 
     def new_ids(self, slot: int, count: int, terms: Terms, node_id: bytes) -> list[bytes]:
-        """Ids nobody has, which tell their slot; drawn in stores/id_slots.py. The last four digits
-        are how long they live, in minutes, odd if they may come back."""
+        """Make ids that no message has and that contain their slot; drawn in stores/id_slots.py.
+        The last four digits are how long they live, in minutes, odd if they may come back."""
         random = self.chance.take(ID_RANDOM_BYTES * count)
         return make_ids(random, slot, node_id, id_tail(terms.ttl_ms, terms.retry_ms))

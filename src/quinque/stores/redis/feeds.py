@@ -13,10 +13,16 @@ Not here: worklists (worklists.py, looks.py).
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final
 
-from quinque.errors import Duplicate, WrongType
-from quinque.model.limits import RESERVE_MOST_BYTES, SETTLE_MOST, SETTLE_MOST_COUNTING
+from quinque.errors import Duplicate, QuinqueError, WrongType
+from quinque.model.limits import (
+    RESERVE_MOST_BYTES,
+    SCAN_MOST,
+    SETTLE_MOST,
+    SETTLE_MOST_COUNTING,
+)
 from quinque.model.ops import (
     Ack,
     Count,
@@ -31,16 +37,22 @@ from quinque.model.ops import (
     Reserve,
 )
 from quinque.model.own_ops import ExtendLeases
+from quinque.model.work_ops import ScanQueues
+from quinque.stores.redis import consumers
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.event_ids import add_in_lane, lane_words
+from quinque.stores.redis.event_lanes import Lane
 from quinque.stores.redis.keys import slot_key, slot_of
 from quinque.stores.redis.slots import known_slots
 
+_RESERVE_MOST: Final = 2_000  # messages that one call leases: 5 to 10 ms
+_SLOTS_AT_ONCE: Final = 256  # of a scan: most have a few feeds, or none
 _GROUP_FIELDS: Final = 5  # that count.lua answers with: group, leased, redo, done, available
 
 
 def settle_call(slot: bytes, names: Sequence[bytes], edge: Edge) -> Call:
-    """What time made due in these feeds of the slot is carried out."""
+    """Carry out what is due in these feeds of the slot."""
     return Call("settle_feeds", [slot], [edge.now_ms(), SETTLE_MOST, *names])
 
 
@@ -48,11 +60,35 @@ def settle_call(slot: bytes, names: Sequence[bytes], edge: Edge) -> Call:
 
 
 def _put(op: Put, edge: Edge) -> Steps:
+    if op.message_id is not None:
+        return (yield from _put_chosen(op, op.message_id, edge))
     count = len(op.bodies)
+    make = partial(_put_call, op, edge)
+    lane, placed_us = yield from add_in_lane(edge, slot_of(op.queue), count, make)
+    end_us = placed_us + count * lane.step
+    edge.stamp_us = max(edge.stamp_us, end_us - lane.step)
+    return [b"%d" % number for number in range(placed_us, end_us, lane.step)]
+
+
+def _put_chosen(op: Put, message_id: bytes, edge: Edge) -> Steps:
+    """Only its place is made here, which may be that of another event in another slot."""
+    stamp_us = edge.take_stamps(1)
+    try:
+        (placed_us,) = yield [_put_call(op, edge, stamp_us, None)]
+        if placed_us is None:
+            raise Duplicate(message_id)
+    except (Duplicate, WrongType):
+        if edge.stamp_us == stamp_us:  # no later ones are in use
+            edge.stamp_us = stamp_us - 1
+        raise
+    edge.stamp_us = max(edge.stamp_us, placed_us)
+    return [message_id]
+
+
+def _put_call(op: Put, edge: Edge, stamp_us: int, lane: Lane | None) -> Call:
     now_ms = edge.now_ms()
-    stamp_us = edge.take_stamps(count)
     argv: list[Arg] = [
-        stamp_us,
+        *lane_words(stamp_us, lane),
         now_ms + op.ttl_ms if op.ttl_ms else 0,
         int(op.is_single),
         int(op.to_front),
@@ -60,40 +96,36 @@ def _put(op: Put, edge: Edge) -> Steps:
         op.message_id or b"",
         *op.bodies,
     ]
-    try:
-        (placed_us,) = yield [_call("put", op, now_ms, argv, makes=True)]
-        if placed_us is None:
-            raise Duplicate(cast(bytes, op.message_id))
-    except (Duplicate, WrongType):
-        if edge.stamp_us == stamp_us + count - 1:  # no later ones are in use
-            edge.stamp_us = stamp_us - 1
-        raise
-    edge.stamp_us = max(edge.stamp_us, placed_us + count - 1)
-    if op.message_id is not None:
-        return [op.message_id]
-    return [b"%d" % number for number in range(placed_us, placed_us + count)]
+    return _call("put", op, now_ms, argv, makes=True)
 
 
 def _reserve(op: Reserve, edge: Edge) -> Steps:
-    argv: list[Arg] = [op.group, op.lease_ms, op.count, RESERVE_MOST_BYTES, int(edge.follows)]
-    found = yield from _until_found("reserve", op, edge, argv)
-    deadline_ms = found.pop() if found else 0
-    return [
-        Delivery(op.queue, id, body, deliveries if op.tells_deliveries else 0, deadline_ms)
-        for id, body, deliveries in zip(found[::3], found[1::3], found[2::3], strict=True)
-    ]
+    given: list[Delivery] = []
+    room_bytes = RESERVE_MOST_BYTES
+    while True:
+        asked = min(op.count - len(given), _RESERVE_MOST)
+        argv: list[Arg] = [op.group, op.lease_ms, asked, room_bytes, int(edge.follows)]
+        # What was handed out before is delivered, though a later call fails.
+        found = yield from _until_found("reserve", op, edge, argv, may_fail=bool(given))
+        if not found or isinstance(found, QuinqueError):
+            break
+        deadline_ms = found.pop()
+        for id, body, deliveries in zip(found[::3], found[1::3], found[2::3], strict=True):
+            told = deliveries if op.tells_deliveries else 0
+            given.append(Delivery(op.queue, id, body, told, deadline_ms))
+            room_bytes -= len(body)
+        if len(given) >= op.count or room_bytes <= 0 or op.count <= _RESERVE_MOST:
+            break
+    return given
 
 
 def _ack(op: Ack, edge: Edge) -> Steps:
-    argv: list[Arg] = [op.group, int(op.held_only), *op.message_ids]
-    (results,) = yield [_call("ack", op, edge.now_ms(), argv)]
-    return [result == 1 for result in results]
+    return (yield from _for_each("ack", op, edge, [op.group, int(op.held_only)]))
 
 
 def _release(op: Release, edge: Edge) -> Steps:
-    argv: list[Arg] = [op.group, op.deadline_ms, int(op.is_uncounted), *op.message_ids]
-    (results,) = yield [_call("release", op, edge.now_ms(), argv)]
-    return [result == 1 for result in results]
+    begin: list[Arg] = [op.group, op.deadline_ms, int(op.is_uncounted)]
+    return (yield from _for_each("release", op, edge, begin))
 
 
 def _extend(op: ExtendLeases, edge: Edge) -> Steps:
@@ -105,7 +137,11 @@ def _extend(op: ExtendLeases, edge: Edge) -> Steps:
 
 
 def _flush(op: Flush, edge: Edge) -> Steps:
-    yield [_call("flush", op, edge.now_ms(), [])]
+    """Messages that are added meanwhile stay: a call removes only messages between the places of
+    the first and the last one when the flush began."""
+    bounds: list[Arg] | None = [b"", b""]
+    while bounds is not None:
+        (bounds,) = yield [_call("flush", op, edge.now_ms(), bounds)]
 
 
 def _peek(op: Peek, edge: Edge) -> Steps:
@@ -129,11 +165,50 @@ def _count(op: Count, edge: Edge) -> Steps:
     for name in dict.fromkeys(op.queues):
         names.setdefault(slot_of(name), []).append(name)
     settings: list[Arg] = [op.family.code, edge.now_ms(), SETTLE_MOST_COUNTING]
-    found = yield [
-        Call("count", [slot_key(slot)], settings + in_slot) for slot, in_slot in names.items()
-    ]
-    counts = {row[0]: _queue_count(row) for rows in found for row in rows}
+    calls = [Call("count", [slot_key(slot)], settings + in_slot) for slot, in_slot in names.items()]
+    most = 0 if op.queues else op.most
+    at_once = _SLOTS_AT_ONCE if most else len(calls)
+    looks = [consumers.look_call(edge)]  # together with the first of them
+    counts: dict[bytes, QueueCount] = {}
+    rows = 0
+    while (calls or looks) and not 0 < most < rows:
+        found = yield [*calls[:at_once], *looks]
+        calls = calls[at_once:]
+        for reply in found[len(found) - len(looks) :]:
+            if not isinstance(reply, QuinqueError):
+                consumers.note(edge, reply)
+        found, looks = found[: len(found) - len(looks)], []
+        for row in (row for some in found for row in some):
+            counts[row[0]] = counted = _queue_count(row)
+            rows += op.rows_of(len(counted.groups))
     return [counts[name] for name in op.queues or sorted(counts)]
+
+
+def scan_queues(op: ScanQueues, edge: Edge) -> Steps:
+    """Slot by slot; the cursor is the slot to go on with. All queues of a slot come at once."""
+    slots: Sequence[int] = yield from known_slots(edge)
+    left = [slot for slot in slots if slot >= op.cursor]
+    settings: list[Arg] = [op.family.code, edge.now_ms(), SETTLE_MOST_COUNTING]
+    count = max(1, min(op.count, SCAN_MOST))
+    names: list[bytes] = []
+    while left and len(names) < count:
+        some, left = left[:_SLOTS_AT_ONCE], left[_SLOTS_AT_ONCE:]
+        found = yield [Call("count", [slot_key(slot)], settings) for slot in some]
+        counts = [(row[0], row[1]) for rows in found for row in rows]
+        names += [name for name, total in counts if op.least <= total <= op.most]
+    return (left[0] if left else 0), names
+
+
+def _for_each(script: str, op: Ack | Release, edge: Edge, begin: Sequence[Arg]) -> Steps:
+    """For each id whether the script did it. One call handles only the first of very many ids."""
+    left = list(op.message_ids)
+    results: list[bool] = []
+    while True:
+        (some,) = yield [_call(script, op, edge.now_ms(), [*begin, *left])]
+        results += [result == 1 for result in some]
+        left = left[len(some) :]
+        if not left:
+            return results
 
 
 # -- shared steps -----------------------------------------------------------------------------
@@ -152,11 +227,11 @@ def _call(
 
 
 def _until_found(
-    script: str, op: Reserve | Peek, edge: Edge, argv: Sequence[Arg]
+    script: str, op: Reserve | Peek, edge: Edge, argv: Sequence[Arg], may_fail: bool = False
 ) -> Generator[Sequence[Call], list[Any], Any]:
-    """What the script answers, once it does not answer with nothing."""
+    """Call the script until it answers with something; return that."""
     while True:
-        (found,) = yield [_call(script, op, edge.now_ms(), argv)]
+        (found,) = yield [_call(script, op, edge.now_ms(), argv)._replace(may_fail=may_fail)]
         if found is not None:
             return found
 

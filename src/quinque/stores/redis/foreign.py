@@ -1,11 +1,11 @@
-"""What clients of Redis Work Queue add to queues of items on which somebody waits.
+"""What clients of Redis Work Queue add to queues of items on which readers wait.
 
 Called by   items.py (a queue that was empty), served.py (begins and ends it).
-Calls       what it is handed: the look (items.py) and whoever is told.
+Calls       what it is handed: the look (items.py) and the function that wakes readers.
 
-Brokers tell each other what they add. Those clients push to a list and tell nobody, so a broker
-looks at the lists on which its readers wait, all together, many times a second, and while nobody
-waits, never.
+Brokers notify each other of what they add. Those clients only push to a list. So a broker looks at
+the lists on which its readers wait, all together, many times a second. Without readers that wait,
+it does not look.
 
 Not here: who waits (server/waiters.py).
 """
@@ -19,12 +19,12 @@ from typing import Any, Final
 
 from quinque.stores.pending import Pending
 
-_LOOK_S: Final = 0.1  # between two looks, and so about how late somebody hears of it
+_LOOK_S: Final = 0.1  # between two looks, and so about how late a reader wakes up
 
 
 class Foreign:
     def __init__(self) -> None:
-        self._names: set[bytes] = set()  # where nothing was found, and somebody may wait
+        self._names: set[bytes] = set()  # where nothing was found, and a reader may wait
         self._look: Callable[[], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -36,8 +36,8 @@ class Foreign:
         find: Callable[[list[bytes]], Pending],
         tell: Callable[[bytes], None],
     ) -> None:
-        """From here on `find` says which of some queues have something, and `tell` is told of each
-        of those on which somebody waits."""
+        """Start to look: `find` says which of some queues have something, and `tell` is called with
+        each of those on which a reader waits."""
         self._loop = loop
         self._look = partial(self._look_once, watched, find, tell)
 
@@ -47,7 +47,7 @@ class Foreign:
             self._timer.cancel()
 
     def note(self, names: Iterable[bytes]) -> None:
-        """Somebody found nothing there, and may be about to wait."""
+        """A reader found nothing there, and may be about to wait."""
         self._names.update(names)
         self._look_later()
 

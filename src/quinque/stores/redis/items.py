@@ -54,7 +54,7 @@ T = TypeVar("T")
 def items_call(
     script: str, queue: bytes, edge: Edge, *rest: Arg, settle_most: int = SETTLE_MOST
 ) -> Call:
-    """A script about one queue of items. Any of them may be the first to hear of it.
+    """A script about one queue of items. Any such script may be the first that meets the queue.
 
     Raises BadRequest for a name whose keys a cluster would have in many places.
     """
@@ -134,7 +134,8 @@ def extend_leases(op: ExtendLeases, edge: Edge) -> Steps:
         call = items_call(
             "items_extend", op.queue, edge, op.lease_ms, int(edge.follows), op.deadline_ms, *ids
         )
-        (reply,) = yield [call]
+        # A repeat would not find the lease that the first attempt changed, and say that it is lost.
+        (reply,) = yield [call._replace(is_once=op.deadline_ms > 0)]
         held.update(id for id, is_held in zip(ids, reply, strict=True) if is_held)
     return [id in held for id in op.message_ids]
 
@@ -155,7 +156,7 @@ def show(op: Show, edge: Edge) -> Steps:
 
 
 def browse(op: Browse, edge: Edge) -> Steps:
-    """Which they are in one call, and then, slice by slice, those that are so still."""
+    """Find the ids in one call; then read, slice by slice, those that are still in that state."""
     kind = _LISTS.get(op.state)
     count = max(-RESERVE_MOST, min(op.count, RESERVE_MOST))
     if kind is None or not count:
@@ -177,7 +178,7 @@ def browse(op: Browse, edge: Edge) -> Steps:
 
 
 def _view(queue: bytes, id: bytes, data: bytes, state: State, end_ms: int, edge: Edge) -> WorkView:
-    """An item as it is now; of what the keys do not tell 0 stands for it."""
+    """An item as it is now; numbers that the keys do not have are 0."""
     left_ms = max(0, end_ms - edge.now_ms()) if state is State.LEASED else None
     return WorkView(queue, id, data, state, 0, ITEM_TERMS, 0, left_ms, 0, 0, 0, 0, b"", None)
 
@@ -185,7 +186,10 @@ def _view(queue: bytes, id: bytes, data: bytes, state: State, end_ms: int, edge:
 def refuse(op: Op, edge: Edge) -> Steps:
     """Raises BadRequest: the keys of Redis Work Queue have no place for what is asked."""
     yield from ()
-    raise BadRequest(f"queues of items do not support {type(op).__name__}")
+    raise BadRequest(
+        "queues of items on Redis do not support claims, staged batches and pages: lease and add"
+        " items instead"
+    )
 
 
 def scan_queues(op: ScanQueues, edge: Edge) -> Steps:
@@ -249,7 +253,7 @@ def _slices(rows: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _first_times(ids: Sequence[bytes], done: set[bytes]) -> list[bool]:
-    """Of each whether it is done, the first time it is named."""
+    """Whether each id is done, the first time it is named."""
     results: list[bool] = []
     for id in ids:
         results.append(id in done)

@@ -11,7 +11,7 @@ slot's tag in braces, so that one script may use all of them:
                ^^^ 18 bits: the slot of the message (14), 4 random ones
 
 A script gets the key `quinque:{tag}:slot` of the slot it is about, and makes the other keys from it
-(scripts/lib/slot_prefix.lua). What comes after the kind is the queue's name as it is, and always
+(scripts/lib/slot_prefix.lua). After the kind comes the queue's name as it is, and always
 last, so that no name can be taken for another key; where there are two names, the length of the
 first comes before it.
 
@@ -32,8 +32,10 @@ from quinque.stores.id_slots import slot_of_id as slot_of_id
 ALL_SLOTS: Final = b"quinque:slots"
 PARTITIONS: Final = b"quinque:partitions"
 BROKERS: Final = b"quinque:brokers"
+EVENT_IDS: Final = b"quinque:event_ids"
+CONSUMERS: Final = b"quinque:consumers"
 COPY_MARK: Final = b"quinque:copy"
-# As if it were that of a slot; no slot has so long a tag.
+# Formed like the key of a slot; no slot has a tag of this length.
 SESSIONS: Final = b"quinque:{sessions}:slot"
 
 _SLOT: Final = b"}:slot"
@@ -180,8 +182,8 @@ KEYS: Final = (
     ),
 )
 
-# Of queues of items: they begin with the queue's name as it is, because they are the keys that the
-# clients of Redis Work Queue use.
+# The keys of queues of items begin with the queue's name as it is, because they are the keys that
+# the clients of Redis Work Queue use.
 ITEM_KEYS: Final = (
     Key("<queue>:queue", "LIST", "ids; new ones on the left, the first one on the right"),
     Key("<queue>:processing", "LIST", "ids that a worker has; the last leased id on the left"),
@@ -221,6 +223,12 @@ SHARED_KEYS: Final = (
     ),
     Key("brokers", "HASH", "id of a running broker -> when it was last seen, its address, …"),
     Key("node:<name>", "HASH", "id, is_leaving of a broker, running or not"),
+    Key(
+        "event_ids",
+        "HASH",
+        "number of a share of the ids -> token of the broker that has it, end of its lease (ms)",
+    ),
+    Key("consumers", "HASH", "id of a broker -> its consumers of events queues, packed"),
     Key("copy", "HASH", "during a copy into this store: the source and the progress"),
 )
 

@@ -3,7 +3,7 @@
 Called by   courier.py (calls of scripts), routes.py (who holds what), wakeups.py (notices).
 Calls       hiredis, which packs commands and reads replies.
 
-No task and no await for a reply: whoever opened it is told, on the loop's own thread.
+No task and no await for a reply: the link calls the code that opened it, on the loop's own thread.
 
 Not here: which server, and what is done when it is gone (courier.py, routes.py).
 """
@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 import hiredis
 
+from quinque.stores.redis.rights import refusal
 from quinque.stores.redis.urls import Address, Login
 
 Word = bytes | str | int
@@ -24,7 +25,15 @@ _NAME: Final = ("CLIENT", "SETNAME", "quinque")
 
 
 class CannotConnect(Exception):
-    """Nobody answers there, or we are not let in; the text says which."""
+    """The server does not answer, or refuses the connection; the text says which."""
+
+    code = "UNREACHED"
+
+
+class ConnectRefused(CannotConnect):
+    """The server answers, and cannot be used until a person changes something there or here."""
+
+    code = "REFUSED"
 
 
 class Link:
@@ -48,7 +57,7 @@ class Link:
             self._transport.write(b"".join(packed))
 
     def close(self) -> None:
-        """Nobody is told of anything any more."""
+        """Close the connection without a further callback."""
         self.on_reply, self.on_lost = _ignore, _nothing
         if self._transport is not None:
             self._transport.abort()
@@ -76,7 +85,7 @@ class Link:
         self.on_lost()
 
     def pause_writing(self) -> None:
-        """What is under way is bounded by whoever waits for it."""
+        """Do nothing: the callers bound what is under way."""
 
     def resume_writing(self) -> None:
         """As above."""
@@ -106,7 +115,8 @@ async def open_link(address: Address, login: Login, timeout_s: float) -> Link:
         raise CannotConnect(f"{address} does not answer") from error
     except (OSError, CannotConnect) as error:
         link.close()
-        raise CannotConnect(f"{address}: {error}") from error
+        kind = type(error) if isinstance(error, CannotConnect) else CannotConnect
+        raise kind(f"{address}: {error}") from error
     except BaseException:  # the store is closed meanwhile
         link.close()
         raise
@@ -144,7 +154,13 @@ async def _be_let_in(link: Link, login: Login) -> None:
         commands.insert(0, pack("AUTH", *who, login.password))
     for reply in await ask(link, *commands):
         if isinstance(reply, hiredis.ReplyError):
-            raise CannotConnect(str(reply))
+            raise refused(reply)
+
+
+def refused(reply: hiredis.ReplyError) -> CannotConnect:
+    """The error of a server that answered so to a command that every connection needs."""
+    why = refusal(str(reply))
+    return ConnectRefused(why) if why else CannotConnect(str(reply))
 
 
 def _as_protocol(link: Link) -> Callable[[], asyncio.Protocol]:
@@ -152,11 +168,11 @@ def _as_protocol(link: Link) -> Callable[[], asyncio.Protocol]:
 
 
 def _ignore(reply: Any) -> None:
-    """Nobody waits for it."""
+    """Drop a reply that has no receiver."""
 
 
 def _nothing() -> None:
-    """Nobody is told."""
+    """Drop the notice of a lost connection."""
 
 
 _MORE: Final = object()  # what the reader gives while a reply is not whole

@@ -13,7 +13,7 @@ Not here: operations that change something (worklists.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from quinque.model.limits import (
     RESERVE_MOST,
     RESERVE_MOST_BYTES,
     SCAN_MOST,
+    SETTLE_MOST,
     SETTLE_MOST_COUNTING,
 )
 from quinque.model.ops import Op
@@ -38,13 +39,16 @@ from quinque.model.work_ops import (
     Terms,
     WorkView,
 )
+from quinque.stores.redis import feeds
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.keys import SLOTS, slot_key, slot_of_id
+from quinque.stores.redis.keys import SLOTS, slot_key, slot_of, slot_of_id
 from quinque.stores.redis.slots import known_slots
 
 _WITH_BODIES: Final = 100  # messages that one script reads bodies of
-_AWAITED_MS: Final = 60_000  # whoever waits longer looks again before that (served.py)
+_IDS_MOST: Final = 1_000  # messages that one call is about: 2 to 15 ms
+_SCANNED_MOST: Final = 500  # queues, or messages, that one call looks at: 5 to 10 ms
+_AWAITED_MS: Final = 60_000  # clients that wait longer look again before that (served.py)
 
 _STATES: Final = {state.name.lower().encode(): state for state in State}
 _WORDS: Final = {state: word for word, state in _STATES.items()}
@@ -74,8 +78,10 @@ def message_view(row: list[Any]) -> WorkView:
 
 def queue_view(queue: bytes, row: list[int]) -> QueueView:
     """What scripts/lib/work_view.lua answered."""
-    counts, pauses, limits = row[:8], map(bool, row[8:10]), row[10:]
-    return QueueView(*(queue, *counts, *pauses, *limits))  # type: ignore[arg-type]
+    counts, pauses, limits = row[:8], map(bool, row[8:10]), row[10:13]
+    view = QueueView(*(queue, *counts, *pauses, *limits))  # type: ignore[arg-type]
+    view.keeps_expired = any(row[13:])  # a queue of items has no such field
+    return view
 
 
 def whole_view(views: Sequence[QueueView]) -> QueueView:
@@ -96,20 +102,39 @@ def whole_view(views: Sequence[QueueView]) -> QueueView:
 
 def show(op: Show, edge: Edge) -> Steps:
     slot = slot_of_id(op.message_id)
-    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST_COUNTING, 1, op.message_id]
+    argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, 1, op.message_id]
     ((row,),) = yield [Call("show", [slot_key(slot)], argv)]
     return None if row is None else message_view(row)
 
 
 def browse(op: Browse, edge: Edge) -> Steps:
     count = max(-RESERVE_MOST, min(op.count, RESERVE_MOST))
-    rest: list[Arg] = [_WORDS[op.state], count, RESERVE_MOST_BYTES]
     slots = edge.spread.read_slots(op.queue)
-    replies = yield [_look("browse", slot, op, edge, *rest) for slot in slots]
-    views = [message_view(row) for rows in replies for row in rows]
+    views: list[WorkView] = []
+    for slot in slots:
+        views += yield from _browse_slot(op, slot, count, edge)
     if len(slots) > 1:
         views.sort(key=lambda view: view.place or 0, reverse=count < 0)
     return views[: abs(count)]
+
+
+def _browse_slot(op: Browse, slot: int, count: int, edge: Edge) -> Steps:
+    """The first messages in the slot, or the last ones if `count` is negative, some at a time. As
+    many are looked at: a message that has expired is not shown, and another not in its place."""
+    views: list[WorkView] = []
+    left, room_bytes = abs(count), RESERVE_MOST_BYTES
+    after: Arg | None = b""
+    while after is not None:
+        some = min(left, _SCANNED_MOST)
+        left -= some
+        rest: list[Arg] = [_WORDS[op.state], some if count > 0 else -some, room_bytes, after]
+        ((rows, after),) = yield [_look("browse", slot, op, edge, *rest)]
+        found = [message_view(row) for row in rows]
+        views += found
+        room_bytes -= sum(len(view.body or b"") for view in found)
+        if not left or room_bytes <= 0:
+            break
+    return views
 
 
 def look_at(op: LookAt, edge: Edge) -> Steps:
@@ -121,16 +146,26 @@ def look_at(op: LookAt, edge: Edge) -> Steps:
 
 
 def find_key(op: FindKey, edge: Edge) -> Steps:
-    # Where it would go now, and, if there were more or fewer partitions once, where it may be.
-    slots = edge.spread.read_slots(op.queue)
-    ids = yield [_look("find_key", slot, op, edge, op.key) for slot in slots]
-    return next((id for id in ids if id is not None), None)
+    (id,) = yield [_look("find_key", slot_of(op.queue), op, edge, op.key)]
+    return id
 
 
 def _look(script: str, slot: int, op: Browse | LookAt | FindKey, edge: Edge, *rest: Arg) -> Call:
     is_waited = int(op.queue in edge.watched)
     argv = [op.family.code, edge.now_ms(), op.queue, is_waited, SETTLE_MOST_COUNTING, *rest]
     return Call(script, [slot_key(slot)], argv)
+
+
+def by_slot(ids: Iterable[bytes]) -> list[tuple[int, list[bytes]]]:
+    """The ids of each slot, none twice, and of many several parts: each is one call's."""
+    slots: dict[int, list[bytes]] = {}
+    for id in dict.fromkeys(ids):
+        slots.setdefault(slot_of_id(id), []).append(id)
+    return [
+        (slot, some[at : at + _IDS_MOST])
+        for slot, some in slots.items()
+        for at in range(0, len(some), _IDS_MOST)
+    ]
 
 
 def find_queues(op: FindQueues, edge: Edge) -> Steps:
@@ -147,23 +182,23 @@ def await_end(op: AwaitEnd, edge: Edge) -> Steps:
 
 
 def _places(op: FindQueues | AwaitEnd, edge: Edge, awaited_ms: int) -> Steps:
-    """The queue and the state of each id; for so long, all are told when one of them ends."""
-    slots: dict[int, list[bytes]] = {}
-    for id in dict.fromkeys(op.message_ids):
-        slots.setdefault(slot_of_id(id), []).append(id)
+    """The queue and the state of each id. For `awaited_ms`, brokers are notified when one ends."""
+    parts = by_slot(op.message_ids)
     now_ms = edge.now_ms()
     replies = yield [
-        Call("find_queues", [slot_key(slot)], [now_ms, SETTLE_MOST_COUNTING, awaited_ms, *ids])
-        for slot, ids in slots.items()
+        Call("find_queues", [slot_key(slot)], [now_ms, SETTLE_MOST, awaited_ms, *ids])
+        for slot, ids in parts
     ]
     return {
         id: (reply[2 * at], reply[2 * at + 1])
-        for ids, reply in zip(slots.values(), replies, strict=True)
+        for (_, ids), reply in zip(parts, replies, strict=True)
         for at, id in enumerate(ids)
     }
 
 
 def scan_queues(op: ScanQueues, edge: Edge) -> Steps:
+    if not op.family.is_worklist:
+        return (yield from feeds.scan_queues(op, edge))
     names: list[bytes] = []
 
     def make(from_number: int, count: int) -> list[Arg]:
@@ -217,14 +252,16 @@ def scan_slots(
         if slot < first_slot:
             continue
         from_number = number if slot == first_slot else 0
-        if count <= 0:
-            return from_number * SLOTS + slot
-        (reply,) = yield [Call(script, [slot_key(slot)], make(from_number, count))]
-        next_number, looked, *found = reply
-        read(*found)
-        count -= looked
-        if next_number:
-            return next_number * SLOTS + slot
+        is_more = True
+        while is_more:
+            if count <= 0:
+                return from_number * SLOTS + slot
+            argv = make(from_number, min(count, _SCANNED_MOST))
+            (reply,) = yield [Call(script, [slot_key(slot)], argv)]
+            from_number, looked, *found = reply
+            read(*found)
+            count -= looked
+            is_more = from_number != 0
     return 0
 
 

@@ -4,8 +4,8 @@ or more where it has very many of them.
 Called by   served.py (RUNNERS; has a Health).
 Calls       the scripts measure and measure_groups.
 
-Redis does nothing else while it carries out calls that came together. So few go at a time, and
-others have their turn in between, however much there is to tell of.
+Redis does nothing else while it carries out calls that came together. A few go at a time, and
+others have their turn in between, however many queues there are.
 
 The cursor is what is left of the slots there were at first, each with where to go on in it. A slot
 is a shard: of a queue that is spread, each slot tells its part.
@@ -97,13 +97,13 @@ def _measured(slot: int, row: list[Any], edge: Edge) -> QueueMeasure:
 
 
 class _Feed:
-    """One whose groups are looked at: `size` of them or so, from `cursor` on."""
+    """A feed whose groups are read: about `size` of them, from `cursor` on."""
 
     def __init__(self, measured: QueueMeasure, size: int) -> None:
         self.measured = measured
         self.size = size
         self.cursor = _START
-        self.groups: dict[bytes, GroupMeasure] = {}  # one may be told of twice
+        self.groups: dict[bytes, GroupMeasure] = {}  # HSCAN may return one twice
         self.first_ms = _NOT_KNOWN
 
     def call(self) -> Call:
@@ -119,7 +119,7 @@ class _Feed:
             self.first_ms = min(firsts_ms, default=_NOT_KNOWN)
 
     def end(self) -> None:
-        """The feed is told of as its groups have it, if it has any."""
+        """Complete the measure of the feed from its groups, if it has any."""
         groups, it = list(self.groups.values()), self.measured
         if groups:
             it.ready = max(group.ready for group in groups)
@@ -129,7 +129,7 @@ class _Feed:
 
 
 def _look_at_groups(left: list[_Feed]) -> Steps:
-    """The feeds are told of with their groups, some groups at a time."""
+    """Add their groups to the measures of the feeds, some groups at a time."""
     while left:
         now: list[_Feed] = []
         groups = 0

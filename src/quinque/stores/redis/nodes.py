@@ -1,14 +1,14 @@
-"""The brokers that share the store: what each is called, where it is, when it was last heard of.
+"""The brokers that share the store: the id of each, where it is, when it was last seen.
 
 Called by   runners.py, worklists.py (a broker that leaves has others accept messages),
             served.py (beats once a second, and a last word).
 Calls       the scripts look_at_node, set_node, beat and forget_node.
 
-A broker's id is kept for as long as it may come back; that it runs is written down by each beat,
-with the time of Redis itself, so that no two clocks are ever compared. One that has told nobody its
-address (a program with a store of its own) is not written down.
+A broker's id is kept for as long as it may come back. Each beat writes that the broker runs, with
+the time of Redis itself, so that no two clocks are ever compared. A broker that has not announced
+its address (a program with a store of its own) is not written down.
 
-Not here: what clients are told of them (server/commands/cluster.py).
+Not here: what clients see of them (server/commands/cluster.py).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def stand_in(edge: Edge) -> Steps:
 
 
 def retire(edge: Edge) -> Steps:
-    """The others are not told of this broker any more."""
+    """Remove this broker from the list that others see."""
     if edge.node is not None and edge.node.port:
         yield [Call("forget_node", [BROKERS], [edge.node.node_id])]
 
@@ -97,7 +97,7 @@ def set_node(op: SetNode, edge: Edge) -> Steps:
 def announce(op: Announce, edge: Edge) -> Steps:
     node: NodeView = yield from known_node(edge)
     edge.node = replace(node, host=op.host, port=op.port)
-    yield from find_others(edge)  # so that those who are gone are forgotten, though nobody asks
+    yield from find_others(edge)  # so that brokers that are gone are forgotten without a request
     return edge.node
 
 

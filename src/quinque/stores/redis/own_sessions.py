@@ -14,13 +14,14 @@ from typing import Final
 from quinque.stores.chance import Chance
 
 _ID_BYTES: Final = 16
-_LATE_MS: Final = 60_000  # nobody takes so long to end a session
+_LATE_MS: Final = 60_000  # no broker takes longer to end a session
 
 
 class OwnSessions:
     def __init__(self) -> None:
-        self.keep_ms = 0  # how long a session is kept that nobody is of
+        self.keep_ms = 0  # how long a session without a connection is kept
         self.is_settling = False
+        self.is_doubted = False  # Redis may know other counts: the next beat corrects them
         self._broker = b""
         self._connections: dict[bytes, int] = {}
         self._slots: dict[bytes, set[int]] = {}  # where each took something through this broker
@@ -34,7 +35,7 @@ class OwnSessions:
 
     @property
     def total(self) -> int:
-        """How many connections are of a session."""
+        """How many connections have a session."""
         return sum(self._connections.values())
 
     def counts(self) -> Iterable[tuple[bytes, int]]:
@@ -49,7 +50,7 @@ class OwnSessions:
         self._kept.pop(session, None)
 
     def leave(self, session: bytes) -> bool:
-        """Whether a connection was of it."""
+        """Remove one connection from the session; return whether it had one."""
         count = self._connections.get(session, 0)
         if count > 1:
             self._connections[session] = count - 1
@@ -66,22 +67,22 @@ class OwnSessions:
         return None if is_shared or slots is None else sorted(slots)
 
     def keep(self, session: bytes, ends_ms: int) -> None:
-        """No connection of this broker is of it; it ends then, if it is not joined again."""
+        """Note when the session ends, unless a connection of this broker joins it again."""
         if session not in self._connections:
             self._kept[session] = ends_ms
 
     def ended(self, session: bytes) -> None:
-        """Nothing is taken by it, unless a connection is of it again."""
+        """Forget a session that has ended, unless a connection has joined it again."""
         if session not in self._connections:
             self._slots.pop(session, None)
             self._kept.pop(session, None)
 
     def forget(self) -> None:
-        """No connection is of any session."""
+        """Remove all connections from their sessions."""
         self._connections.clear()
 
     def trim(self, now_ms: int) -> None:
-        """What is known of sessions that another broker has ended is forgotten."""
+        """Forget sessions that another broker has ended."""
         late = [it for it, ends_ms in self._kept.items() if ends_ms + _LATE_MS < now_ms]
         for session in late:
             self.ended(session)

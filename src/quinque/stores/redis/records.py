@@ -15,6 +15,7 @@ Not here: what an entry holds (model/lifecycle.py).
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from quinque.errors import BadArgument
@@ -27,22 +28,28 @@ from quinque.stores.redis.slots import known_slots
 
 _READ_MOST: Final = 100_000  # rows by one call: some ms of work
 _READ_MOST_BYTES: Final = 4 << 20
+_SLOTS_AT_ONCE: Final = 32
 # So that it is not too large again at once.
 _SPARE: Final = 0.95
+_LOG_BYTES: Final = 6  # an exact number in Lua and in every client
 
 
 class Extent(NamedTuple):
-    """What lib/record_extent.lua has of a slot."""
+    """What find_record.lua has of a slot. `log` tells its record from others, and is drawn when a
+    client first asks for it."""
 
     first: int
     next: int
     first_ms: int
     size_bytes: int
+    log: int
 
 
 def find_records(op: FindRecords, edge: Edge) -> Steps:
-    extents: dict[int, Extent] = yield from _extents(edge)
-    return [Record(slot, *extent[:3]) for slot, extent in extents.items()]
+    extents: dict[int, Extent] = yield from _extents(edge, is_named=True)
+    return [
+        Record(slot, *extent[:3], extent.log) for slot, extent in extents.items() if extent.next > 1
+    ]
 
 
 def read_record(op: ReadRecord, edge: Edge) -> Steps:
@@ -64,10 +71,13 @@ def facts(edge: Edge) -> Steps:
 
 
 def trim(edge: Edge) -> Steps:
-    """Of the record of all slots, nothing is too old, and all of it is not too large, about."""
+    """Trim the record of all slots to the maximum age, and to about the maximum size."""
     keeping = edge.keeping
     from_ms = edge.now_ms() - keeping.max_age_ms if keeping.max_age_ms else 0
-    extents: dict[int, Extent] = yield from _extents(edge)
+    begun = edge.empty.begin_look()
+    extents: dict[int, Extent] = yield from _extents(edge, edge.empty.blank)
+    blank = [slot for slot, extent in extents.items() if extent.first == extent.next]
+    edge.empty.note_blank(begun, blank)
     whole_bytes = sum(extent.size_bytes for extent in extents.values())
     is_large = 0 < keeping.max_bytes < whole_bytes
     part = _SPARE * keeping.max_bytes / whole_bytes if is_large else 0.0
@@ -81,12 +91,16 @@ def trim(edge: Edge) -> Steps:
         calls = [call for call, is_more in zip(calls, replies, strict=True) if is_more]
 
 
-def _extents(edge: Edge) -> Steps:
-    """The Extent of each slot that ever had anything on record."""
+def _extents(edge: Edge, skipped: Collection[int] = (), *, is_named: bool = False) -> Steps:
+    """The Extent of each slot, but for those that are skipped."""
+    log = 1 + int.from_bytes(edge.chance.take(_LOG_BYTES)) if is_named else 0
     slots: list[int] = yield from known_slots(edge)
-    rows = yield [Call("find_record", [slot_key(slot)], []) for slot in slots]
-    found = zip(slots, map(Extent._make, rows), strict=True)
-    return {slot: extent for slot, extent in found if extent.next > 1}
+    slots = [slot for slot in slots if slot not in skipped]
+    rows: list[list[int]] = []
+    for first in range(0, len(slots), _SLOTS_AT_ONCE):
+        some = slots[first : first + _SLOTS_AT_ONCE]  # others have their turn in between
+        rows += yield [Call("find_record", [slot_key(slot)], [log]) for slot in some]
+    return dict(zip(slots, map(Extent._make, rows), strict=True))
 
 
 RUNNERS: Final[dict[type[Op], Runner]] = {FindRecords: find_records, ReadRecord: read_record}

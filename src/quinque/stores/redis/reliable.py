@@ -4,8 +4,8 @@ and inspect.
 Called by   runners.py.
 Calls       the scripts complete, recover, undeliver and inspect.
 
-Such a worklist lies in the slot of its name and nowhere else: ids are numbered slot by slot, so an
-id alone tells nobody where to look.
+Such a worklist lies only in the slot of its name: ids are numbered slot by slot, so an id alone
+does not say where to look.
 
 Not here: adding and handing out, which are as in all worklists (worklists.py, taking.py); what is
 about a queue as a whole (whole_queues.py).
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from quinque.errors import QuinqueError
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
 from quinque.model.own_ops import Complete, Inspect, Inspected, Recover, Undeliver
@@ -24,6 +25,7 @@ from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import slot_key, slot_of
 from quinque.stores.redis.worklists import about_queue
 
+_TOGETHER_MOST: Final = 2_500  # messages that one call is about: 5 to 10 ms
 _START_MOST: Final = 1 << 53  # a worklist has fewer messages
 
 
@@ -44,12 +46,22 @@ def complete(op: Complete, edge: Edge) -> Steps:
 
 
 def recover(op: Recover, edge: Edge) -> Steps:
-    count = max(0, min(op.count, RESERVE_MOST))
-    argv = [*about_queue(op.family, op.queue, edge), count, op.elapsed_ms, RESERVE_MOST_BYTES]
-    (row,) = yield [Call("recover", [_home(op.queue)], argv)]
-    if row is None:
-        return None
-    return [WorkDelivery(op.queue, *row[at : at + 4]) for at in range(0, len(row), 4)]
+    most, room_bytes = max(0, min(op.count, RESERVE_MOST)), RESERVE_MOST_BYTES
+    given: list[WorkDelivery] = []
+    while True:
+        asked = min(most - len(given), _TOGETHER_MOST)
+        argv = [*about_queue(op.family, op.queue, edge), asked, op.elapsed_ms, room_bytes]
+        # What was handed out before is delivered, though a later call fails.
+        (row,) = yield [Call("recover", [_home(op.queue)], argv, may_fail=bool(given))]
+        if row is None and not given:
+            return None
+        if row is None or isinstance(row, QuinqueError):
+            return given
+        for at in range(0, len(row), 4):
+            given.append(WorkDelivery(op.queue, *row[at : at + 4]))
+            room_bytes -= len(row[at + 1])
+        if len(row) < 4 * asked or len(given) == most or room_bytes <= 0:
+            return given
 
 
 def undeliver(op: Undeliver, edge: Edge) -> Steps:
@@ -58,20 +70,29 @@ def undeliver(op: Undeliver, edge: Edge) -> Steps:
         argv = about_queue(op.family, queue, edge)
         for delivery in op.deliveries:
             if delivery.queue == queue:
-                argv += [delivery.message_id, delivery.requeues]
+                argv += [delivery.message_id, delivery.lease]
         calls.append(Call("undeliver", [_home(queue)], argv))
     replies = yield calls
     return sum(replies)
 
 
 def inspect(op: Inspect, edge: Edge) -> Steps:
-    argv = about_queue(op.family, op.queue, edge, SETTLE_MOST_COUNTING)
-    argv += [int(op.is_leased), max(-_START_MOST, min(op.start, _START_MOST))]
-    argv += [max(0, min(op.count, RESERVE_MOST)), RESERVE_MOST_BYTES]
-    (row,) = yield [Call("inspect", [_home(op.queue)], argv)]
-    if row is None:
-        return None
-    return [Inspected(*row[at : at + 4]) for at in range(0, len(row), 4)]
+    start = max(-_START_MOST, min(op.start, _START_MOST))
+    most, room_bytes = max(0, min(op.count, RESERVE_MOST)), RESERVE_MOST_BYTES
+    found: list[Inspected] = []
+    while True:
+        asked = min(most - len(found), _TOGETHER_MOST)
+        argv = about_queue(op.family, op.queue, edge, SETTLE_MOST_COUNTING)
+        argv += [int(op.is_leased), start + len(found), asked, room_bytes]
+        (row,) = yield [Call("inspect", [_home(op.queue)], argv)]
+        if row is None:
+            return found or None
+        for at in range(0, len(row), 4):
+            found.append(Inspected(*row[at : at + 4]))
+            room_bytes -= len(row[at + 1])
+        is_end = start < 0 <= start + len(found)  # it counts from the end, and has come there
+        if is_end or len(row) < 4 * asked or len(found) == most or room_bytes <= 0:
+            return found
 
 
 def _home(queue: bytes) -> bytes:

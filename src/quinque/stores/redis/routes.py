@@ -17,55 +17,78 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from hiredis import ReplyError
 
-from quinque.errors import NotDone, StoreUnavailable
-from quinque.stores.redis.calls import Call
+from quinque.errors import BadSetting, NotDone, StoreRefused, StoreUnavailable
+from quinque.stores.redis.calls import NOT_WAITED, Call
 from quinque.stores.redis.courier import Courier, Errand, Outcome
 from quinque.stores.redis.keys import SLOTS, slot_of_key
-from quinque.stores.redis.link import CannotConnect, Link, ask, open_link, pack
+from quinque.stores.redis.link import (
+    CannotConnect,
+    ConnectRefused,
+    Link,
+    ask,
+    open_link,
+    pack,
+    refused,
+)
 from quinque.stores.redis.replicas import ReplicaCourier
 from quinque.stores.redis.urls import Address, Login, RedisUrl
 
 log = logging.getLogger("quinque.redis")
 
 _ASK_S: Final = 1.0  # for one server to say who holds what
+_HEAD_START_S: Final = 0.1  # before the next server is asked beside it
 _SOON_S: Final = 0.02  # before the second try; each further one waits twice as long
 _LATE_S: Final = 0.5  # and no longer than this
 _SENTINELS_EVERY: Final = 5  # seconds
+_NO_CLUSTER: Final = "ERR This instance has cluster support disabled"  # as Redis says it
 _AT_ONCE_MOST: Final = 16  # redirections that are followed without waiting
 
 
 class Routes:
     def __init__(
-        self, url: RedisUrl, loop: asyncio.AbstractEventLoop, timeout_s: float, replicas: int = 0
+        self,
+        url: RedisUrl,
+        loop: asyncio.AbstractEventLoop,
+        timeout_s: float,
+        replicas: int = 0,
+        may_evict: bool = False,
+        takes_fewer: bool = False,
     ) -> None:
-        """Every call that changes something is confirmed by so many `replicas`, or more if it asks
-        for them."""
+        """Every call that changes something has to be confirmed by `replicas`, or by more if the
+        call asks for them. With `takes_fewer`, a call that asks for more than there are gets as
+        many as there are."""
         self._url = url
         self._loop = loop
         self._timeout_s = timeout_s
         self._replicas = replicas
+        self._may_evict = may_evict  # a server that deletes keys to make room is accepted
+        self._takes_fewer = takes_fewer
         self._holders: list[Address | None] = [None] * SLOTS
         self._couriers: dict[tuple[Address, bool], Courier] = {}
         self._asking: asyncio.Task[None] | None = None
+        self._is_refused = False  # by every server that was last asked who holds what
         self._waiting = 0  # errands that are tried again later
         self._is_closed = False
         self._seconds = 0
         self.is_counting = False  # calls say how much they put on record
 
     async def open(self) -> None:
-        """It is known who holds what. Raises StoreUnavailable."""
+        """Find out which server has which slot. Raises StoreUnavailable, and BadSetting when
+        the servers do not form a cluster."""
         if self._url.kind == "one":
             self._holders = [self._url.addresses[0]] * SLOTS
             return
         why = await self._find_holders()
         if why:
-            raise StoreUnavailable(f"Redis: {why}")
+            raise (StoreRefused if self._is_refused else StoreUnavailable)(f"Redis: {why}")
 
     @property
     def is_cluster(self) -> bool:
@@ -87,7 +110,7 @@ class Routes:
         return next(filter(None, found), "")
 
     def post(self, calls: Sequence[Call], then: Callable[[list[Outcome]], None]) -> None:
-        """The calls are made; `then` is told what came of each."""
+        """Make the calls; `then` gets the outcome of each."""
         outcomes: list[Outcome] = [None] * len(calls)
         left = len(calls)
 
@@ -100,20 +123,25 @@ class Routes:
 
         deadline_s = self._loop.time() + self._timeout_s
         for at, call in enumerate(calls):
-            if self._replicas > call.replicas and not call.is_safe:
-                limit_ms = round(self._timeout_s * 1000)
-                call = call._replace(replicas=self._replicas, within_ms=limit_ms)
             slot = slot_of_key(call.keys[0])
-            self._go(Errand(call, slot, deadline_s, partial(tell, at), self.is_counting))
+            errand = Errand(call, slot, deadline_s, partial(tell, at), self.is_counting)
+            # ASYNC is about what the client asked for, and not about the setting.
+            is_less = self._replicas > call.replicas or call.within_ms == NOT_WAITED
+            if self._replicas and is_less and not call.is_look:
+                errand.within_ms = round(self._timeout_s * 1000)
+                errand.replicas = self._replicas
+            self._go(errand)
 
     async def close(self) -> None:
-        """What was posted has been carried out or given up, and the connections are closed."""
-        while not self.is_idle:
+        """Wait a while until all that was posted is carried out or given up, and close the
+        connections."""
+        late_s = self._loop.time() + self._timeout_s
+        while not self.is_idle and self._loop.time() < late_s:
             await asyncio.sleep(_SOON_S)
         self.abort()
 
     def abort(self) -> None:
-        """The connections are closed, and whatever was under way is given up."""
+        """Close the connections, and give up all errands under way."""
         self._is_closed = True
         if self._asking is not None:
             self._asking.cancel()
@@ -129,13 +157,16 @@ class Routes:
         elif address is None:
             self._back(errand, "CLUSTERDOWN", f"no server has slot {errand.slot}")
         else:
-            self._courier(address, errand.call.replicas > 0).post(errand)
+            self._courier(address, errand.replicas > 0).post(errand)
 
     def _courier(self, address: Address, is_replicated: bool) -> Courier:
         courier = self._couriers.get((address, is_replicated))
         if courier is None:
-            kind = ReplicaCourier if is_replicated else Courier
-            courier = kind(address, self.connect, self._loop, self._timeout_s, self._back)
+            begin = (address, self.connect, self._loop, self._timeout_s, self._back)
+            if is_replicated:
+                courier = ReplicaCourier(*begin, self._replicas, self._takes_fewer)
+            else:
+                courier = Courier(*begin)
             self._couriers[address, is_replicated] = courier
         return courier
 
@@ -144,11 +175,12 @@ class Routes:
         errand.is_asking = False
         errand.tries += 1
         now_s = self._loop.time()
-        if now_s >= errand.deadline_s or self._is_closed:
+        if now_s >= errand.deadline_s or self._is_closed or code == ConnectRefused.code:
+            kind = StoreRefused if code == ConnectRefused.code else NotDone
             errand.tell(
                 StoreUnavailable(f"Redis: {text}; the effect is unknown")
                 if errand.is_unheard
-                else NotDone(f"Redis: {text}; nothing was changed")
+                else kind(f"Redis: {text}; nothing was changed")
             )
             return
         if code in ("MOVED", "ASK") and errand.tries < _AT_ONCE_MOST:
@@ -156,7 +188,7 @@ class Routes:
             if code == "MOVED":
                 self._holders[errand.slot] = address
             errand.is_asking = code == "ASK"
-            self._courier(address, errand.call.replicas > 0).post(errand)
+            self._courier(address, errand.replicas > 0).post(errand)
         else:
             wait_s = min(_SOON_S * 2 ** (errand.tries - 1), _LATE_S, errand.deadline_s - now_s)
             self._go_later(errand, wait_s)
@@ -181,12 +213,30 @@ class Routes:
         """
         link = await open_link(address, self._url.login, self._timeout_s)
         try:
+            if not self._may_evict:
+                await self._refuse_to_be_evicted(address, link)
             if self._url.kind == "sentinel":
                 await self._be_sure(address, link)
         except BaseException:
             link.close()
             raise
         return link
+
+    async def _refuse_to_be_evicted(self, address: Address, link: Link) -> None:
+        """Raises CannotConnect when that server may delete messages to make room."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                (memory,) = await ask(link, pack("INFO", "memory"))
+        except TimeoutError as error:
+            raise CannotConnect(f"{address} does not answer") from error
+        # A user of Redis who may not ask has an administrator who answers for it.
+        found = re.search(rb"maxmemory_policy:([\w-]+)", memory if type(memory) is bytes else b"")
+        if found is not None and found[1] != b"noeviction":
+            raise ConnectRefused(
+                f"{address} has maxmemory-policy {found[1].decode()} and may delete messages to "
+                "make room; run CONFIG SET maxmemory-policy noeviction there and write it into "
+                "its redis.conf, or set store-may-evict"
+            )
 
     async def _be_sure(self, address: Address, link: Link) -> None:
         """Raises CannotConnect when this is not the primary, by its own word or the sentinels'."""
@@ -198,12 +248,14 @@ class Routes:
             raise CannotConnect(f"{address} does not answer") from error
         if why:
             raise CannotConnect(why)
+        if isinstance(role, ReplyError):
+            raise refused(role)
         if not isinstance(role, list) or role[0] != b"master" or self._holders[0] != address:
             raise CannotConnect(f"{address} is not the primary")
 
     def each_second(self) -> None:
-        """A server that does not answer may have lost its slots to another; and one that does, if
-        nobody told it."""
+        """Ask for the primaries if that seems needed. A server that does not answer may have lost
+        its slots to another. So may one that answers, if it has not learned of it."""
         self._seconds += 1
         if any(courier.waits_s > _ASK_S for courier in self._couriers.values()) or (
             self._url.kind == "sentinel" and self._seconds % _SENTINELS_EVERY == 0
@@ -211,13 +263,16 @@ class Routes:
             self.look_again()
 
     def look_again(self) -> None:
-        """Who holds what is asked anew, unless that is being done."""
+        """Ask again which server has which slot, unless a request is under way."""
         if self._asking is None and self._url.kind != "one" and not self._is_closed:
             self._asking = self._loop.create_task(self._ask_again())
 
     async def _ask_again(self) -> None:
         try:
-            why = await self._find_holders()
+            try:
+                why = await self._find_holders()
+            except BadSetting as error:
+                why = str(error)
             if why:
                 log.warning("cannot find the Redis primaries: %s", why)
                 await asyncio.sleep(_SOON_S)
@@ -225,18 +280,44 @@ class Routes:
             self._asking = None
 
     async def _find_holders(self) -> str:
-        """Ask one server after the other, until one knows; why none did."""
+        """Ask the servers, each a moment after the one before, until one knows; why none did. So a
+        server that hangs costs a moment, and not all the time that there is. Raises BadSetting when
+        each of them says that it does not belong to a cluster."""
         cluster = self._url.kind == "cluster"
         known = self.addresses if cluster else ()
+        ask_one = self._ask_cluster if cluster else self._ask_sentinel
+        left = list(dict.fromkeys((*known, *self._url.addresses)))
+        asked: dict[asyncio.Task[list[Address | None]], Address] = {}
         whys = []
-        for address in dict.fromkeys((*known, *self._url.addresses)):
-            try:
-                holders = await (self._ask_cluster if cluster else self._ask_sentinel)(address)
-            except (CannotConnect, TimeoutError) as error:
-                whys.append(str(error) or f"{address} does not answer")
-                continue
-            self._change_holders(holders)
-            return ""
+        are_alone = True
+        self._is_refused = True
+        try:
+            while left or asked:
+                if left:
+                    address = left.pop(0)
+                    asked[self._loop.create_task(ask_one(address))] = address
+                done, _ = await asyncio.wait(
+                    asked, timeout=_HEAD_START_S if left else None, return_when=FIRST_COMPLETED
+                )
+                for task in done:
+                    address = asked.pop(task)
+                    error = task.exception()
+                    if error is None:
+                        self._change_holders(task.result())
+                        return ""
+                    if not isinstance(error, CannotConnect | TimeoutError):
+                        raise error
+                    whys.append(str(error) or f"{address} does not answer")
+                    self._is_refused &= isinstance(error, ConnectRefused)
+                    are_alone = are_alone and _NO_CLUSTER in whys[-1]
+        finally:
+            for task in asked:
+                task.cancel()
+        if are_alone:
+            raise BadSetting(
+                f"store: {'; '.join(whys)}; use redis:// instead of redis+cluster://, or remove "
+                "redis-cluster"
+            )
         return "; ".join(whys)
 
     async def _ask_cluster(self, asked: Address) -> list[Address | None]:
@@ -257,7 +338,7 @@ class Routes:
         return [Address(found[0].decode(), int(found[1]))] * SLOTS
 
     def _change_holders(self, holders: list[Address | None]) -> None:
-        """What was not sent to a server that holds nothing any more goes to who does."""
+        """Send errands that wait for a server without slots to the server that has the slot now."""
         self._holders = holders
         still = set(holders)
         for (address, is_replicated), courier in list(self._couriers.items()):
@@ -278,7 +359,8 @@ async def _reply(address: Address, login: Login, *words: str) -> Any:
         finally:
             link.close()
     if isinstance(reply, ReplyError):
-        raise CannotConnect(f"{address}: {reply}")
+        error = refused(reply)
+        raise type(error)(f"{address}: {error}")
     return reply
 
 

@@ -17,8 +17,8 @@ function that makes the one of that name, with all it needs that is not there ye
       return work_settle(...)
     end
 
-What is included both ways is always made. So is a file that keeps something in a variable of its
-own, for there must be one of it.
+A file that is included both ways is always made. So is a file that keeps something in a variable of
+its own, because there must be only one.
 
 Numbers that have a name, `local NAME = 1`, are written where the name is: each local that a
 function uses makes it dearer to make that function.
@@ -37,7 +37,7 @@ from typing import Final
 FOLDER: Final = Path(__file__).parent / "scripts"
 _INCLUDE: Final = re.compile(r"^-- include (rarely )?lib/(\w+)\.lua$")
 _NUMBERS: Final = re.compile(r"^local ([A-Z][A-Z_, ]*) = ([\d.^, ]+?)(?: *--.*)?$", re.MULTILINE)
-# What is quoted, or a comment, is found as well, for nothing in it is a name.
+# Also matches quoted text and comments, because nothing in them is a name.
 _NAME: Final = re.compile(r"'[^'\n]*'|--[^\n]*|\b[A-Z][A-Z_]*\b")
 _VARIABLE: Final = re.compile(r"^local (?!function )[a-z]")
 

@@ -1,11 +1,11 @@
-"""The Redis store as a broker uses it: it answers later, and nobody else waits meanwhile.
+"""The Redis store as a broker uses it: it answers later, and other clients do not wait meanwhile.
 
 Called by   server/ for every operation, cli/serve.py to open and close it, store.py.
 Calls       runners.py (the steps of an operation), routes.py (calls on their way), wakeups.py (what
             other brokers did).
 
-All that matters is in Redis, so there is nothing to commit. What is known here besides is when
-something is next due in which slot. An operation's steps go on when the calls they asked for have
+All that matters is in Redis, so there is nothing to commit. This store also knows when something is
+next due in which slot. An operation's steps go on when the calls they asked for have
 come back; operations of one turn travel together.
 
 Not here: the promises (stores/base.py), what an operation does (scripts/), a program without an
@@ -15,9 +15,11 @@ event loop (store.py).
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
 from typing import Any, Final
@@ -28,11 +30,22 @@ from quinque.errors import NotDone, QuinqueError, StoreUnavailable
 from quinque.model.measure_ops import MeasureQueues, MeasureStore
 from quinque.model.ops import Op
 from quinque.model.work_ops import LookAtNode
+from quinque.stats.expirations import Expirations
 from quinque.stores.base import Fsync
 from quinque.stores.clock import Clock
+from quinque.stores.consumers import Consumers
 from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
-from quinque.stores.redis import copy_mark, items, nodes, records, sessions, ticks
+from quinque.stores.redis import (
+    consumers,
+    copy_mark,
+    event_ids,
+    items,
+    nodes,
+    records,
+    sessions,
+    ticks,
+)
 from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.clock import FollowingClock
 from quinque.stores.redis.courier import Outcome
@@ -46,11 +59,20 @@ from quinque.stores.redis.slots import look_at_slots, note_call, unknown_slots
 from quinque.stores.redis.urls import parse_store_url
 from quinque.stores.redis.wakeups import Wakeups
 
+log = logging.getLogger("quinque.redis")
+
+_WALL_OFF_US: Final = 1_000_000  # a clock that is off by more is reported
+_INFO_SLOTS_FEW: Final = 100  # facts of no more slots are asked for each time
+_INFO_RESTS: Final = 20  # times as long as it took, facts of more slots are not asked for again
 _TICK_SLOTS: Final = 10  # looked at in one tick
-_ROUND_S: Final = 1.0  # how often a broker asks for what nobody told it
+_ROUND_S: Final = 1.0  # how often a broker asks for what it may have missed
 _ROUND_LEAST: Final = 100  # queues that are looked at again in a round, if as many are waited on
-_ROUNDS: Final = 30  # after so many rounds all of them have been
-_TRIM_ROUNDS: Final = 10  # after so many, what is too old on record goes
+_ROUNDS: Final = 30  # after this many rounds all of them have been
+_EMPTY_ROUNDS: Final = (
+    600  # after this many rounds all slots that are believed to be empty have been
+)
+_TRIM_ROUNDS: Final = 10  # after this many rounds, old entries of the record are removed
+_TRIM_SLOTS: Final = 100  # slots that are asked for that in a round, on average, at most
 _COUNTED: Final = 6  # fields of each change, as lib/record.lua has it
 
 
@@ -71,6 +93,8 @@ class ServedRedisStore:
     def __init__(self, routes: Routes, edge: Edge, follows: FollowingClock | None) -> None:
         """Not for others: see open()."""
         self.ready: set[bytes] = set()
+        self.ready_lanes: dict[bytes, set[bytes]] = {}  # not known here
+        self.expired = Expirations()
         self.on_ready: Callable[[], None] = _nothing
         self.on_doubt: Callable[[], None] = _nothing
         self.edge = edge
@@ -79,10 +103,13 @@ class ServedRedisStore:
         edge.follows = follows is not None
         self._alarms = edge.alarms
         self._facts: dict[str, int | str] = {}
+        self._facts_until_s = 0.0  # until then they are good enough
         self._wakeups: Wakeups | None = None
         self._round: asyncio.TimerHandle | None = None
         self._health = Health()
         self._rounds = 0
+        self._trimmed = 0  # the round in which the record was last trimmed
+        self._has_warned = False  # of this machine's clock
 
     @classmethod
     async def open(
@@ -94,17 +121,19 @@ class ServedRedisStore:
         chance: Callable[[int], bytes] = os.urandom,
         timeout_s: float = 5.0,
         replicas: int = 0,
+        may_evict: bool = False,
+        takes_fewer: bool = False,
         is_alone: bool = False,
         keeping: Keeping | None = None,
     ) -> ServedRedisStore:
-        """Connect, and go on from the latest time that is known there. One that `is_alone` does not
-        listen for what others do, and asks for nothing by itself.
+        """Connect, and go on from the latest time that is known there. A store that `is_alone` does
+        not listen for what others do, and asks for nothing by itself.
 
         Raises StoreUnavailable, NotDone, BadSetting.
         """
         tags()  # made now, which takes a moment, and not when the first client asks
         loop = asyncio.get_running_loop()
-        routes = Routes(parse_store_url(url), loop, timeout_s, replicas)
+        routes = Routes(parse_store_url(url), loop, timeout_s, replicas, may_evict, takes_fewer)
         await routes.open()
         follows = None if clock is not None else FollowingClock()
         store = cls(routes, Edge(clock or follows or FollowingClock(), chance, node), follows)
@@ -123,6 +152,7 @@ class ServedRedisStore:
                 timeout_s,
                 got=store._hear,
                 ended=store._hear_of_end,
+                begun=store.edge.empty.hear,
                 spread=store._look_at_partitions,
                 missed=store._look_again,
             )
@@ -150,6 +180,10 @@ class ServedRedisStore:
     def watched(self, watched: Collection[bytes]) -> None:
         self.edge.watched = watched
 
+    @property
+    def consumers(self) -> Consumers:
+        return self.edge.consumers
+
     def run(self, op: Op) -> Any:
         """As stores/base.py says."""
         if isinstance(op, LookAtNode):
@@ -167,7 +201,7 @@ class ServedRedisStore:
         return running.pending
 
     def commit(self) -> None:
-        """What a script did is in Redis when it has answered."""
+        """Do nothing: the changes of a script are in Redis when it has answered."""
 
     def tick(self) -> None:
         now_ms = self.now_ms()
@@ -175,20 +209,45 @@ class ServedRedisStore:
             slot = self._alarms.take(now_ms)
             if slot is None:
                 return
-            self._start_unasked(ticks.tick(slot, self.edge))
+            self.start(ticks.tick(slot, self.edge)).then(
+                partial(self._has_ticked, slot), partial(self._has_not_ticked, slot)
+            )
+
+    def _has_ticked(self, slot: bytes, _: Any) -> None:
+        self._alarms.work(slot)
+
+    def _has_not_ticked(self, slot: bytes, _: QuinqueError) -> None:
+        self._alarms.rest(slot, self.now_ms())
 
     def next_due_ms(self) -> int:
         return self._alarms.next_ms()
+
+    def is_awaited(self) -> bool:
+        return False  # an operation takes all its steps itself
+
+    def finish_slices(self) -> None:
+        """Do nothing: no tick carries out an operation."""
 
     def now_ms(self) -> int:
         return self.edge.now_ms()
 
     def info(self) -> Pending:
-        """As stores/base.py says; when Redis does not answer, as they were the last time."""
+        """As stores/base.py says; when Redis does not answer, as they were the last time. Facts of
+        many slots are asked for only now and then, so that a tool that polls them slows no
+        client."""
         pending = Pending()
+        asked_s = time.monotonic()
+        if asked_s < self._facts_until_s:
+            pending.settle(self._facts)
+            return pending
 
         def keep(facts: dict[str, int | str]) -> None:
+            if self._follows is not None:
+                facts["clock_ahead_ms"] = self._follows.wall_off_us // 1000
             self._facts = facts
+            now_s = time.monotonic()
+            if len(self.edge.slots) > _INFO_SLOTS_FEW:
+                self._facts_until_s = now_s + _INFO_RESTS * (now_s - asked_s)
             pending.settle(facts)
 
         self.start(ticks.info(self.edge)).then(keep, lambda error: pending.settle(self._facts))
@@ -200,16 +259,18 @@ class ServedRedisStore:
 
     async def aclose(self) -> None:
         """Everything under way has come back; the store may be opened again."""
-        self.on_ready = _nothing  # what comes back now is for nobody's ticker
+        self.on_ready = _nothing  # the ticker does not need what comes back now
         if self._round is not None:
             self._round.cancel()
         self.edge.foreign.end()
         if self._wakeups is not None:
             await self._wakeups.close()
-            self._start_unasked(nodes.retire(self.edge))
-            self._start_unasked(sessions.retire(self.edge))
+            last = [steps(self.edge) for steps in (nodes.retire, consumers.retire, sessions.retire)]
         else:
-            self._start_unasked(sessions.part(self.edge))
+            last = [sessions.part(self.edge)]
+        for steps in (*last, event_ids.leave(self.edge)):
+            with suppress(QuinqueError):  # what was noted in Redis ends by itself
+                await self._end_of(steps)
         await self._routes.close()
 
     def compact(self) -> bool:
@@ -223,49 +284,50 @@ class ServedRedisStore:
     # -- carrying out ----------------------------------------------------------------------------
 
     async def _learn(self, is_alone: bool) -> None:
-        """What is in Redis is known as far as it must be: slots, times, partitions, the node.
+        """Read from Redis what the store has to know: slots, times, partitions, the node.
 
         Raises CopyUnfinished to a broker; a program of its own may be the one that copies.
         """
-        loop = asyncio.get_running_loop()
         for steps in (
             *(() if is_alone else (copy_mark.refuse_half("the store"),)),
             self._look_at_time(),
+            event_ids.join(self.edge, may_fail=True),  # before the last places are read
             ticks.open_slots(self.edge),
             ticks.look_at_partitions(self.edge),
             nodes.known_node(self.edge),
             ticks.info(self.edge),
         ):
-            future: asyncio.Future[Any] = loop.create_future()
-            self.start(steps).then(future.set_result, future.set_exception)
-            result = await future
+            result = await self._end_of(steps)
         self._facts = result
 
+    async def _end_of(self, steps: Steps) -> Any:
+        """Carry out the steps, and return their result or raise their error."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.start(steps).then(future.set_result, future.set_exception)
+        return await future
+
     def _start_unasked(self, steps: Steps) -> None:
-        """As start(); nobody waits for it, and if it fails, the next round does it."""
+        """As start(), without a caller that waits. If it fails, the next round does it."""
         self.start(steps).then(_ignore, _ignore)
 
     def _go_on(self, running: _Running, results: list[Any] | None) -> None:
         """The steps go on with the results of their calls, until they ask for more."""
         steps = running.steps
-        try:
-            calls = next(steps) if results is None else steps.send(results)
-        except StopIteration as stop:
-            running.pending.settle(stop.value)
-        except QuinqueError as error:
-            running.pending.fail(error)
-        else:
-            self._post(running, calls)
+        self._advance(running, lambda: next(steps) if results is None else steps.send(results))
 
     def _post(self, running: _Running, calls: Sequence[Call]) -> None:
         if not calls:
             self._go_on(running, [])
             return
+        for call in calls:
+            if call.makes:
+                self.edge.empty.hear(slot_of_key(call.keys[0]))
         unknown = unknown_slots(calls, self.edge)
         if unknown:
             # Together with what makes a queue there, so that nothing is done in another order than
-            # it was asked for; and that is answered when both are done.
-            calls = [*calls, note_call(sorted(unknown))]
+            # it was asked for. It is answered when both have come back, even if another server,
+            # which notes the slots, is down: what was added is there.
+            calls = [*calls, note_call(sorted(unknown))._replace(may_fail=True)]
         if not self.edge.keeping.is_on:
             calls = [call._replace(is_recorded=False) for call in calls]
         self._routes.post(calls, partial(self._came, running, calls, unknown))
@@ -283,13 +345,19 @@ class ServedRedisStore:
                 result = self._note(call, outcome)
                 self._health.heard_s = time.monotonic()
             results.append(result)
-            if isinstance(result, QuinqueError):
-                failure = failure or (None if call.may_fail else result)
-            else:
-                running.has_changed |= not call.is_safe
+            if not isinstance(result, QuinqueError):
+                running.has_changed |= not call.is_safe and result != call.idle
+            elif not call.may_fail and not isinstance(failure, StoreUnavailable):
+                # What one server does not know outweighs what another refuses.
+                failure = result if isinstance(result, StoreUnavailable) else failure or result
         self.on_ready()  # also for the ticker: alarms may be set anew
-        if noted and not isinstance(results.pop(), QuinqueError):
-            self.edge.slots |= noted
+        if noted:
+            is_unnoted = isinstance(results.pop(), QuinqueError)
+            if failure is None or not is_unnoted:
+                self.edge.slots |= noted
+            if failure is None and is_unnoted:
+                # What was done is there. The next look at the slots notes them.
+                self.edge.unnoted_slots |= noted
         if failure is None:
             self._go_on(running, results)
         elif isinstance(failure, NotDone) and running.has_changed:
@@ -300,19 +368,29 @@ class ServedRedisStore:
             self._throw(running, failure)
 
     def _throw(self, running: _Running, failure: QuinqueError) -> None:
+        self._advance(running, lambda: running.steps.throw(failure))
+
+    def _advance(self, running: _Running, step: Callable[[], Sequence[Call]]) -> None:
         try:
-            calls = running.steps.throw(failure)
+            calls = step()
         except StopIteration as stop:
             running.pending.settle(stop.value)
         except QuinqueError as error:
             running.pending.fail(error)
+        except Exception as error:  # a defect of this program: one operation fails, no other
+            log.exception("an operation on Redis failed")
+            running.pending.fail(
+                StoreUnavailable(f"the broker failed: {error!r}; the effect is unknown")
+            )
         else:
             self._post(running, calls)
 
     def _note(self, call: Call, reply: Any) -> Any:
         """The result in what a script answered, or its error; what else it said is noted."""
+        if len(reply) > 5:
+            self._note_expired(reply.pop())
         if len(reply) > 4:
-            self._count(reply.pop())
+            self._count(reply.pop() or ())
         alarms, ready, ended, result = reply
         for number, due_ms in enumerate(alarms):
             self._alarms.set(call.keys[0], due_ms, is_timer=number > 0)
@@ -322,16 +400,21 @@ class ServedRedisStore:
                 self.edge.spread.believe(name, [slot_of_key(call.keys[0])])
         if ended and self.edge.watched:
             self.ready.update(id for id in ended if id in self.edge.watched)
-        return error_of(str(result)) if isinstance(result, ReplyError) else result
+        return error_of(str(result), call) if isinstance(result, ReplyError) else result
 
-    def _count(self, counted: list[Any]) -> None:
+    def _count(self, counted: Sequence[Any]) -> None:
         for at in range(0, len(counted), _COUNTED):
             self.edge.tally.add(*counted[at : at + _COUNTED])
+
+    def _note_expired(self, counts: Sequence[Any]) -> None:
+        for at in range(0, len(counts), 2):
+            self.expired.add(counts[at], counts[at + 1])
 
     # -- other brokers ---------------------------------------------------------------------------
 
     def _hear(self, name: bytes, slot: int) -> None:
         """Another broker, or this one, had something put into the queue."""
+        self.edge.empty.hear(slot)
         self.edge.spread.believe(name, [slot])
         self._hear_of_end(name)
 
@@ -344,7 +427,8 @@ class ServedRedisStore:
         return self.start(items.look_for_foreign(names))
 
     def _look_again(self) -> None:
-        """Notices may have been missed: whoever waits looks again."""
+        """Let blocked clients look again: wake-up notifications may have been missed."""
+        self.edge.empty.miss()
         self.ready.update(self.watched)
         self.on_doubt()
         self.on_ready()
@@ -353,16 +437,20 @@ class ServedRedisStore:
         self._start_unasked(ticks.look_at_partitions(self.edge))
 
     def _look_round(self) -> None:
-        """What nobody told this broker is asked for: the time, which slots are in use, which queues
-        are spread; what is due where somebody waits, and here and there besides, since the broker
-        that knows of it may be gone; and some of those who wait look again, since a notice may have
+        self._round = asyncio.get_running_loop().call_later(_ROUND_S, self._look_round)
+        self.look_round()
+
+    def look_round(self) -> None:
+        """Ask for what this broker may have missed: the time, which slots are in use, which queues
+        are spread. Ask what is due where clients wait, and in some other slots, since the broker
+        that knows of it may be gone. Let some blocked clients look again, since a notice may have
         been lost."""
-        loop = asyncio.get_running_loop()
-        self._round = loop.call_later(_ROUND_S, self._look_round)
         self._routes.each_second()
         self._start_unasked(self._look_at_time())
         self._look_at_partitions()
         self._start_unasked(nodes.beat(self.edge))
+        self._start_unasked(event_ids.keep(self.edge))
+        self._start_unasked(consumers.share(self.edge))
         self._start_unasked(sessions.beat(self.edge))
         watched = list(self.watched)
         spread = self.edge.spread
@@ -375,13 +463,21 @@ class ServedRedisStore:
             self.ready.update(islice(cycle(watched), first, first + min(count, len(watched))))
         self.on_doubt()
         self.on_ready()
-        if self._rounds % _TRIM_ROUNDS == 0:
+        if self._rounds >= self._trimmed + max(_TRIM_ROUNDS, len(self.edge.slots) // _TRIM_SLOTS):
+            self._trimmed = self._rounds
             self._start_unasked(records.trim(self.edge))
         self._rounds += 1
 
     def _some_slots(self) -> Sequence[int]:
-        """A part of all slots, each time another: what is due there is found in the end."""
-        return sorted(self.edge.slots)[self._rounds % _ROUNDS :: _ROUNDS]
+        """A part of all slots, each time another: what is due there is found in the end. Slots that
+        are believed to be empty are visited too, but rarely: a notice may have been lost."""
+        # By number, and not by place among the others: more or fewer are empty in each round.
+        empty = self.edge.empty.believed
+        return [
+            slot
+            for slot in self.edge.slots
+            if (slot - self._rounds) % (_EMPTY_ROUNDS if slot in empty else _ROUNDS) == 0
+        ]
 
     def _look_at_time(self) -> Steps:
         """The slots in use are known, and this broker's time is that of Redis."""
@@ -390,11 +486,23 @@ class ServedRedisStore:
         there_us: int = yield from look_at_slots(self.edge)
         if self._follows is not None:
             self._follows.follow(there_us, time.monotonic_ns() // 1000 - asked_us)
+            self._look_at_wall(self._follows.wall_off_us)
+
+    def _look_at_wall(self, off_us: int) -> None:
+        """Messages go by the time of Redis. Logs, and a client that sends a date, do not."""
+        if abs(off_us) > _WALL_OFF_US and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "this machine's clock is %.1f s %s the clock of Redis; the broker uses the clock "
+                "of Redis, so set this machine's clock, for example with NTP",
+                abs(off_us) / 1_000_000,
+                "ahead of" if off_us > 0 else "behind",
+            )
 
 
 def _nothing() -> None:
-    """Nobody is told."""
+    """Do nothing: no caller wants to know."""
 
 
 def _ignore(result: Any) -> None:
-    """Nobody waits for it."""
+    """Drop a result that no caller waits for."""

@@ -1,23 +1,23 @@
-"""The sessions that take tasks, as steps: who is of which, at which broker, and what ends with one.
+"""The sessions that take tasks, as steps: their connections at each broker, and how they end.
 
 Called by   runners.py, served.py (beats once a second, and a last word), ticks.py (what is due),
             tubes.py (who takes).
 Calls       the scripts session_…, tube_give_back and tube_takers.
 
-All sessions lie in one place, for a connection joins one once: how many connections are of each, at
-which broker; when those end that nobody is of; when each broker was last heard of. A broker that is
-not heard of any more is of no session, and whichever other one notices that says so.
+All sessions lie in one place, because a connection joins one once: how many connections each has,
+at which broker; when sessions without connections end; when each broker was last seen. A broker
+that stops its heartbeat loses its sessions. The first other broker that notices this writes it.
 
-What a session has taken lies with the tasks, slot by slot, and so comes back slot by slot. Until it
-has, everywhere, the session is among those that have ended: whoever ends half of it is followed by
-another. Each broker knows where its own sessions took something; of a session that was joined at
-several, or whose broker is gone, every slot is asked.
+The tasks that a session has taken are listed slot by slot, and so come back slot by slot. Until all
+are back, the session is among those that have ended: if a broker stops half-way, another goes on.
+Each broker knows in which slots its own sessions took something. For a session that was joined at
+several brokers, or whose broker is gone, every slot is asked.
 
     connection gone ─► session_leave ─► left (by when it ends) ─► tube_give_back, each slot
                                               ▲                          │
-    broker not heard of ─► session_beat ──────┘        session_ended ◄───┘
+    broker is silent ────► session_beat ──────┘        session_ended ◄───┘
 
-Tasks whose session nobody knows (a broker took them after it was given up, and died) are found by
+Tasks of an unknown session (a broker took them after it was given up, and died) are found by
 looking at what is taken in each slot, once in a while.
 
 Not here: which connection is of which session (server/sessions.py).
@@ -57,9 +57,12 @@ def join(op: JoinSession, edge: Edge) -> Steps:
                 return
             yield from _end(op.session, int(ended_ms), None, edge)
     except QuinqueError as error:
+        own.is_doubted = True
         own.leave(op.session)
         own.ended(op.session)
-        raise (NoSession(op.session) if isinstance(error, NoSession) else error) from error
+        if isinstance(error, NoSession):
+            raise NoSession(op.session) from error
+        raise
 
 
 def leave(op: LeaveSession, edge: Edge) -> Steps:
@@ -69,17 +72,22 @@ def leave(op: LeaveSession, edge: Edge) -> Steps:
         return
     now_ms = edge.now_ms()
     argv: list[Arg] = [now_ms, own.broker(edge.chance), op.session, op.keep_ms]
-    (reply,) = yield [Call("session_leave", [SESSIONS], argv)]
-    ends_ms, is_shared = reply
-    if 0 <= ends_ms <= now_ms:
-        yield from _end(op.session, ends_ms, own.slots_of(op.session, is_shared), edge)
-    else:
-        own.keep(op.session, ends_ms)
+    try:
+        (reply,) = yield [Call("session_leave", [SESSIONS], argv)]
+        ends_ms, is_shared = reply
+        if 0 <= ends_ms <= now_ms:
+            yield from _end(op.session, ends_ms, own.slots_of(op.session, is_shared), edge)
+        else:
+            own.keep(op.session, ends_ms)
+    except (NotDone, StoreUnavailable):
+        # A second attempt would count a second connection. The next beat tells Redis who is left,
+        # and a later tick ends what has to end.
+        own.is_doubted = True
 
 
 def leave_sessions(op: LeaveSessions, edge: Edge) -> Steps:
-    """What other brokers are of is theirs to leave. But a store that was closed with sessions, and
-    that nobody told how long those are kept, has left them for this one to say it of."""
+    """Set when sessions end whose store was closed without a `keep_ms`. Sessions of other brokers
+    are not changed: each broker leaves its own."""
     edge.sessions.keep_ms = op.keep_ms
     (count,) = yield [Call("session_keep", [SESSIONS], [edge.now_ms() + op.keep_ms])]
     if count:
@@ -97,7 +105,7 @@ def known(session: bytes, slot: int, edge: Edge) -> Steps:
 
 
 def settled(edge: Edge) -> Steps:
-    """What sessions had taken that ended by now has come back, if it can be done."""
+    """Bring back the tasks of sessions that have ended, if Redis can be reached."""
     if edge.alarms.is_due(SESSIONS, edge.now_ms()):
         try:
             yield from settle(edge)
@@ -106,7 +114,7 @@ def settled(edge: Edge) -> Steps:
 
 
 def settle(edge: Edge) -> Steps:
-    """What sessions had taken that ended by now has come back."""
+    """Bring back the tasks of sessions that have ended."""
     own = edge.sessions
     if own.is_settling:
         return
@@ -124,18 +132,23 @@ def settle(edge: Edge) -> Steps:
 
 
 def beat(edge: Edge) -> Steps:
-    """The others know that this broker's sessions have it, and its sessions are known to be so."""
+    """Send the heartbeat of this broker's sessions, and correct its sessions in Redis if needed."""
     own = edge.sessions
     broker = own.broker(edge.chance)
     argv: list[Arg] = [edge.now_ms(), broker, own.keep_ms, own.total, NODE_FAILED_MS, _LOST_MOST]
     (is_known,) = yield [Call("session_beat", [SESSIONS], argv)]
-    if not is_known:
-        yield [_rejoin(edge, own.keep_ms)]
+    if not is_known or own.is_doubted:
+        own.is_doubted = False
+        try:
+            yield [_rejoin(edge, own.keep_ms)]
+        except QuinqueError:
+            own.is_doubted = True
+            raise
     own.trim(edge.now_ms())
 
 
 def retire(edge: Edge) -> Steps:
-    """Nobody is of a session through this broker any more."""
+    """Remove all connections of this broker from their sessions."""
     if edge.sessions.total:
         edge.sessions.forget()
         yield [_rejoin(edge, edge.sessions.keep_ms)]
@@ -150,8 +163,8 @@ def part(edge: Edge) -> Steps:
 
 
 def look_for_lost(slots: Iterable[int], edge: Edge) -> Steps:
-    """Of the sessions that have taken something in these slots, those that nobody knows end soon,
-    if it stays so."""
+    """Find sessions that have taken something in these slots and are unknown to all brokers; they
+    end soon, unless a broker joins them."""
     found = yield [Call("tube_takers", [slot_key(slot)], [_TAKERS_MOST]) for slot in slots]
     sessions = {session for some in found for session in some}
     unknown = [session for session in sessions if not edge.sessions.is_of(session)]
@@ -161,7 +174,7 @@ def look_for_lost(slots: Iterable[int], edge: Edge) -> Steps:
 
 
 def _end(session: bytes, ended_ms: int, slots: Sequence[int] | None, edge: Edge) -> Steps:
-    """What the session had taken then has come back, in these slots, or wherever it may be."""
+    """Bring back what the session had taken by then, in these slots; None = in all known slots."""
     if slots is None:
         slots = yield from known_slots(edge)
     argv: list[Arg] = [TUBES.code, edge.now_ms(), SETTLE_MOST, session, ended_ms, _BACK_MOST]

@@ -4,9 +4,10 @@ Called by   the steps of such operations (feeds.py, taking.py, worklists.py, loo
             store.py (before a queue is made).
 Calls       the scripts find_slots and note_slots.
 
-A slot is noted before its first queue is made, by whichever broker makes it, and stays noted.
+A slot is noted before its first queue is made, by whichever broker makes it, and stays noted: a
+broker may have messages on their way to it that another one knows nothing of.
 
-Not here: which slot a queue lies in (keys.py, spread.py).
+Not here: which slot a queue lies in (keys.py, spread.py), which slots are empty (empty_slots.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from quinque.errors import QuinqueError
 from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import ALL_SLOTS, slot_of_key, slot_of_tag, tags
@@ -29,14 +31,18 @@ def known_slots(edge: Edge) -> Steps:
 
 def look_at_slots(edge: Edge) -> Steps:
     """The slots in use are known; the result is the time at Redis (µs)."""
-    (reply,) = yield [Call("find_slots", [ALL_SLOTS], [len(edge.slots)])]
+    known = len(edge.slots) - len(edge.unnoted_slots)
+    (reply,) = yield [Call("find_slots", [ALL_SLOTS], [known])]
     seconds, micros, found = reply
     if found is not None:
         there = {slot_of_tag(tag) for tag in found}
-        lost = edge.slots - there  # somebody emptied Redis; what is made there anew must be found
+        # Not noted when a queue was made there, or Redis was emptied since.
+        edge.unnoted_slots = edge.slots - there
         edge.slots |= there
-        for some in _slices(sorted(lost)):
-            yield [note_call(some)]
+    for some in _slices(sorted(edge.unnoted_slots)):
+        (error,) = yield [note_call(some)._replace(may_fail=True)]
+        if not isinstance(error, QuinqueError):
+            edge.unnoted_slots -= set(some)
     return seconds * 1_000_000 + micros
 
 

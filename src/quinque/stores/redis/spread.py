@@ -3,7 +3,7 @@
 Called by   the steps of operations (taking.py, worklists.py, looks.py), store.py (what was heard).
 Calls       nothing.
 
-A worklist lies in the slot of its name. One that is too hot for one server is spread over several
+A worklist lies in the slot of its name. If it is too hot for one server, it is spread over several
 slots, its partitions; each is a worklist of that name in its slot. Their places are fixed, far from
 each other, so that there can be more later:
 
@@ -21,7 +21,6 @@ Not here: how many partitions there are to be (the key `partitions`).
 
 from __future__ import annotations
 
-from binascii import crc_hqx
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -79,10 +78,6 @@ class Spread:
         self._turns[queue] = turn + 1
         return slot_of_partition(queue, turn)
 
-    def slot_of_message_key(self, queue: bytes, key: bytes) -> int:
-        """Where the message goes that lives under this key: always to the same partition."""
-        return slot_of_partition(queue, crc_hqx(key, 0) % self.partitions(queue))
-
     # -- where something is believed to be -------------------------------------------------------
 
     def believe(self, queue: bytes, slots: Iterable[int]) -> None:
@@ -101,7 +96,7 @@ class Spread:
         return slot
 
     def doubt(self, queue: bytes, slot: int) -> None:
-        """There is nothing to be had."""
+        """Do not expect messages of the queue in the slot."""
         believed = self._believed.get(queue)
         if believed is not None:
             believed.pop(slot, None)

@@ -6,8 +6,8 @@ Calls       the scripts stage_…, nodes.py (who accepts a message).
 A batch lies in the slot of its queue's name, and what is published goes there, also if the queue is
 spread: so one script moves messages and says that they have moved.
 
-What is staged is kept in pieces that a script can move without making others wait, and ids of
-messages in worklists are drawn when they are staged, unless they are numbers. Then a piece moves
+Staged messages are stored in pieces that a script can move without making other clients wait. Ids
+of messages in worklists are drawn when they are staged, unless they are numbers. So a piece moves
 within Redis.
 
 Not here: what the scripts do (scripts/), how a chunk is packed (model/stage_ops.py).
@@ -16,11 +16,12 @@ Not here: what the scripts do (scripts/), how a chunk is packed (model/stage_ops
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgpack
 
-from quinque.errors import BadArgument, NoReplicas, NoStage, QueuePaused
+from quinque.errors import BadArgument, NoReplicas, NoStage, OtherBatch, QueuePaused, WrongType
 from quinque.model.families import BY_CODE, Family
 from quinque.model.limits import PUBLISH_MOST, SETTLE_MOST
 from quinque.model.ops import Op
@@ -37,19 +38,38 @@ from quinque.model.stage_ops import (
 from quinque.model.work_ops import NodeView, Terms
 from quinque.stores.redis.calls import Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.event_ids import add_in_lane, lane_words
+from quinque.stores.redis.event_lanes import Lane
 from quinque.stores.redis.keys import slot_key, slot_of
 from quinque.stores.redis.nodes import known_node, stand_in
 from quinque.stores.redis.slots import known_slots
 from quinque.stores.staged_rows import Run, staged_runs
 
+_SLOTS_AT_ONCE: Final = 256  # of a listing: most have no batch
 _DUE_MOST: Final = 100  # batches that go by one call
+_GO_ON_MOST: Final = 20  # operations by which one tick goes on with a batch
 
 
 def settle_stages(slot: bytes, edge: Edge) -> Steps:
-    """What time made due of the batches of the slot is carried out."""
+    """Carry out what is due in the batches of the slot."""
     is_more = 1
     while is_more:
-        (is_more,) = yield [Call("stage_due", [slot], [edge.now_ms(), _DUE_MOST])]
+        ((is_more, left),) = yield [Call("stage_due", [slot], [edge.now_ms(), _DUE_MOST])]
+        for queue, sink, run, number, family, keep_ms in left:
+            batch = (BY_CODE[int(family)], queue, sink, run, number)
+            yield from _go_on(Publish(*batch, (), PUBLISH_MOST, keep_ms), edge)
+
+
+def _go_on(op: Publish, edge: Edge) -> Steps:
+    """Publish the rest of a decided batch, or much of it. If the queue takes nothing, a later tick
+    tries again."""
+    for _ in range(_GO_ON_MOST):
+        try:
+            published: Published = yield from _publish(op, edge)
+        except (NoReplicas, QueuePaused, WrongType):
+            return
+        if not published.left:
+            return
 
 
 # -- one per operation ------------------------------------------------------------------------
@@ -73,27 +93,45 @@ def _stage(op: Stage, edge: Edge) -> Steps:
 
 
 def _publish(op: Publish, edge: Edge) -> Steps:
-    parts = [number for part in op.parts for number in part]
     refusal: NoReplicas | None = yield from _refusal(op, edge)
     moved, left = 0, 1
     while left and moved < min(op.count, PUBLISH_MOST):
-        now_ms = edge.now_ms()
-        argv = [*_about(op, edge), op.family.code, int(op.family.is_worklist)]
-        argv += [int(op.queue in edge.watched), SETTLE_MOST, edge.take_stamps(CHUNK_ROWS_MOST)]
-        argv += [now_ms + op.keep_ms if op.keep_ms else 0, int(refusal is not None), *parts]
+        make = partial(_publish_call, op, edge, refusal is not None)
         try:
-            (reply,) = yield [Call("stage_publish", [_slot(op)], argv, makes=True)]
+            if op.family.is_worklist:
+                (reply,) = yield [make(edge.take_stamps(CHUNK_ROWS_MOST), None)]
+            else:
+                slot = slot_of(op.queue)
+                _, reply = yield from add_in_lane(edge, slot, CHUNK_ROWS_MOST, make)
         except NoStage as error:
             part, attempt = map(int, str(error).split())
             raise NoStage(op.sink, op.number, part, attempt) from error
+        except OtherBatch as error:
+            if str(error).isdigit():
+                last = int(str(error))
+                raise OtherBatch.is_late(op.sink, op.run, op.number, last) from error
+            raise OtherBatch.differs(op.sink, op.run, op.number) from error
         except QueuePaused as error:
             raise QueuePaused(op.queue) from error
         except NoReplicas as error:
-            raise (refusal or error) from error
+            if refusal is not None:
+                raise refusal from error
+            raise
         some, left, place = reply
         moved += some
         edge.stamp_us = max(edge.stamp_us, place)
     return Published(moved, left)
+
+
+def _publish_call(
+    op: Publish, edge: Edge, is_refused: bool, first_us: int, lane: Lane | None
+) -> Call:
+    until_ms = edge.now_ms() + op.keep_ms if op.keep_ms else 0
+    argv = [*_about(op, edge), op.family.code, int(op.family.is_worklist)]
+    argv += [int(op.queue in edge.watched), SETTLE_MOST, *lane_words(first_us, lane)]
+    argv += [until_ms, int(is_refused), op.content]
+    argv += [number for part in op.parts for number in part]
+    return Call("stage_publish", [_slot(op)], argv, makes=True)
 
 
 def _drop(op: DropStage, edge: Edge) -> Steps:
@@ -103,15 +141,26 @@ def _drop(op: DropStage, edge: Edge) -> Steps:
 
 def _find(op: FindStages, edge: Edge) -> Steps:
     slots: Sequence[int] = [slot_of(op.only[0])] if op.only else (yield from known_slots(edge))
-    replies = yield [Call("stage_find", [slot_key(slot)], [edge.now_ms()]) for slot in slots]
-    found = [
-        StageView(
-            queue, sink, run, number, is_decided == 1, chunks, size_bytes, age_ms, _family_of(code)
-        )
-        for reply in replies
-        for queue, sink, run, number, is_decided, chunks, size_bytes, age_ms, code in reply
-        if op.only in (None, (queue, sink, run, number))
-    ]
+    argv: list[Arg] = [edge.now_ms(), op.most if op.sees is None else 0]
+    calls = [Call("stage_find", [slot_key(slot)], argv) for slot in slots]
+    at_once = _SLOTS_AT_ONCE if op.most else len(calls)
+    found: list[StageView] = []
+    while calls and not 0 < op.most < len(found):
+        some, calls = calls[:at_once], calls[at_once:]
+        replies = yield some
+        found += [
+            StageView(
+                *(queue, sink, run, number),
+                is_decided == 1,
+                chunks,
+                size_bytes,
+                age_ms,
+                _family_of(code),
+            )
+            for reply in replies
+            for queue, sink, run, number, is_decided, chunks, size_bytes, age_ms, code in reply
+            if op.only in (None, (queue, sink, run, number)) and (op.sees is None or op.sees(queue))
+        ]
     return sorted(found, key=lambda view: (view.queue, view.sink, view.run, view.number))
 
 
@@ -123,7 +172,7 @@ def _family_of(code: bytes) -> Family | None:
 
 
 def _refusal(op: Publish, edge: Edge) -> Steps:
-    """Why nobody could accept messages of a worklist now, if so."""
+    """The error if no broker can accept messages of a worklist now; else None."""
     node: NodeView = yield from known_node(edge)
     if op.family.is_worklist and node.is_leaving:
         try:

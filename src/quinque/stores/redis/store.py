@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from quinque.model.ops import Op
+from quinque.stats.expirations import Expirations
 from quinque.stores.base import Fsync
 from quinque.stores.clock import Clock
+from quinque.stores.consumers import Consumers
 from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
 from quinque.stores.redis import records, ticks
@@ -34,6 +36,8 @@ class RedisStore:
         clock: Clock | None = None,
         chance: Callable[[int], bytes] = os.urandom,
         timeout_s: float = 5.0,
+        may_evict: bool = False,
+        takes_fewer: bool = False,
         keeping: Keeping | None = None,
     ) -> None:
         """Connect, and go on from the latest time that is known there.
@@ -47,6 +51,8 @@ class RedisStore:
             clock=clock,
             chance=chance,
             timeout_s=timeout_s,
+            may_evict=may_evict,
+            takes_fewer=takes_fewer,
             is_alone=True,
             keeping=keeping,
         )
@@ -63,6 +69,18 @@ class RedisStore:
     @ready.setter
     def ready(self, ready: set[bytes]) -> None:
         self._store.ready = ready
+
+    @property
+    def ready_lanes(self) -> dict[bytes, set[bytes]]:
+        return self._store.ready_lanes
+
+    @ready_lanes.setter
+    def ready_lanes(self, lanes: dict[bytes, set[bytes]]) -> None:
+        self._store.ready_lanes = lanes
+
+    @property
+    def expired(self) -> Expirations:
+        return self._store.expired
 
     @property
     def on_ready(self) -> Callable[[], None]:
@@ -88,17 +106,21 @@ class RedisStore:
     def watched(self, watched: Collection[bytes]) -> None:
         self._store.watched = watched
 
+    @property
+    def consumers(self) -> Consumers:
+        return self._store.consumers
+
     def run(self, op: Op) -> Any:
         """As stores/base.py says."""
         result = self._store.run(op)
         return self._wait_for(result) if isinstance(result, Pending) else result
 
     def finish(self, steps: Steps) -> Any:
-        """The result of steps that are no operation's."""
+        """The result of steps that do not belong to an operation."""
         return self._wait_for(self._store.start(steps))
 
     def commit(self) -> None:
-        """What a script did is in Redis when it has answered."""
+        """Do nothing: the changes of a script are in Redis when it has answered."""
 
     def tick(self) -> None:
         self._store.tick()
@@ -106,6 +128,12 @@ class RedisStore:
 
     def next_due_ms(self) -> int:
         return self._store.next_due_ms()
+
+    def is_awaited(self) -> bool:
+        return False  # an operation takes all its steps itself
+
+    def finish_slices(self) -> None:
+        """Do nothing: no tick carries out an operation."""
 
     def now_ms(self) -> int:
         return self._store.now_ms()
@@ -122,7 +150,7 @@ class RedisStore:
         return True
 
     def trim_record(self) -> None:
-        """What is too old on record is gone, and what there is too much of."""
+        """Remove entries of the record that are too old, or too many."""
         self.finish(records.trim(self._store.edge))
 
     def close(self) -> None:

@@ -34,6 +34,7 @@ _FACTS: Final = (
     *("job_queues", "jobs", "claims_open", "claims_stalled", "claimed_messages", "stages"),
 )
 _TIMER: Final = 0  # what due.lua says in place of a family
+_INFO_SLOTS: Final = 32  # asked together
 _QUEUES_MOST: Final = 100  # of a slot settled at once, most of them with little to do
 
 
@@ -42,8 +43,8 @@ def open_slots(edge: Edge) -> Steps:
     are set."""
     rows = yield [Call("open", [slot_key(slot)], []) for slot in edge.slots]
     if rows:
-        edge.clock.start_from(1000 * max(at_ms for at_ms, _, _ in rows))
-        edge.stamp_us = max(stamp_us for _, stamp_us, _ in rows)
+        edge.clock.start_from(1000 * max(row[0] for row in rows))
+        edge.stamp_us = max(edge.stamp_us, *(row[1] for row in rows))
 
 
 def look_at_partitions(edge: Edge) -> Steps:
@@ -56,16 +57,33 @@ def look_round(slots: Iterable[int], edge: Edge) -> Steps:
     """The alarms of these slots are as all brokers together have set them, and no task there is
     taken by a session that is lost."""
     slots = list(slots)
+    begun = edge.empty.begin_look()
     rows = yield [Call("open", [slot_key(slot)], []) for slot in slots]
+    edge.empty.end_look(begun, {slot: row[3] == 1 for slot, row in zip(slots, rows, strict=True)})
     taken = [slot for slot, row in zip(slots, rows, strict=True) if row[2]]
     if taken:
         yield from sessions.look_for_lost(taken, edge)
 
 
 def tick(slot: bytes, edge: Edge) -> Steps:
-    """What time made due in the slot is carried out, or a part of it."""
+    """Carry out what is due in the slot, or a part of it."""
     if slot == SESSIONS:
         return (yield from sessions.settle(edge))
+    timer, _ = yield from settle_queues(slot, edge)
+    if timer == b"claim":
+        yield from claims.settle_claims(slot, edge)
+    elif timer == b"gone":
+        yield from whole_queues.sweep(slot, edge)
+    elif timer == b"swept":
+        yield from whole_queues.sweep_tubes(slot, edge)
+    elif timer:
+        yield from stages.settle_stages(slot, edge)
+
+
+def settle_queues(slot: bytes, edge: Edge, *, is_look: bool = False) -> Steps:
+    """Carry out what is due in the queues of the slot, or a part of it; for a look, queues that are
+    idle stay. The result is the kind of the first timer of the slot that is due, or nothing, and
+    whether the state of a message may have changed."""
     now_ms = edge.now_ms()
     (due,) = yield [Call("due", [slot], [now_ms, _QUEUES_MOST])]
     names = {True: [], False: []}  # type: dict[bool, list[bytes]]
@@ -85,31 +103,26 @@ def tick(slot: bytes, edge: Edge) -> Steps:
     if names[True]:
         argv: list[Arg] = [now_ms, SETTLE_MOST]
         for name in names[True]:
-            argv += [name, int(name in edge.watched)]
+            argv += [name, b"" if is_look else int(name in edge.watched)]
         calls.append(Call("settle", [slot], argv))
     if names[False]:
         calls.append(feeds.settle_call(slot, names[False], edge))
     if tubes:
         calls.append(Call("settle_tubes", [slot], [TUBES.code, now_ms, SETTLE_MOST, *tubes]))
-    if calls:
-        yield calls
-    if item_queues:
+    counts: list[int] = yield calls
+    if item_queues and not is_look:  # a look shows items whose leases have ended as ready
         yield from cleaning.settle_items(slot, item_queues, edge)
-    if timer == b"claim":
-        yield from claims.settle_claims(slot, edge)
-    elif timer == b"gone":
-        yield from whole_queues.sweep(slot, edge)
-    elif timer == b"swept":
-        yield from whole_queues.sweep_tubes(slot, edge)
-    elif timer:
-        yield from stages.settle_stages(slot, edge)
+    return timer, any(counts)
 
 
 def info(edge: Edge) -> Steps:
     """What stores/base.py calls facts, counted over all slots."""
     facts: Counter[str] = Counter(dict.fromkeys(("queues", "messages", *_FACTS), 0))
     slots: list[int] = yield from known_slots(edge)
-    rows = yield [Call("info", [slot_key(slot)], [edge.now_ms()]) for slot in slots]
+    rows: list[list[int]] = []
+    for first in range(0, len(slots), _INFO_SLOTS):
+        some = slots[first : first + _INFO_SLOTS]  # others have their turn in between
+        rows += yield [Call("info", [slot_key(slot)], [edge.now_ms()]) for slot in some]
     for queues, worklists, messages, numbered, events, *more in rows:
         counts = (worklists, messages - numbered, *more)
         facts.update(queues=queues, messages=messages + events)

@@ -17,6 +17,7 @@ from quinque.model.limits import SCAN_MOST, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
 from quinque.model.tube_ops import (
     FOREVER_MS,
+    KIND_NAMES,
     KINDS,
     DropTube,
     FindTubes,
@@ -35,6 +36,7 @@ from quinque.stores.redis.keys import slot_key, slot_of
 from quinque.stores.redis.looks import scan_slots
 from quinque.stores.redis.tubes import ask, tube_call
 
+_FOUND_AT_ONCE: Final = 500  # worklists that one script looks at: some 10 ms
 _NO_DRIVERS: Final = "; drivers need an embedded store"
 
 
@@ -42,7 +44,9 @@ def make(op: MakeTube, edge: Edge) -> Steps:
     if op.kind not in KINDS:
         view: TubeView | None = yield from look_at(LookAtTube(op.queue), edge)
         if view is None or not op.is_idempotent:
-            raise TubeExists(op.queue) if view is not None else NoKind(op.kind, _NO_DRIVERS)
+            if view is not None:
+                raise TubeExists(op.queue)
+            raise NoKind(op.kind, KIND_NAMES, _NO_DRIVERS)
         return False
     argv: list[Arg] = [TUBES.code, edge.now_ms(), op.queue, int(op.is_idempotent)]
     argv += [edge.take_stamps(1), b"kind", op.kind]
@@ -79,9 +83,9 @@ def find(op: FindTubes, edge: Edge) -> Steps:
     found: list[tuple[int, TubeView]] = []
     cursor = 0
     while True:
-        cursor, some = yield from _scan(cursor, SCAN_MOST, edge)
-        found += some
-        if not cursor:
+        cursor, some = yield from _scan(cursor, _FOUND_AT_ONCE, edge)
+        found += [it for it in some if op.sees is None or op.sees(it[1].queue)]
+        if not cursor or 0 < op.most < len(found):
             return [view for _, view in sorted(found, key=lambda it: (it[0], it[1].queue))]
 
 

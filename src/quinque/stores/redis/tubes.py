@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from quinque.errors import NoTube, TouchRefused
+from quinque.errors import NoTube, QuinqueError, TouchRefused
 from quinque.model.families import TUBES
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
@@ -45,7 +45,10 @@ from quinque.stores.redis.keys import slot_key, slot_of
 _ID_DIGITS: Final = 16
 _KICK_MOST: Final = 1_000  # tasks that one call moves: some 10 ms
 _SLICE_MOST: Final = 500  # tasks that one call shows: 2 to 5 ms
+_TAKE_MOST: Final = 2_000  # tasks that one call hands out: some 10 ms
+_WORDS_MOST: Final = 1_000  # ids, or ids and sessions, that one call is about: some 10 ms
 _NO_LIMIT: Final = 1 << 53
+_AGAIN: Final = 1  # what a script answers when it has only removed expired tasks
 # What scripts call them; of one that is gone there is none.
 _STATES: Final[dict[bytes, State | None]] = {
     **{state.name.lower().encode(): state for state in State},
@@ -74,6 +77,29 @@ def ask(script: str, queue: bytes, edge: Edge, *rest: Arg, settle_most: int = SE
     return reply
 
 
+def _ask_until_done(script: str, queue: bytes, edge: Edge, *rest: Arg) -> Steps:
+    """As ask(); a script that had to remove more expired tasks than one call may is called
+    again."""
+    reply = _AGAIN
+    while reply == _AGAIN:
+        reply = yield from ask(script, queue, edge, *rest)
+    return reply
+
+
+def _ask_for_each(
+    script: str, queue: bytes, edge: Edge, begin: Sequence[Arg], words: Sequence[Arg]
+) -> Steps:
+    """What the script answers for all of these words, which a call gets some of. If it answers with
+    something else than a list, that."""
+    answered: list[Any] = []
+    for at in range(0, len(words) or 1, _WORDS_MOST):
+        reply = yield from ask(script, queue, edge, *begin, *words[at : at + _WORDS_MOST])
+        if not isinstance(reply, list):
+            return reply
+        answered += reply
+    return answered
+
+
 def put(op: PutTasks, edge: Edge) -> Steps:
     terms = op.terms
     refuses = b""
@@ -87,7 +113,7 @@ def put(op: PutTasks, edge: Edge) -> Steps:
         *(min(terms.delay_ms, FOREVER_MS), terms.lane, refuses),
         *op.bodies,
     ]
-    reply = yield from ask("tube_put", op.queue, edge, *argv)
+    reply = yield from _ask_until_done("tube_put", op.queue, edge, *argv)
     _refuse(op, reply)
     number, count, is_delayed = reply
     state = State.DELAYED if is_delayed else State.READY
@@ -99,19 +125,29 @@ def put(op: PutTasks, edge: Edge) -> Steps:
 def take(op: TakeTasks, edge: Edge) -> Steps:
     for session in dict.fromkeys(op.sessions or [op.session]):
         yield from sessions.known(session, slot_of(op.queue), edge)
-    count = len(op.sessions) or op.count
-    argv: list[Arg] = [
-        *(op.session, max(0, min(count, RESERVE_MOST)), RESERVE_MOST_BYTES),
-        *(int(op.lane is not None), op.lane or b""),
-        *(b"l" if op.is_strict and op.lane is not None else b"", int(edge.follows)),
-        *op.sessions,
-    ]
-    reply = yield from ask("tube_take", op.queue, edge, *argv)
-    _refuse(op, reply)
-    return [
-        TaskView(shown_id(key), State.LEASED, body)
-        for key, body in zip(reply[::2], reply[1::2], strict=True)
-    ]
+    most = max(0, min(len(op.sessions) or op.count, RESERVE_MOST))
+    room_bytes = RESERVE_MOST_BYTES
+    given: list[TaskView] = []
+    while True:
+        asked = min(most - len(given), _TAKE_MOST)
+        argv: list[Arg] = [
+            *(op.session, asked, room_bytes),
+            *(int(op.lane is not None), op.lane or b""),
+            *(b"l" if op.is_strict and op.lane is not None else b"", int(edge.follows)),
+            *op.sessions[len(given) : len(given) + asked],
+        ]
+        try:
+            reply = yield from _ask_until_done("tube_take", op.queue, edge, *argv)
+        except QuinqueError:
+            if given:  # they are taken, though a later call failed
+                return given
+            raise
+        _refuse(op, reply)
+        for key, body in zip(reply[::2], reply[1::2], strict=True):
+            given.append(TaskView(shown_id(key), State.LEASED, body))
+            room_bytes -= len(body)
+        if len(reply) < 2 * asked or len(given) == most or room_bytes <= 0:
+            return given
 
 
 def ack(op: AckTasks, edge: Edge) -> Steps:
@@ -123,7 +159,7 @@ def ack(op: AckTasks, edge: Edge) -> Steps:
     if len(keys) < len(ids):  # one is named again, or cannot be
         asked = [claim for claim in dict.fromkeys(claims) if claim[0] in keys]
     argv: list[Arg] = [it for id, session in asked for it in (keys[id], session)]
-    bodies = yield from ask("tube_finish", op.queue, edge, 1, *argv)
+    bodies = yield from _ask_for_each("tube_finish", op.queue, edge, [1], argv)
     views = [
         None if body is None else TaskView(id, None, body)
         for (id, _), body in zip(asked, bodies, strict=True)
@@ -136,7 +172,7 @@ def ack(op: AckTasks, edge: Edge) -> Steps:
 
 def delete(op: DeleteTasks, edge: Edge) -> Steps:
     keys = _keys(op.message_ids)
-    bodies = yield from ask("tube_finish", op.queue, edge, 0, *keys.values())
+    bodies = yield from _ask_for_each("tube_finish", op.queue, edge, [0], list(keys.values()))
     views = _views(keys, bodies, None)
     return [views.pop(id, None) for id in op.message_ids]
 
@@ -149,9 +185,8 @@ def release(op: ReleaseTasks, edge: Edge) -> Steps:
         *(op.session, min(op.delay_ms, FOREVER_MS)),
         *(_or_nothing(op.pri), _clamped(op.ttl_ms)),
         *(int(op.body is not None), op.body or b"", refuses),
-        *keys.values(),
     ]
-    reply = yield from ask("tube_release", op.queue, edge, *argv)
+    reply = yield from _ask_for_each("tube_release", op.queue, edge, argv, list(keys.values()))
     _refuse(op, reply)
     views = _views_of(keys, reply)
     return [views.pop(id, None) for id in op.message_ids]
@@ -163,7 +198,8 @@ def touch(op: TouchTasks, edge: Edge) -> Steps:
     if by_ms <= 0:
         yield from ask("tube_peek", op.queue, edge, _NO_LIMIT)
         return [None] * len(op.message_ids)
-    reply = yield from ask("tube_touch", op.queue, edge, op.session, by_ms, *keys.values())
+    argv: list[Arg] = [op.session, by_ms]
+    reply = yield from _ask_for_each("tube_touch", op.queue, edge, argv, list(keys.values()))
     if isinstance(reply, bytes):
         raise TouchRefused(reply)
     views = _views(keys, reply, State.LEASED)
@@ -172,13 +208,14 @@ def touch(op: TouchTasks, edge: Edge) -> Steps:
 
 def peek(op: PeekTasks, edge: Edge) -> Steps:
     keys = _keys(op.message_ids)
-    reply = yield from ask("tube_peek", op.queue, edge, _NO_LIMIT, *keys.values())
+    ids = list(keys.values())
+    reply = yield from _ask_for_each("tube_peek", op.queue, edge, [_NO_LIMIT], ids)
     views = _views_of(keys, reply)
     return [views.get(id) for id in op.message_ids]
 
 
 def browse(op: BrowseTasks, edge: Edge) -> Steps:
-    """Which they are in one call, and then, slice by slice, those that are so still."""
+    """Find the ids in one call; then read, slice by slice, those that are still in that state."""
     argv: list[Arg] = [op.state.name.lower().encode(), max(1, min(op.count, RESERVE_MOST))]
     found: list[bytes] = yield from ask(
         "tube_browse", op.queue, edge, *argv, settle_most=SETTLE_MOST_COUNTING
@@ -199,7 +236,7 @@ def browse(op: BrowseTasks, edge: Edge) -> Steps:
 
 def bury(op: BuryTasks, edge: Edge) -> Steps:
     keys = _keys(op.message_ids)
-    bodies = yield from ask("tube_bury", op.queue, edge, *keys.values())
+    bodies = yield from _ask_for_each("tube_bury", op.queue, edge, [], list(keys.values()))
     views = _views(keys, bodies, State.DEAD)
     return [views.get(id) for id in op.message_ids]
 
@@ -209,20 +246,24 @@ def kick(op: KickTasks, edge: Edge) -> Steps:
     if op.message_ids is not None:
         keys = list(_keys(op.message_ids).values())
         for at in range(0, len(keys) or 1, _KICK_MOST):
-            kicked += yield from ask("tube_kick", op.queue, edge, b"", *keys[at : at + _KICK_MOST])
+            some, _ = yield from ask("tube_kick", op.queue, edge, b"", *keys[at : at + _KICK_MOST])
+            kicked += some
         return kicked
     while True:
         most = max(0, min(op.count - kicked, _KICK_MOST))
-        some: int = yield from ask("tube_kick", op.queue, edge, most)
+        some, is_cut = yield from ask("tube_kick", op.queue, edge, most)
         kicked += some
-        if some < _KICK_MOST:
+        if some < _KICK_MOST and not is_cut:
             return kicked
 
 
 def return_tasks(op: ReturnTasks, edge: Edge) -> Steps:
-    returned, is_more = 0, 1
-    while is_more:
-        some, is_more = yield from ask("tube_return", op.queue, edge, _KICK_MOST)
+    returned, left = yield from ask("tube_return", op.queue, edge, _KICK_MOST)
+    # As many as were taken at first: consumers may take them again, without an end.
+    total = returned + left
+    while left and returned < total:
+        most = min(_KICK_MOST, total - returned)
+        some, left = yield from ask("tube_return", op.queue, edge, most)
         returned += some
     return returned
 
@@ -271,7 +312,7 @@ def _views(
 
 
 def _views_of(keys: dict[bytes, bytes], reply: Sequence[bytes | None]) -> dict[bytes, TaskView]:
-    """Of a script that answered with the state and the body of each."""
+    """The views from the reply of a script: the state and the body of each task."""
     views: dict[bytes, TaskView] = {}
     for id, state, body in zip(keys, reply[::2], reply[1::2], strict=True):
         if state is not None and body is not None:

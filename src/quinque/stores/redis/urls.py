@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from quinque.errors import BadSetting
+from quinque.errors.extras import package_missing
 
 Kind = Literal["one", "sentinel", "cluster"]
 SCHEMES: Final[dict[str, tuple[Kind, str]]] = {
@@ -73,6 +74,12 @@ def parse_store_url(url: str) -> RedisUrl:
         raise BadSetting(f"store: this is not the URL of a Redis{why}") from error
 
 
+def shown_store_url(url: str) -> str:
+    """The URL without user, password and options."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 def _parse(parts: SplitResult, kind: Kind, scheme: str) -> RedisUrl:
     options = dict(parse_qsl(parts.query))
     user, _, hosts = parts.netloc.rpartition("@")
@@ -123,7 +130,7 @@ def _tls(query: str) -> ssl.SSLContext:
     try:
         from redis.asyncio.connection import SSLConnection, parse_url
     except ModuleNotFoundError as missing:
-        raise BadSetting("store: TLS to Redis needs pip install 'quinque[redis]'") from missing
+        raise package_missing(missing.name, "redis", "store is a URL with TLS") from missing
     known = dict[str, Any](parse_url(f"rediss://host?{query}"))
     options = {name: value for name, value in known.items() if name.startswith("ssl_")}
     return SSLConnection(host="host", **options).ssl_context.get()

@@ -4,8 +4,8 @@ Called by   store.py.
 Calls       link.py, at any server of the cluster: what is published is heard at all of them.
 
 Scripts publish the name of each queue that got something to deliver, the ids of messages that ended
-where somebody waits for one, and that a queue was spread. A notice may be lost when a connection
-breaks, so after that everyone who waits looks again.
+where a client waits for one, that something began in an empty slot, and that a queue was spread. A
+notice may be lost when a connection breaks, so after that all clients that wait look again.
 
 Not here: who waits for what (server/waiters.py), what time brings about (alarms.py).
 """
@@ -17,12 +17,15 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from hiredis import ReplyError
+
 from quinque.stores.redis.keys import slot_of_key
-from quinque.stores.redis.link import CannotConnect, Link, pack
+from quinque.stores.redis.link import CannotConnect, Link, pack, refused
 from quinque.stores.redis.routes import Routes
 
 READY: Final = b"quinque:ready"
 ENDED: Final = b"quinque:ended"
+BEGUN: Final = b"quinque:begun"
 SPREAD: Final = b"quinque:partitions"
 _AGAIN_S: Final = 1.0  # how often a broken connection is tried again
 
@@ -38,15 +41,17 @@ class Wakeups:
         *,
         got: Callable[[bytes, int], None],
         ended: Callable[[bytes], None],
+        begun: Callable[[int], None],
         spread: Callable[[], None],
         missed: Callable[[], None],
     ) -> None:
-        """`got` is told each queue and its slot, `ended` each id, `spread` that a queue was, and
-        `missed` that some may have gone unheard."""
+        """`got` gets each queue and its slot, `ended` each id, `begun` each slot that was empty;
+        `spread` is called when a queue was spread, and `missed` when notices may have been lost."""
         self._routes = routes
         self._timeout_s = timeout_s
         self._got = got
         self._ended = ended
+        self._begun = begun
         self._spread = spread
         self._missed = missed
         self._is_heard = False  # something came since the server was last asked whether it is there
@@ -81,8 +86,17 @@ class Wakeups:
     async def _hear(self, link: Link) -> None:
         """Listen until the connection is lost, or silent when it should not be."""
         lost = asyncio.Event()
-        link.on_reply, link.on_lost = self._came, lost.set
-        link.send([pack("SUBSCRIBE", READY, ENDED, SPREAD)])
+        refusals: list[ReplyError] = []
+
+        def came(message: Any) -> None:
+            if isinstance(message, ReplyError):
+                refusals.append(message)
+                lost.set()
+            else:
+                self._came(message)
+
+        link.on_reply, link.on_lost = came, lost.set
+        link.send([pack("SUBSCRIBE", READY, ENDED, BEGUN, SPREAD)])
         while not lost.is_set():
             self._is_heard = False
             try:
@@ -92,6 +106,8 @@ class Wakeups:
                 if not self._is_heard:
                     raise CannotConnect("the server does not respond") from None
                 link.send([pack("PING")])
+        if refusals:
+            raise refused(refusals[0])
 
     def _came(self, message: Any) -> None:
         self._is_heard = True
@@ -108,5 +124,7 @@ class Wakeups:
         elif channel == ENDED:
             for id in said.split():
                 self._ended(id)
+        elif channel == BEGUN:
+            self._begun(slot_of_key(said))
         else:
             self._spread()

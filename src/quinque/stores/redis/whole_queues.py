@@ -12,7 +12,7 @@ Not here: operations on messages (worklists.py, reliable.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from quinque.errors import LimitReached, NoQueue, WrongType, printable
@@ -32,6 +32,7 @@ from quinque.stores.redis.keys import slot_key, slot_of
 from quinque.stores.redis.worklists import about_queue
 
 _RENAME_MOST: Final = 10_000  # messages: Redis stands still for some 45 ms
+_NAMES_MOST: Final = 250  # queues that one call is about: some 10 ms
 _SWEEP_MOST: Final = 2_000  # messages by one call: some 3 ms
 
 
@@ -44,14 +45,16 @@ def delete_queues(op: DeleteQueues, edge: Edge) -> Steps:
     slots: dict[int, list[bytes]] = {}
     for name in dict.fromkeys(op.queues):
         slots.setdefault(slot_of(name), []).append(name)
-    if len(slots) > 1:
+    parts = [(slot, some) for slot, names in slots.items() for some in _parts(names)]
+    if len(parts) > 1:
         # Before any of them is gone: a name of another family refuses them all.
         codes: dict[bytes, int] = yield from _codes(op.queues, edge)
-        if any(code and code != op.family.code for code in codes.values()):
-            raise WrongType
+        for name in op.queues:
+            if codes[name] and codes[name] != op.family.code:
+                raise WrongType.of_queue(name, BY_CODE[codes[name]].name)
     begin: list[Arg] = [op.family.code, edge.now_ms(), SETTLE_MOST]
     counts = yield [
-        Call("delete_queues", [slot_key(slot)], [*begin, *names]) for slot, names in slots.items()
+        Call("delete_queues", [slot_key(slot)], [*begin, *names]) for slot, names in parts
     ]
     return sum(counts)
 
@@ -69,8 +72,13 @@ def rename_queue(op: RenameQueue, edge: Edge) -> Steps:
     (word,) = yield [Call("rename_queue", [slot_key(new_slot)], argv, makes=True)]
     if word == b"missing":
         raise NoQueue
+    if word == b"held":
+        raise LimitReached(
+            f"'{printable(op.new_name)}' has open claims: settle or release them before another "
+            "queue gets this name"
+        )
     if word in _WHY_NOT_RENAMED:
-        raise LimitReached(f"'{printable(op.queue)}' {_WHY_NOT_RENAMED[word]}")
+        raise LimitReached(f"queue '{printable(op.queue)}' {_WHY_NOT_RENAMED[word]}")
     return word != b"taken"
 
 
@@ -87,14 +95,14 @@ def look_at_expiry(op: LookAtExpiry, edge: Edge) -> Steps:
 
 
 def sweep(slot: bytes, edge: Edge) -> Steps:
-    """What is left of queues of the slot that went is gone."""
+    """Remove what is left of removed queues of the slot."""
     is_more = 1
     while is_more:
         (is_more,) = yield [Call("sweep", [slot], [edge.now_ms(), _SWEEP_MOST])]
 
 
 def sweep_tubes(slot: bytes, edge: Edge) -> Steps:
-    """What is left of tubes of the slot that went, or were emptied, is gone."""
+    """Remove what is left of tubes of the slot that were removed or emptied."""
     is_more = 1
     while is_more:
         argv: list[Arg] = [TUBES.code, edge.now_ms(), _SWEEP_MOST]
@@ -107,18 +115,25 @@ def _codes(queues: Iterable[bytes], edge: Edge) -> Steps:
     for name in dict.fromkeys(queues):
         for slot in edge.spread.read_slots(name):
             slots.setdefault(slot, []).append(name)
+    parts = [(slot, some) for slot, names in slots.items() for some in _parts(names)]
     calls = []
-    for slot, names in slots.items():
+    for slot, names in parts:
         argv: list[Arg] = [edge.now_ms(), SETTLE_MOST]
         for name in names:
             argv += [name, int(name in edge.watched)]
         calls.append(Call("find_families", [slot_key(slot)], argv))
     replies = yield calls
     codes: dict[bytes, int] = {}
-    for names, row in zip(slots.values(), replies, strict=True):
+    for (_, names), row in zip(parts, replies, strict=True):
         for name, code in zip(names, row, strict=True):
             codes[name] = codes.get(name, 0) or int(code or 0)
     return codes
+
+
+def _parts(names: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """The same names, in parts that one call is about."""
+    for at in range(0, len(names), _NAMES_MOST):
+        yield names[at : at + _NAMES_MOST]
 
 
 # What rename_queue.lua answers with: why it changed nothing.

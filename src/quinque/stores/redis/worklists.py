@@ -3,7 +3,7 @@
 Called by   runners.py.
 Calls       the scripts of those names, nodes.py (who accepts a message).
 
-A queue lies in one slot, or in several that are alike (spread.py). What is about messages of
+A queue lies in one slot, or in several that are alike (spread.py). An operation on messages of
 several slots is one call for each.
 
 Not here: handing out (taking.py), operations that only look (looks.py), what the scripts do
@@ -12,11 +12,21 @@ Not here: handing out (taking.py), operations that only look (looks.py), what th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from quinque.errors import BadRequest, NoMessage, NoReplicas, QueueFull, QueuePaused, TooLate
+from quinque.errors import (
+    BadRequest,
+    NoMessage,
+    NoReplicas,
+    QueueFull,
+    QueuePaused,
+    QuinqueError,
+    StoreUnavailable,
+    TooLate,
+    printable,
+)
 from quinque.model.families import Family
 from quinque.model.limits import NEVER_MS, REDRIVE_MOST, SETTLE_MOST
 from quinque.model.ops import Op
@@ -38,11 +48,13 @@ from quinque.model.work_ops import (
 from quinque.stores.redis.calls import NOT_WAITED, Arg, Call, Runner, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.keys import PARTITIONS, slot_key, slot_of, slot_of_id
-from quinque.stores.redis.looks import look_at, queue_view, whole_view
+from quinque.stores.redis.looks import by_slot, look_at, queue_view, whole_view
 from quinque.stores.redis.nodes import known_node, stand_in
 from quinque.stores.redis.slots import known_slots
+from quinque.stores.redis.spread import slot_of_partition
 
-_REMOVE_MOST: Final = 5_000  # by one call of a script: about 30 ms
+_REMOVE_MOST: Final = 3_000  # by one call of a script: about 15 ms
+_AGAIN: Final = 1  # what add.lua answers when it has only removed expired messages
 
 
 def about_queue(
@@ -50,14 +62,6 @@ def about_queue(
 ) -> list[Arg]:
     """How ARGV begins in scripts that are about one worklist."""
     return [family.code, edge.now_ms(), queue, int(queue in edge.watched), settle_most]
-
-
-def by_slot(ids: Iterable[bytes]) -> dict[int, list[bytes]]:
-    """The ids of each slot, none twice."""
-    found: dict[int, list[bytes]] = {}
-    for id in dict.fromkeys(ids):
-        found.setdefault(slot_of_id(id), []).append(id)
-    return found
 
 
 def add(op: Add, edge: Edge) -> Steps:
@@ -70,7 +74,9 @@ def add(op: Add, edge: Edge) -> Steps:
         ids = edge.new_ids(slot, len(op.bodies), op.terms, node.node_id)
     family, now_ms, queue, is_waited, settle_most = about_queue(op.family, op.queue, edge)
     # Each partition takes its share.
-    most = -(-op.max_length // edge.spread.partitions(op.queue))
+    most = op.max_length
+    if op.key is None:
+        most = -(-most // edge.spread.partitions(op.queue))
     argv = [
         *(family, now_ms, queue, is_waited, edge.take_stamps(len(ids))),
         *op.terms.as_record(),
@@ -84,11 +90,18 @@ def add(op: Add, edge: Edge) -> Steps:
         raise QueueFull from full
     except QueuePaused as paused:
         raise QueuePaused(op.queue) from paused
-    except NoReplicas:
-        # Best effort: somebody may have had it by now.
-        yield [
+    except NoReplicas as refusal:
+        if not refusal.is_stored:
+            raise
+        # Best effort: a consumer may have had it by now.
+        (undone,) = yield [
             Call("finish", [slot_key(slot)], [edge.now_ms(), SETTLE_MOST, 0, *ids], may_fail=True)
         ]
+        if isinstance(undone, QuinqueError):
+            raise StoreUnavailable(
+                "too few replicas confirmed the job, and it could not be removed; "
+                "the effect is unknown"
+            ) from undone
         raise
     if isinstance(reply, bytes):
         return [reply]
@@ -101,15 +114,19 @@ def _slot_to_add(op: Add, edge: Edge) -> int:
         return slot_of(op.queue)
     if op.key is None:
         return edge.spread.next_slot(op.queue)
-    return edge.spread.slot_of_message_key(op.queue, op.key)
+    # All messages with a key are at home, because a key must find its message whatever the number
+    # of partitions was when it came.
+    return slot_of(op.queue)
 
 
 def _add_to(slot: int, op: Add, argv: Sequence[Arg]) -> Steps:
-    call = Call("add", [slot_key(slot)], argv, makes=True)
+    call = Call("add", [slot_key(slot)], argv, makes=True, idle=_AGAIN)
     if op.terms.replicas > 1:
         within_ms = NOT_WAITED if op.confirm_ms is None else op.confirm_ms % NEVER_MS
         call = call._replace(replicas=op.terms.replicas - 1, within_ms=within_ms)
-    (reply,) = yield [call]
+    reply = _AGAIN
+    while reply == _AGAIN:
+        (reply,) = yield [call]
     return reply
 
 
@@ -120,7 +137,7 @@ def finish(op: Finish, edge: Edge) -> Steps:
 
 def requeue(op: Requeue, edge: Edge) -> Steps:
     argv: list[Arg] = [edge.now_ms(), SETTLE_MOST, int(op.is_nack), op.delay_ms, op.reason]
-    argv += [-1 if op.returns is None else op.returns, int(op.is_uncounted), int(op.is_dead)]
+    argv += [-1 if op.lease is None else op.lease, int(op.is_uncounted), int(op.is_dead)]
     return (yield from _for_each(op.message_ids, "requeue", argv))
 
 
@@ -132,14 +149,12 @@ def hold(op: Hold, edge: Edge) -> Steps:
 def _for_each(ids: Sequence[bytes], script: str, argv: Sequence[Arg]) -> Steps:
     """For each id whether the script did it, the first time it is named."""
     groups = by_slot(ids)
-    replies = yield [
-        Call(script, [slot_key(slot)], [*argv, *some]) for slot, some in groups.items()
-    ]
+    replies = yield [Call(script, [slot_key(slot)], [*argv, *some]) for slot, some in groups]
     if len(replies) == 1 and len(replies[0]) == len(ids):  # in one slot and none twice, as mostly
         return [is_done == 1 for is_done in replies[0]]
     done = {
         id
-        for some, reply in zip(groups.values(), replies, strict=True)
+        for (_, some), reply in zip(groups, replies, strict=True)
         for id, is_done in zip(some, reply, strict=True)
         if is_done
     }
@@ -163,11 +178,25 @@ def extend(op: Extend, edge: Edge) -> Steps:
 def configure(op: Configure, edge: Edge) -> Steps:
     yield from _check_partitions(op, edge)
     if op.partitions is not None:
+        yield from _set_up_partitions(op, op.partitions, edge)
         (read,) = yield [Call("set_partitions", [PARTITIONS], [op.queue, op.partitions])]
         edge.spread.set(op.queue, op.partitions, read)
     views: list[QueueView] = yield from _configure(op, edge)
     partitions = edge.spread.partitions(op.queue)
     return replace(whole_view(views), partitions=partitions)
+
+
+def _set_up_partitions(op: Configure, count: int, edge: Edge) -> Steps:
+    """Write the settings of the worklist into its new partitions, before they get messages."""
+    known = len(edge.spread.read_slots(op.queue))
+    view: QueueView | None = yield from look_at(LookAt(op.family, op.queue), edge)
+    if view is None or count <= known:
+        return
+    argv = about_queue(op.family, op.queue, edge)
+    argv += [int(view.is_paused_in), int(view.is_paused_out), view.max_deliveries, 0, 0]
+    argv += [int(view.keeps_expired)]
+    slots = [slot_of_partition(op.queue, number) for number in range(known, count)]
+    yield [Call("configure", [slot_key(slot)], argv, makes=True) for slot in slots]
 
 
 def _check_partitions(op: Configure, edge: Edge) -> Steps:
@@ -177,18 +206,23 @@ def _check_partitions(op: Configure, edge: Edge) -> Steps:
     if partitions == 1:
         return
     if op.family.owns_ids:
-        raise BadRequest(f"a queue of the family {op.family.name} always has one partition")
+        raise BadRequest(
+            f"queue '{printable(op.queue)}' belongs to the family {op.family.name}, whose queues "
+            "always have one partition"
+        )
     limited = op.rate is not None and op.rate[0] > 0
     if op.rate is None:
         view: QueueView | None = yield from look_at(LookAt(op.family, op.queue), edge)
         limited = view is not None and view.rate_count > 0
     if limited:
-        raise BadRequest("a queue can have a RATE or several PARTITIONS, not both")
+        raise BadRequest(
+            f"queue '{printable(op.queue)}' can have a RATE or several PARTITIONS, not both"
+        )
 
 
 def _configure(op: Configure, edge: Edge) -> Steps:
     rate = (None, None) if op.rate is None else op.rate
-    wanted = (op.is_paused_in, op.is_paused_out, op.max_deliveries, *rate)
+    wanted = (op.is_paused_in, op.is_paused_out, op.max_deliveries, *rate, op.keeps_expired)
     argv = about_queue(op.family, op.queue, edge)
     argv += [b"" if value is None else int(value) for value in wanted]
     replies = yield [
@@ -203,7 +237,7 @@ def redrive(op: Redrive, edge: Edge) -> Steps:
         return (yield from _redrive_queue(op.queue, op, edge))
     replies = yield [
         Call("redrive", [slot_key(slot)], [edge.now_ms(), SETTLE_MOST, *some])
-        for slot, some in by_slot(op.message_ids).items()
+        for slot, some in by_slot(op.message_ids)
     ]
     return sum(replies)
 
@@ -221,30 +255,46 @@ def _redrive_queue(queue: bytes, op: Redrive, edge: Edge) -> Steps:
 
 
 def purge(op: Purge, edge: Edge) -> Steps:
-    states = [state.name.lower().encode() for state in op.states or State]
-    argv = [*about_queue(op.family, op.queue, edge), _REMOVE_MOST, *states]
+    if op.forgets:
+        return (yield from _forget(op, edge))
+    # Leased ones last: delayed messages are among them, and need not be passed once they are gone.
+    wanted = sorted(op.states or State, key=lambda state: state is State.LEASED)
+    states: list[Arg] = [state.name.lower().encode() for state in wanted]
+    argv = [*about_queue(op.family, op.queue, edge), _REMOVE_MOST]
     living = 0
     for slot in edge.spread.read_slots(op.queue):
-        living += yield from _until_done(Call("purge", [slot_key(slot)], argv))
+        skipped, is_more = 0, True
+        while is_more:
+            (reply,) = yield [Call("purge", [slot_key(slot)], [*argv, skipped, *states])]
+            some, is_more, skipped = reply
+            living += some
     return living
+
+
+def _forget(op: Purge, edge: Edge) -> Steps:
+    """Remove the queue with its settings; how many messages there were. All of a partition goes in
+    one call, so that a repeat of an unknown outcome finds nothing that is half removed."""
+    view: QueueView | None = yield from look_at(LookAt(op.family, op.queue), edge)
+    argv: list[Arg] = [op.family.code, edge.now_ms(), SETTLE_MOST, op.queue]
+    yield [
+        Call("delete_queues", [slot_key(slot)], argv) for slot in edge.spread.read_slots(op.queue)
+    ]
+    if edge.spread.is_spread(op.queue):
+        (read,) = yield [Call("set_partitions", [PARTITIONS], [op.queue, 1])]
+        edge.spread.set(op.queue, 1, read)
+    return 0 if view is None else view.ready + view.delayed + view.leased + view.dead
 
 
 def purge_all(op: PurgeAll, edge: Edge) -> Steps:
     living = 0
     for slot in (yield from known_slots(edge)):
-        argv = [op.family.code, edge.now_ms(), _REMOVE_MOST]
-        living += yield from _until_done(Call("purge_all", [slot_key(slot)], argv))
+        argv: list[Arg] = [op.family.code, edge.now_ms(), _REMOVE_MOST]
+        is_more = True
+        while is_more:
+            (reply,) = yield [Call("purge_all", [slot_key(slot)], argv)]
+            some, is_more = reply
+            living += some
     return living
-
-
-def _until_done(call: Call) -> Steps:
-    """How many went. So many that Redis would stand still are removed in several calls."""
-    living = 0
-    while True:
-        (reply,) = yield [call]
-        living += reply[0]
-        if not reply[1]:
-            return living
 
 
 RUNNERS: Final[dict[type[Op], Runner]] = {

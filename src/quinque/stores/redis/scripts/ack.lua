@@ -4,11 +4,11 @@
 -- ARGV     1  queue            its name
 --          2  family           code of the family
 --          3  now_ms           the broker's clock
---          4  settle_most      of what is due, so much is settled first
+--          4  settle_most      first settle up to this many due messages
 --          5  group            who holds them
---          6  held_only        0 = single messages that nobody holds are finished as well
+--          6  held_only        0 = single messages that no group holds are finished as well
 --          7.. id              of each message
--- RETURNS  for each id 1 if it was finished, else 0
+-- RETURNS  for each id, or the first ones if there are very many, 1 if it was finished, else 0
 -- ERRORS   WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/feed/decide.py:ack
 
@@ -20,8 +20,11 @@
 -- include lib/feed_open.lua
 -- include lib/feed_pick.lua
 -- include lib/feed_record.lua
+-- include lib/feed_share.lua
 -- include lib/is_there.lua
 -- include lib/keep_time.lua
+
+local IDS_MOST = 5000  -- messages, if there are few groups: some 10 ms
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -32,6 +35,10 @@ if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 
+local most = feed_share(feed, IDS_MOST)
+for at = #ids, most + 1, -1 do
+  ids[at] = nil
+end
 local keys = feed_group_keys(feed, group)
 local is_held, is_detached = feed_held(feed, keys, ids, now_ms)
 local is_single = is_there(feed.singles) and many('SMISMEMBER', feed.singles, ids) or {}

@@ -1,4 +1,4 @@
--- beat.lua: a broker lives, and may want to know of the others.
+-- beat.lua: note the heartbeat of a broker, and list the others if asked.
 --
 -- KEYS     1  brokers    HASH  id of a broker -> heard_ms is_leaving port version host
 -- ARGV     1  id               its id
@@ -6,8 +6,8 @@
 --          3  port             where clients reach it; 0 = it is not written down
 --          4  version          of Quinque
 --          5  host             where clients reach it
---          6  forgotten_ms     those not heard of for so long are not listed any more; 0 = nobody is
--- RETURNS  id, is_leaving, host, port, how long ago it was heard of (ms), of each other broker
+--          6  forgotten_ms     brokers not seen for this time are not listed any more; 0 = list none
+-- RETURNS  id, is_leaving, host, port, how long ago it was seen (ms), of each other broker
 -- ERRORS   none
 -- SAME AS  model/work_ops.py:FindNodes
 

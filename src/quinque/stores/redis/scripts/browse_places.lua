@@ -4,11 +4,11 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays; '' = it is a feed
---          5  settle_most      settle so many of each kind first
+--          4  is_waited        1 = a client waits on it, so that it stays; '' = it is a feed
+--          5  settle_most      first settle up to this many of each kind
 --          6  after            only those of a later place
 --          7  until            and of no later one than this; +inf = any
---          8  count            so many at most
+--          8  count            up to this many
 --          9  states           of a worklist, those wanted of ready, delayed and dead, with commas
 --         10.. id              of messages that may be leased, and if so are wanted as well
 -- RETURNS  the rows, each packed; how many; the place of the last that was looked at; 1 if there are no

@@ -5,7 +5,7 @@
 -- ARGV     1  now_ms           the broker's clock
 --          2  queue            its name
 --          3  subscription     its name
---          4  settle_most      settle so many of each kind first
+--          4  settle_most      first settle up to this many of each kind
 -- RETURNS  how many messages went back by this call, 1 if there are more to be done; nothing if
 --          there is no such subscription
 -- ERRORS   WRONGTYPE           the queue belongs to another family
@@ -26,12 +26,14 @@ elseif claim_is_stuck(subscription, now_ms, settle_most) then
 end
 local _, returned = claim_close(subscription, now_ms, settle_most, subscription.last,
     CLAIM_IS_FORFEITED, CLAIM_RELEASED)
-if claim_is_closing(subscription) then
+if not claim_is_closing(subscription) then
+  claim_purge(subscription, subscription.last)
+end
+if subscription.first <= subscription.last then
   claim_keep_subscription(subscription, now_ms)
   return work_answer({returned, 1})
 end
 tells_timers = true
-claim_purge(subscription, subscription.last)
 redis.call('DEL', subscription.key)
 redis.call('ZREM', slot .. 'timers', 'claim:' .. subscription.names)
 keep_time(slot, now_ms)

@@ -2,7 +2,7 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind first
+--          2  settle_most      first settle up to this many of each kind
 -- RETURNS  1 if there is more to be done at once, else 0
 -- ERRORS   none
 -- SAME AS  engine/claims/due.py

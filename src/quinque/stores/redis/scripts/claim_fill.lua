@@ -4,17 +4,17 @@
 -- ARGV     1  now_ms           the broker's clock
 --          2  queue            its name
 --          3  subscription     whose claim it is
---          4  is_waited        1 = somebody waits on the queue, so that it stays
---          5  settle_most      settle so many of each kind first
+--          4  is_waited        1 = a client waits on the queue, so that it stays
+--          5  settle_most      first settle up to this many of each kind
 --          6  epoch            the caller's
 --          7  number           of the claim
---          8  count            so many messages at most
+--          8  count            up to this many messages
 --          9  until_place      none that came later; 0 = any
 --         10  seals            1 = seal it if nothing is left to put in, 2 = or all came, 0 = do not
 -- RETURNS  the claim as lib/claim_view.lua has it, or nothing if it is not there; how many messages
 --          came; the bytes of their bodies; 1 if there may be more
--- ERRORS   NOSUB               nobody opened the subscription
---          SUPERSEDED          somebody opened it since
+-- ERRORS   NOSUB               the subscription does not exist
+--          SUPERSEDED          another client opened it since
 --          BADCLAIM            it cannot be begun, or was forfeited
 --          WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/claims/decide.py:claim_to_fill

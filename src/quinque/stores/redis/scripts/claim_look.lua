@@ -2,8 +2,9 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind first
---          3.. queue, subscription  one or both; without them, all are looked at
+--          2  settle_most      first settle up to this many of each kind
+--          3  most             stop after more than this many, 0 = never
+--          4.. queue, subscription  one or both; without them, all are looked at
 -- RETURNS  each as lib/claim_subscription_view.lua has it
 -- ERRORS   none
 -- SAME AS  engine/claims/views.py:subscription_view
@@ -15,7 +16,7 @@
 -- include lib/work_answer.lua
 
 local slot, now_ms, settle_most = slot_prefix(KEYS[1]), tonumber(ARGV[1]), tonumber(ARGV[2])
-local wanted = argv_rest(3)
+local most, wanted = tonumber(ARGV[3]), argv_rest(4)
 
 local views = {}
 local function show(queue, name)
@@ -32,6 +33,9 @@ else
     local queue, name = claim_names(timer)
     if queue and (queue == wanted[1] or not wanted[1]) then
       show(queue, name)
+      if most > 0 and #views > most then
+        break
+      end
     end
   end
 end

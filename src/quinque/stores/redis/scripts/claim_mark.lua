@@ -8,12 +8,17 @@
 --          5  outcome          model/claim_ops.py:Outcome
 --          6  delay_ms         until they are ready again
 --          7  reason           why they are given back, or dead
---          8  settle_most      settle so many of each kind first
---          9.. id              of each message
--- RETURNS  how many of them the claim has
+--          8  settle_most      first settle up to this many of each kind
+--          9  chunk            the first that is looked through
+--         10  epoch            the caller's; 0 = any
+--         11.. id              of each message, none twice
+-- RETURNS  how many of them the chunks have that were looked through; the chunk to go on with, 0 if
+--          there is none
 -- ERRORS   NOCLAIM             it is not open
+--          SUPERSEDED          another client opened the subscription since
 -- SAME AS  engine/claims/decide.py:mark
 
+-- include lib/argv_rest.lua
 -- include lib/claim_load.lua
 -- include lib/claim_find.lua
 -- include lib/keep_time.lua
@@ -23,36 +28,36 @@
 local slot, now_ms, number = slot_prefix(KEYS[1]), tonumber(ARGV[1]), tonumber(ARGV[4])
 local outcome, delay_ms, reason = ARGV[5], ARGV[6], ARGV[7]
 local settle_most = tonumber(ARGV[8])
+local first, wanted_ids = tonumber(ARGV[9]), argv_rest(11)
 local OUTCOME_ACK, FEW = '0', 10
+local IDS_MOST = 20000  -- looked through by one call: some 10 ms
 
 local subscription = claim_find(slot, ARGV[2], ARGV[3], now_ms, settle_most)
 local claim = subscription and claim_load(subscription, number)
-if not claim then
+if subscription and ARGV[10] ~= '0' and tonumber(ARGV[10]) ~= subscription.epoch then
+  return work_answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
+elseif not claim then
   return work_answer(redis.error_reply('NOCLAIM does not exist'))
 elseif claim.state ~= CLAIM_FILLING and claim.state ~= CLAIM_SEALED then
   return work_answer(redis.error_reply('NOCLAIM is not open'))
 end
 
-local wanted, left = {}, 0
-for at = 9, #ARGV do
-  left = left + (wanted[ARGV[at]] and 0 or 1)
-  wanted[ARGV[at]] = true
+local wanted = {}
+for _, id in ipairs(wanted_ids) do
+  wanted[id] = true
 end
 
 -- To look for a few ids takes less than half of the time that it takes to unpack them all.
 local function may_have(packed_ids)
-  local is_there = left > FEW
-  for id in pairs(left > FEW and {} or wanted) do
+  local is_there = #wanted_ids > FEW
+  for id in pairs(is_there and {} or wanted) do
     is_there = is_there or string.find(packed_ids, id, 1, true) ~= nil
   end
   return is_there
 end
 
-local found, marked = {}, {}
-for chunk = 0, claim.chunks - 1 do
-  if left == #found then
-    break
-  end
+local found, marked, looked, chunk = {}, {}, 0, first
+while chunk < claim.chunks and looked < IDS_MOST and #found < #wanted_ids do
   local text = string.format('%d %s %s ', chunk, outcome, delay_ms) .. reason
   local packed_ids = redis.call('LINDEX', claim.ids, chunk)
   for _, id in ipairs(may_have(packed_ids) and cmsgpack.unpack(packed_ids) or {}) do
@@ -61,6 +66,7 @@ for chunk = 0, claim.chunks - 1 do
       marked[#marked + 1], marked[#marked + 2] = id, text
     end
   end
+  looked, chunk = looked + claim_count(packed_ids), chunk + 1
 end
 if outcome == OUTCOME_ACK then
   many('HDEL', claim.marks, found)
@@ -68,4 +74,4 @@ else
   many('HSET', claim.marks, marked)
 end
 keep_time(slot, now_ms)
-return work_answer(#found)
+return work_answer({#found, chunk < claim.chunks and chunk or 0})

@@ -5,14 +5,14 @@
 -- ARGV     1  now_ms           the broker's clock
 --          2  queue            its name
 --          3  subscription     whose claim it is
---          4  settle_most      settle so many of each kind first
+--          4  settle_most      first settle up to this many of each kind
 --          5  epoch            the caller's
 --          6  number           of the claim
---          7  keep             so many messages stay; 0 = all
+--          7  keep             this many messages stay; 0 = all
 --          8  plays            1 = it is counted, 0 = it was by an earlier call
 -- RETURNS  the claim, as lib/claim_view.lua has it; 1 if there are more messages to be put back
--- ERRORS   NOSUB               nobody opened the subscription
---          SUPERSEDED          somebody opened it since
+-- ERRORS   NOSUB               the subscription does not exist
+--          SUPERSEDED          another client opened it since
 --          NOCLAIM             it is not there, or cannot be read
 --          WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/claims/returning.py:shrink
@@ -48,6 +48,9 @@ if shrinks and keep < claim.messages then
   if not claim_shrink(claim, keep, now_ms, settle_most) then
     return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
   end
+end
+if plays == 1 and claim.state == CLAIM_SEALED then
+  redis.call('UNLINK', claim.marks)  -- of an attempt that did not finish
 end
 claim.plays = claim.plays + plays
 claim_keep(claim)

@@ -5,10 +5,10 @@
 --          2  subscription     whose claim it is
 --          3  number           of the claim
 --          4  chunk            from this one on, counted from 0
---          5  count            so many at most
---          6  room_bytes       and no more once they are so large
+--          5  count            up to this many
+--          6  room_bytes       and no more once they have this size
 --          7  now_ms           the broker's clock
---          8  settle_most      settle so many of each kind first
+--          8  settle_most      first settle up to this many of each kind
 -- RETURNS  packed rows of each
 -- ERRORS   NOCLAIM             it is not there, or cannot be read
 -- SAME AS  engine/claims/decide.py:claim_to_read

@@ -4,12 +4,12 @@
 -- ARGV     1  now_ms           the broker's clock
 --          2  queue            its name
 --          3  subscription     whose claims they are
---          4  settle_most      settle so many of each kind first
+--          4  settle_most      first settle up to this many of each kind
 --          5  epoch            the caller's
 --          6  number           of the last claim it is about
 -- RETURNS  how many messages went back by this call, 1 if there are more to be done
--- ERRORS   NOSUB               nobody opened the subscription
---          SUPERSEDED          somebody opened it since
+-- ERRORS   NOSUB               the subscription does not exist
+--          SUPERSEDED          another client opened it since
 --          WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/claims/returning.py:close
 

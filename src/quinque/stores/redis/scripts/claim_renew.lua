@@ -1,14 +1,14 @@
--- claim_renew.lua: the lease of a subscription begins anew.
+-- claim_renew.lua: restart the lease of a subscription.
 --
 -- KEYS     1  slot       HASH  the queue's slot
 -- ARGV     1  now_ms           the broker's clock
 --          2  queue            its name
 --          3  subscription     its name
---          4  settle_most      settle so many of each kind first
+--          4  settle_most      first settle up to this many of each kind
 --          5  epoch            the caller's
 -- RETURNS  how many of its claims are open
--- ERRORS   NOSUB               nobody opened the subscription
---          SUPERSEDED          somebody opened it since
+-- ERRORS   NOSUB               the subscription does not exist
+--          SUPERSEDED          another client opened it since
 -- SAME AS  engine/claims/decide.py:check_epoch
 
 -- include lib/claim_find.lua

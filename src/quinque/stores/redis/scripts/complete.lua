@@ -1,14 +1,14 @@
--- complete.lua: messages of a worklist whose ids are its own are done, and gone.
+-- complete.lua: finish and remove messages of a worklist whose ids are its own.
 --
 -- KEYS     1  slot       HASH  the worklist's slot
 -- ARGV     1  family           code of the worklist's family
 --          2  now_ms           the broker's clock
 --          3  queue            the worklist
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many of each kind first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many of each kind
 --          6  is_leased        1 = only those that are leased
 --          7.. id              of each message, none twice
--- RETURNS  for each id 1 if it was so, else 0; nothing if the worklist is not there
+-- RETURNS  for each id 1 if it was removed, else 0; nothing if the worklist does not exist
 -- ERRORS   WRONGTYPE           the name belongs to another family
 -- SAME AS  stores/embedded/own_operations.py:OwnOperations
 

@@ -4,13 +4,14 @@
 -- ARGV     1  family           code of the worklist's family
 --          2  now_ms           the broker's clock
 --          3  queue            the worklist
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many of each kind first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many of each kind
 --          6  is_paused_in     1 or 0; '' = as it is
 --          7  is_paused_out    1 or 0; '' = as it is
 --          8  max_deliveries   0 = no limit; '' = as it is
---          9  rate_count       so many in rate_ms, 0 = no limit; '' = as it is
+--          9  rate_count       this many in rate_ms, 0 = no limit; '' = as it is
 --         10  rate_ms          see there
+--         11  keeps_expired    1 or 0; '' = as it is
 -- RETURNS  as lib/work_view.lua has it
 -- ERRORS   WRONGTYPE           the name belongs to another family
 -- SAME AS  engine/work/decide.py:configure
@@ -30,6 +31,7 @@ local wanted = {
   max_deliveries = ARGV[8],
   rate_count = ARGV[9],
   rate_ms = ARGV[10],
+  keeps_expired = ARGV[11],
 }
 
 local list = work_find(slot, queue, family, now_ms, settle_most, is_waited)
@@ -55,7 +57,7 @@ for name, value in pairs(wanted) do
       redis.call('HSET', slot .. 'worklist:' .. queue, name, value)
     end
     list[name] = tonumber(value)
-    if name == 'is_paused_in' or name == 'is_paused_out' then
+    if name == 'is_paused_in' or name == 'is_paused_out' or name == 'keeps_expired' then
       list[name] = value == '1'
     end
   end

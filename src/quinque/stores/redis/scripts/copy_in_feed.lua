@@ -16,6 +16,7 @@
 -- include lib/feed_group_keys.lua
 -- include lib/feed_keys.lua
 -- include lib/many.lua
+-- include lib/slot_begin.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[3])
 local family, at_ms, stamp_us = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
@@ -65,6 +66,7 @@ many('ZADD', feed.expiries, dying)
 many('SADD', feed.singles, singles)
 -- Some may have come before: then they are counted.
 redis.call('HINCRBY', feed.slot, 'events', redis.call('ZCARD', feed.order) - before)
+slot_begin(feed.prefix)
 redis.call('HSET', feed.queues, feed.queue, family)
 copy_time(feed.prefix, at_ms, stamp_us)
 ready_names[feed.queue] = true

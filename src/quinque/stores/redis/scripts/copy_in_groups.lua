@@ -13,10 +13,12 @@
 -- include lib/answer.lua
 -- include lib/copy_time.lua
 -- include lib/feed_keys.lua
+-- include lib/slot_begin.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[3])
 local family, at_ms, stamp_us = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
 
+slot_begin(feed.prefix)
 redis.call('HSET', feed.queues, feed.queue, family)
 for at = 5, #ARGV, 2 do
   if redis.call('HEXISTS', feed.groups, ARGV[at]) == 0 then

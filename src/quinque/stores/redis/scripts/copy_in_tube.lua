@@ -14,9 +14,11 @@
 -- include lib/argv_rest.lua
 -- include lib/copy_time.lua
 -- include lib/many.lua
+-- include lib/slot_begin.lua
 
 local slot, family, at_ms, queue = slot_prefix(KEYS[1]), ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
+slot_begin(slot)
 if redis.call('HSETNX', slot .. 'queues', queue, family) == 1 then
   redis.call('ZADD', slot .. 'worklists',
       redis.call('HINCRBY', KEYS[1], 'last_number', 1), queue)

@@ -2,8 +2,8 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  queue            its name
--- RETURNS  of each: name, family, group, epoch, lease_ms, release_ms, settled, 1 if claims are being
---          closed, and a list of claims: number, state, plays, began_ms, ended_ms, chunks, and what
+-- RETURNS  of each: name, family, group, epoch, lease_ms, release_ms, settled, created_us, 1 if claims
+--          are being closed, and a list of claims: number, state, plays, began_ms, ended_ms, chunks, and what
 --          `claim_marks` has of it
 -- ERRORS   none
 -- SAME AS  stores/embedded/kept.py:subscription_kept
@@ -31,7 +31,7 @@ for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
   if of == queue then
     local it = claim_subscription(slot, queue, name)
     found[#found + 1] = {name, tonumber(it.family), it.group, it.epoch, it.lease_ms, it.release_ms,
-      it.settled, it.closing <= it.settled and 1 or 0, claims_of(it)}
+      it.settled, it.created_us, it.closing <= it.settled and 1 or 0, claims_of(it)}
   end
 end
 return answer(found)

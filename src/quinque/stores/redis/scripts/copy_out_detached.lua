@@ -3,8 +3,8 @@
 -- KEYS     1  slot       HASH  the slot of the feed
 -- ARGV     1  queue            its name
 --          2  group            who holds them
---          3  from             so many have gone before
---          4  count            so many at most
+--          3  from             skip this many
+--          4  count            up to this many
 -- RETURNS  id, when its lease ends (ms), when its life ends (ms), of each
 -- ERRORS   none
 -- SAME AS  stores/portable.py:Detached

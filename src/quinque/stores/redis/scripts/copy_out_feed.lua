@@ -3,8 +3,8 @@
 -- KEYS     1  slot       HASH  the slot of the feed
 -- ARGV     1  queue            its name
 --          2  after            the place of the last that has gone before
---          3  count            so many at most
---          4  room_bytes       and no more once the bodies are so large
+--          3  count            up to this many
+--          4  room_bytes       and no more once the bodies have this size
 -- RETURNS  id, place, expires_ms, is_single, body, and a list: group, when its lease ends (ms, 0 =
 --          it may have it again), how often it was delivered, of each group that has it; of each
 -- ERRORS   none

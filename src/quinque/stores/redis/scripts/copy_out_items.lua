@@ -3,9 +3,9 @@
 --
 -- KEYS     1  slot       HASH  the queue's slot
 -- ARGV     1  queue            its name
---          2  from             so many ids have gone before
---          3  count            so many at most
---          4  room_bytes       and no more once the data are so large
+--          2  from             skip this many ids
+--          3  count            up to this many
+--          4  room_bytes       and no more once the data have this size
 -- RETURNS  how many ids were looked at; id, state, when its lease ends (ms), data of each that has an
 --          item
 -- ERRORS   none

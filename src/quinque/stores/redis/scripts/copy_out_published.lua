@@ -2,7 +2,8 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  queue            its name
--- RETURNS  of each run: sink, run, number, until when that is remembered (ms, 0 = for ever)
+-- RETURNS  of each run: sink, run, number, until when that is remembered (ms, 0 = without end),
+--          content (empty if unknown)
 -- ERRORS   none
 -- SAME AS  stores/embedded/kept.py:published_kept
 
@@ -16,8 +17,8 @@ local published = redis.call('HGETALL', slot .. 'published')
 for at = 1, #published, 2 do
   local queue, sink, run = stage_run_names(published[at])
   if queue == ARGV[1] then
-    local number, until_ms = string.match(published[at + 1], '^(%d+) (%d+)$')
-    found[#found + 1] = {sink, run, tonumber(number), tonumber(until_ms)}
+    local number, until_ms, content = string.match(published[at + 1], '^(%d+) (%d+) ?(.*)$')
+    found[#found + 1] = {sink, run, tonumber(number), tonumber(until_ms), content}
   end
 end
 return answer(found)

@@ -2,7 +2,7 @@
 --
 -- KEYS     1  slot       HASH  the tube's slot
 -- ARGV     1  queue            the tube, which is there
---          2  room_bytes       no more once the bodies are so large
+--          2  room_bytes       no more once the bodies have this size
 --          3.. id              of each task
 -- RETURNS  how many ids were looked at; id, pri, lane, state, created_ms, ttl_ms, ttr_ms, due_ms (0 =
 --          nothing is), session, body of each task that is there

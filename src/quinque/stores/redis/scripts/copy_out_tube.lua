@@ -3,7 +3,7 @@
 -- KEYS     1  slot       HASH  the tube's slot
 -- ARGV     1  queue            the tube, which is there
 --          2  cursor           of HSCAN; 0 at first
---          3  count            so many ids, about
+--          3  count            about this many ids
 -- RETURNS  kind, order, since_ms, number, ttl_ms, ttr_ms, pri, capacity, width, is_temporary, options;
 --          the cursor to go on with, 0 at the end; ids
 -- ERRORS   none

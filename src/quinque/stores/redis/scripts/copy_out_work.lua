@@ -3,12 +3,12 @@
 --
 -- KEYS     1  slot       HASH  the worklist's slot
 -- ARGV     1  queue            the worklist, which is there
---          2  from             so many have gone before
---          3  count            so many at most
---          4  room_bytes       and no more once the bodies are so large
--- RETURNS  id, place, ttl_ms, delay_ms, retry_ms, max_deliveries, replicas, key (nothing = it has
---          none), state, expires_ms, due_ms (where the order of deliveries is kept, of a leased one
---          its turn), nacks, requeues, deliveries, is_new, reason, body of each
+--          2  from             skip this many
+--          3  count            up to this many
+--          4  room_bytes       and no more once the bodies have this size
+-- RETURNS  id, place, ttl_ms, delay_ms, retry_ms, max_deliveries, replicas, key (nothing = no key),
+--          state, expires_ms, due_ms (where the order of deliveries is kept, of a leased one its
+--          turn), nacks, requeues, deliveries, is_new, reason, body of each
 -- ERRORS   none
 -- SAME AS  stores/embedded/kept.py:kept_in_worklist
 

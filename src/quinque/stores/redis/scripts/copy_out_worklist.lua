@@ -3,7 +3,7 @@
 -- KEYS     1  slot       HASH  the worklist's slot
 -- ARGV     1  queue            the worklist, which is there
 -- RETURNS  since_ms, active_ms, came, went, is_paused_in, is_paused_out, max_deliveries, rate_count,
---          rate_ms, rate_full_us, ends_ms
+--          rate_ms, rate_full_us, ends_ms, keeps_expired
 -- ERRORS   none
 -- SAME AS  stores/embedded/kept.py:worklist_kept
 
@@ -24,4 +24,5 @@ return answer({
   list.rate_ms,
   list.rate_full_us,
   list.ends_ms,
+  list.keeps_expired and 1 or 0,
 })

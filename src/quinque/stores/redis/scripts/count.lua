@@ -3,7 +3,7 @@
 -- KEYS     1  slot       HASH  the slot of the feeds
 -- ARGV     1  family           code of the family
 --          2  now_ms           the broker's clock
---          3  settle_most      of what is due in each, so much is settled first
+--          3  settle_most      first settle up to this many due messages of each
 --          4.. queue           of each; without any, all that have messages are counted
 -- RETURNS  for each: queue, total, and for each group: group, leased, redo, done, available
 -- ERRORS   WRONGTYPE           a queue of that name belongs to another family

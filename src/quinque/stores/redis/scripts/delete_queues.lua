@@ -3,7 +3,7 @@
 -- KEYS     1  slot       HASH  the worklists' slot
 -- ARGV     1  family           code of the worklists' family
 --          2  now_ms           the broker's clock
---          3  settle_most      settle so many of each kind in each first
+--          3  settle_most      first settle up to this many of each kind in each
 --          4.. queue           each worklist, none twice
 -- RETURNS  how many there were
 -- ERRORS   WRONGTYPE           a name belongs to another family: then none is gone

@@ -4,9 +4,9 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays; '' = it is a feed
---          5  settle_most      settle so many of each kind first
---          6  samples          so many places of each kind at most
+--          4  is_waited        1 = a client waits on it, so that it stays; '' = it is a feed
+--          5  settle_most      first settle up to this many of each kind
+--          6  samples          up to this many places of each kind
 --          7.. kind            of what is counted: keys of which are ids by place
 -- RETURNS  for each kind a list: how many there are, and the places of some, the last one's last;
 --          how many are leased; how many are leased or delayed; the newest place of the slot

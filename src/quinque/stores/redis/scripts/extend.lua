@@ -1,9 +1,9 @@
--- extend.lua: let the lease of a message begin anew; a ready one is leased.
+-- extend.lua: restart the lease of a message; a ready one is leased.
 --
 -- KEYS     1  slot       HASH  the message's slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind first
---          3  jitter_ms        the lease runs so much longer than was asked for
+--          2  settle_most      first settle up to this many of each kind
+--          3  jitter_ms        the lease runs this much longer than was asked for
 --          4  follows          1 = the broker's clock follows that of Redis
 --          5  id               of the message
 --          6  anytime          1 = also when half of its life is over

@@ -1,15 +1,15 @@
--- extend_feed.lua: leases of a group that run still end so long from now.
+-- extend_feed.lua: let leases of a group that still run end lease_ms from now.
 --
 -- KEYS     1  slot       HASH  the slot of the feed
 -- ARGV     1  queue            its name
 --          2  family           code of the family
 --          3  now_ms           the broker's clock
---          4  settle_most      of what is due, so much is settled first
+--          4  settle_most      first settle up to this many due messages
 --          5  group            whose leases
---          6  lease_ms         so long
+--          6  lease_ms         how long they run from now
 --          7  follows          1 = the broker's clock follows that of Redis
 --          8.. id              of each message, none twice
--- RETURNS  for each id 1 if it is so, else 0
+-- RETURNS  for each id 1 if its lease was set, else 0
 -- ERRORS   WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/feed/decide.py:extend
 
@@ -35,7 +35,7 @@ if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 
--- Of a claim, which holds without a deadline, it is no lease.
+-- A claim holds messages without a deadline: they are not leased.
 local function is_lease(ends_ms)
   return ends_ms and ends_ms < NEVER_MS
 end

@@ -3,8 +3,8 @@
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the worklists' family
 --          2  now_ms           the broker's clock
---          3  settle_most      settle so many of each kind in each first
---          4  most             settle in so many worklists at most
+--          3  settle_most      first settle up to this many of each kind in each
+--          4  most             settle in up to this many worklists
 -- RETURNS  name, when its turn comes (µs), name, when, ...
 -- ERRORS   none
 -- SAME AS  stores/embedded/worklists.py:matching

@@ -2,8 +2,8 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind in each first
---          3.. queue, is_waited  of each queue; 1 = somebody waits on it, so that it stays
+--          2  settle_most      first settle up to this many of each kind in each
+--          3.. queue, is_waited  of each queue; 1 = a client waits on it, so that it stays
 -- RETURNS  for each queue the code of its family, nothing if it is not there
 -- ERRORS   none
 -- SAME AS  model/queue_ops.py:FindFamilies

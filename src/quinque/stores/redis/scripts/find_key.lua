@@ -4,8 +4,8 @@
 -- ARGV     1  family           code of the worklist's family
 --          2  now_ms           the broker's clock
 --          3  queue            the worklist
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many of each kind first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many of each kind
 --          6  key              the key
 -- RETURNS  its id, or nothing
 -- ERRORS   WRONGTYPE           the name belongs to another family

@@ -2,8 +2,8 @@
 --
 -- KEYS     1  slot       HASH  the messages' slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind first
---          3  awaited_ms       for so long, ends in this slot are told to all; 0 = nobody waits
+--          2  settle_most      first settle up to this many of each kind
+--          3  awaited_ms       for this time, ends in this slot are published; 0 = no client waits
 --          4.. id              of each message
 -- RETURNS  for each id its queue and its state, or nothing twice if it does not live
 -- ERRORS   none

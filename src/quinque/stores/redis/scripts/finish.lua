@@ -2,7 +2,7 @@
 --
 -- KEYS     1  slot       HASH  the messages' slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind first
+--          2  settle_most      first settle up to this many of each kind
 --          3  is_ack           0 = they were not worked, and are not wanted any more
 --          4.. id              of each message, none twice
 -- RETURNS  for each id 1 if the message was there, else 0
@@ -47,6 +47,13 @@ for at, message in ipairs(find_briefly() or work_find_messages(slot, ids, now_ms
     gone[#gone + 1] = message
     by_list[message.list] = gone
   end
+end
+for list, gone in pairs(by_list) do
+  local gone_ids = {}
+  for at, message in ipairs(gone) do
+    gone_ids[at] = message.id
+  end
+  work_foresee(list, gone_ids)
 end
 for list, gone in pairs(by_list) do
   work_remove(list, gone, is_ack and ACKED or REMOVED, is_ack and NONE or DELETED)

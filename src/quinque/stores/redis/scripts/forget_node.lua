@@ -1,4 +1,4 @@
--- forget_node.lua: a broker is not listed until it is heard of again.
+-- forget_node.lua: do not list a broker until its next heartbeat.
 --
 -- KEYS     1  brokers    HASH  id of a broker -> what it last told
 -- ARGV     1  id               its id

@@ -1,12 +1,12 @@
--- hold.lua: ready messages of a slot are leased, to nobody.
+-- hold.lua: lease ready messages of a slot without a consumer.
 --
 -- KEYS     1  slot       HASH  the messages' slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind first
---          3  jitter_ms        leases run so much longer than was asked for
+--          2  settle_most      first settle up to this many of each kind
+--          3  jitter_ms        leases run this much longer than was asked for
 --          4  follows          1 = the broker's clock follows that of Redis
 --          5.. id              of each message, none twice
--- RETURNS  for each id 1 if it is so, else 0
+-- RETURNS  for each id 1 if it was leased, else 0
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:hold
 

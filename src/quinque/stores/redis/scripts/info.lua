@@ -2,7 +2,7 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  now_ms           the broker's clock
--- RETURNS  queues, worklists, messages in worklists, those of them that are no jobs, messages in
+-- RETURNS  queues, worklists, messages in worklists, those of them that are not jobs, messages in
 --          feeds, open claims, those of them that are stalled, messages in open claims, batches that
 --          are staged
 -- ERRORS   none

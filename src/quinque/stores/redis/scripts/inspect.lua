@@ -4,12 +4,12 @@
 -- ARGV     1  family           code of the worklist's family
 --          2  now_ms           the broker's clock
 --          3  queue            the worklist
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many of each kind first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many of each kind
 --          6  is_leased        1 = those that are leased, else those that are ready
---          7  start            from so many-th on, counted from 0; negative = from the end
---          8  count            so many at most
---          9  room_bytes       and no more once the bodies are so large
+--          7  start            from this index on, counted from 0; negative = from the end
+--          8  count            up to this many
+--          9  room_bytes       and no more once the bodies have this size
 -- RETURNS  id, body, when it was last delivered (ms, 0 = it is not leased), deliveries of each;
 --          nothing if the worklist is not there
 -- ERRORS   WRONGTYPE           the name belongs to another family
@@ -33,7 +33,7 @@ elseif not list then
 end
 
 local index = slot .. (is_leased and 'due:' or 'ready:') .. queue
--- What is delayed is due some day, and so before all turns.
+-- Delayed messages have a time in `due`, which is before all turns.
 local passed = is_leased and redis.call('ZCARD', slot .. 'delayed:' .. queue) or 0
 local size = redis.call('ZCARD', index) - passed
 if start < 0 then

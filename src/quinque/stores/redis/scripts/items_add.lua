@@ -4,8 +4,8 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6  is_known_new     1 = an item that is there has the new data
 --          7.. id, data        of each item
 -- RETURNS  for each item 1 if it is new, else 0

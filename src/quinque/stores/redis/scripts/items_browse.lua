@@ -4,10 +4,10 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6  kind             `queue` or `processing`
---          7  count            so many at most; if it is negative, of the last
+--          7  count            up to this many; if it is negative, of the last
 -- RETURNS  ids
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
 -- SAME AS  engine/work/views.py:browse
@@ -29,7 +29,7 @@ elseif not list then
   return items_answer({})
 end
 
--- Ids from so many on, counted from where it begins: the first one is on the right.
+-- Ids from the index `from` on, counted from the start: the first one is on the right.
 local function read(from, some)
   if count < 0 then
     return redis.call('LRANGE', list[kind], from, from + some - 1)

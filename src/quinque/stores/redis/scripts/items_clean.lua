@@ -1,16 +1,15 @@
--- items_clean.lua: a slice of light cleaning: ids in `processing`, from those on that were leased
--- first.
+-- items_clean.lua: a slice of light cleaning: ids in `processing`, from the oldest leases on.
 --
 -- KEYS     1  slot       HASH  the queue's slot
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6  skipped          how many ids, from the right, were looked at before
---          7  count            look at so many
---          8  is_patient       1 = what has no lease is returned only if it has none later either: a
---                              worker may be about to lease it
+--          7  count            look at this many
+--          8  is_patient       1 = an item without a lease is returned only if a later look finds it
+--                              without one too: a worker may be about to lease it
 -- RETURNS  how many ids are to be skipped next, -1 at the end; how many were looked at; how many
 --          returned, dropped, doubled; nothing if there is no such queue
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
@@ -37,7 +36,7 @@ end
 local counts = {returned = 0, dropped = 0, doubled = 0}
 local length = redis.call('LLEN', list.processing)
 
--- Each id once, from the right; the copies are gone.
+-- Each id once, from the right; the copies are removed.
 local ids, seen = {}, {}
 local found = redis.call('LRANGE', list.processing, 0 - skipped - count, -1 - skipped)
 for at = #found, 1, -1 do
@@ -50,7 +49,7 @@ for at = #found, 1, -1 do
   end
 end
 
--- Those that are looked at again, and when; and those that are seen to.
+-- The ids to look at again, and when; and those to return or drop now.
 local ends, scored, free = items_lease_ends(list, ids), {}, {}
 for at, id in ipairs(ids) do
   local at_ms = ends[at] or is_patient and now_ms + PATIENCE_MS

@@ -4,8 +4,8 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6  is_leased        1 = only those that are leased
 --          7.. id              of each item, none twice
 -- RETURNS  for each of the first ids, one at least, 1 if the item was there, else 0; nothing if
@@ -50,7 +50,7 @@ for at, id in ipairs(ids) do
   end
   done[at] = 0
   if not ends or ends[at] then
-    -- Whoever removes the data has completed it, be it a broker or a worker by itself.
+    -- The client that removes the data has completed the item: a broker, or a worker by itself.
     done[at] = redis.call('DEL', list.item .. id)
     looked[#looked + 1] = id
     -- Cleaners of older clients put back what is here, though the item be gone.

@@ -1,12 +1,12 @@
--- items_drop.lua: ids that should not be in `queue` are not there any more. Of those that are there
--- twice, the one on the right stays, which has waited longest.
+-- items_drop.lua: remove ids that should not be in `queue`. If an id is there twice, the one on the
+-- right stays, which has waited longest.
 --
 -- KEYS     1  slot       HASH  the queue's slot
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6.. id, at, right   its place, from the left, when it was seen; and that of a copy on
 --                              the right of it, or why it should not be there: -1 = there is no such
 --                              item, -2 = it is in `processing` too, and leased

@@ -1,16 +1,16 @@
--- items_extend.lua: leases that run still end so long from now.
+-- items_extend.lua: let leases that still run end lease_ms from now.
 --
 -- KEYS     1  slot       HASH  the queue's slot
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
---          6  lease_ms         so long
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
+--          6  lease_ms         how long they run from now
 --          7  follows          1 = the broker's clock follows that of Redis
 --          8  deadline_ms      only leases that end then; 0 = all
 --          9.. id              of each item, none twice
--- RETURNS  for each id 1 if it is so, else 0
+-- RETURNS  for each id 1 if its lease was set, else 0
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
 -- SAME AS  model/own_ops.py:ExtendLeases
 

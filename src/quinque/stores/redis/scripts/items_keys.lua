@@ -5,7 +5,7 @@
 --          2  queue            its name
 --          3  pattern          what the keys of its items match
 --          4  cursor           where to go on; 0 = at the beginning
---          5  count            look at about so many keys
+--          5  count            look at about this many keys
 -- RETURNS  where to go on, 0 = it is the end; ids
 -- ERRORS   none
 -- SAME AS  nothing: an embedded store knows every item

@@ -1,11 +1,11 @@
--- items_lengths.lua: which queues of items have something, whoever added it.
+-- items_lengths.lua: which queues of items have something, added by any client.
 --
 -- KEYS     1  slot       HASH  the queues' slot
 -- ARGV     1  family           code of the queues' family
 --          2.. queue           of each
 -- RETURNS  those that have
 -- ERRORS   none
--- SAME AS  nothing: nobody else adds to an embedded store
+-- SAME AS  nothing: only its broker adds to an embedded store
 
 -- include lib/argv_rest.lua
 -- include lib/answer.lua

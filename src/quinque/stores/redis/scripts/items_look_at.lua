@@ -4,8 +4,8 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 -- RETURNS  as lib/work_view.lua has it, or nothing if it is not there
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
 -- SAME AS  engine/work/views.py:queue_view

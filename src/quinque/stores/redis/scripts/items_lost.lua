@@ -4,8 +4,8 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6  has_landmark     1 = `queue` was read, and the ids were not in it; else it is looked
 --                              through, unless it is too long
 --          7  landmark         the id that was the first on the left then

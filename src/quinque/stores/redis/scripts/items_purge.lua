@@ -5,11 +5,11 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6  queued           1 = those in `queue`
 --          7  held             1 = those in `processing`
---          8  most             remove so many at most
+--          8  most             remove up to this many
 --          9  forgets          1 = the queue itself goes too, when nothing is left in it
 -- RETURNS  how many went, 1 if there are more to remove
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else

@@ -4,11 +4,11 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6  kind             `queue` or `processing`
 --          7  from             the place of the first, from the left
---          8  count            so many
+--          8  count            how many
 -- RETURNS  ids; for each a letter: i if there is such an item, else g
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
 -- SAME AS  model/own_ops.py:CleanItems

@@ -3,13 +3,13 @@
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the queues' family
 --          2  now_ms           the broker's clock
---          3  settle_most      settle so many leases in each first
+--          3  settle_most      first settle up to this many leases in each
 --          4  from             the number of the first
---          5  count            so many at most
---          6  least            only those with so many ready,
+--          5  count            up to this many
+--          6  least            only those with this many ready,
 --          7  most             or fewer
 -- RETURNS  the number to go on with, 0 at the end; how many were looked at; the names; those that
---          are to go unless somebody waits on them
+--          are to go unless a client waits on them
 -- ERRORS   none
 -- SAME AS  stores/embedded/work_looks.py:_scan_queues
 

@@ -4,11 +4,11 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
---          6  room_bytes       look at no more once the data are so large
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
+--          6  room_bytes       look at no more once the data have this size
 --          7.. id              of each item
--- RETURNS  for each id that was looked at when its lease ends (ms; 0 = it has none), and the data;
+-- RETURNS  for each id that was looked at when its lease ends (ms; 0 = no lease), and the data;
 --          nothing twice if there is no such item
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
 -- SAME AS  model/work_ops.py:Show

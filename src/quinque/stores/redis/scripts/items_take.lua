@@ -4,12 +4,12 @@
 -- ARGV     1  family           code of the queue's family
 --          2  now_ms           the broker's clock
 --          3  queue            its name
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many leases first
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many leases
 --          6  makes            1 = a queue that is not there is made
---          7  most             lease so many at most
---          8  room_bytes       no more once the data are so large
---          9  lease_ms         the leases run for so long
+--          7  most             lease up to this many
+--          8  room_bytes       no more once the data have this size
+--          9  lease_ms         the leases run for this time
 --         10  follows          1 = the broker's clock follows that of Redis
 -- RETURNS  a list: id, data of each item; 1 if there may be more; when their leases end, ms
 -- ERRORS   WRONGTYPE           the name is another family's, or its keys are something else
@@ -23,7 +23,7 @@
 
 local TAKE_MOST = 500  -- looked at together
 local SEARCH_MOST = 50000  -- ids that were leased last: 1 ms
-local LOOK_MOST = 5000  -- ids that have no item, or whose items somebody has: some 5 ms
+local LOOK_MOST = 5000  -- ids that have no item, or whose items are leased: some 5 ms
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, is_waited = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
@@ -35,13 +35,13 @@ if list == nil then
   return items_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 elseif not list then
   if makes then
-    -- Whoever asks for a queue makes it, so that it can be seen that it was asked for.
+    -- A request for a queue makes it, so that clients see that it was asked for.
     items_make(slot, queue, family, now_ms)
   end
   return items_answer({{}, 0, 0})
 end
 
--- The id was in `queue` though somebody has the item: it stays theirs until the lease ends.
+-- The id was in `queue` though a worker has the item: the worker keeps it until the lease ends.
 local function leave_to_holder(id, end_ms)
   if not redis.call('LPOS', list.processing, id, 'MAXLEN', SEARCH_MOST) then
     redis.call('LPUSH', list.processing, id)
@@ -52,7 +52,7 @@ end
 
 local given, leased, seen = {}, {}, {}
 
--- Of these ids, those are leased that can be and for which there is room; how many are left over.
+-- Lease those of the ids that can be leased, as long as there is room; return how many are left.
 local function lease(ids)
   local keys = {}
   for at, id in ipairs(ids) do

@@ -2,9 +2,9 @@
 --
 -- KEYS     1  slot       HASH  the worklist's slot
 -- ARGV     1  queue            the worklist
---          2  from             from so many-th on, in the order in which leases and delays end
---          3  count            look at so many
---          4  step             of these, at each so many-th
+--          2  from             from this index on, in the order in which leases and delays end
+--          3  count            look at this many
+--          4  step             how far apart: 1 = each, 2 = every second one, and so on
 -- RETURNS  id, place, id, place, ...; and 1 if there are no more
 -- ERRORS   none
 -- SAME AS  model/look_ops.py:BrowsePlaces

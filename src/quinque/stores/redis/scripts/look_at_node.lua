@@ -1,8 +1,8 @@
--- look_at_node.lua: what a broker is called; it has an id from here on.
+-- look_at_node.lua: the id of a broker, which it gets if it has no id yet.
 --
 -- KEYS     1  node       HASH  the broker: id, is_leaving
--- ARGV     1  id               its id, if it has none
---          2  kept_ms          for so long, if it does not come back
+-- ARGV     1  id               its new id, if it has no id yet
+--          2  kept_ms          how long the id is kept, if it does not come back
 -- RETURNS  its id, 1 if it is leaving
 -- ERRORS   none
 -- SAME AS  stores/embedded/names.py:known_node

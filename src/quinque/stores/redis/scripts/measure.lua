@@ -2,11 +2,11 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  cursor           where to go on, 0 = at the beginning
---          2  count            about so many queues
+--          2  count            about this many queues
 -- RETURNS  the cursor to go on with, 0 at the end; and of each queue a list: name, code of its family,
 --          ready, leased, delayed, dead, claimed, kept; since when the next one is in its place (ms),
---          -1 = there is none, or nobody knows; how many groups it has. A feed is told of as for a
---          new group: measure_groups.lua tells of the others
+--          -1 = no message, or unknown; how many groups it has. The numbers of a feed are those for a
+--          new group: measure_groups.lua has the others
 -- ERRORS   none
 -- SAME AS  stores/embedded/measures.py: _of_worklist, _of_feed
 

@@ -4,7 +4,7 @@
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  queue            the feed
 --          2  cursor           where to go on, 0 = at the beginning
---          3  count            about so many groups
+--          3  count            about this many groups
 -- RETURNS  the cursor to go on with, 0 at the end; and of each group a list: name, ready, leased;
 --          since when the next one is in its place (ms), of those it has not had and of those it may
 --          have again, each -1 = there is none

@@ -4,7 +4,7 @@
 -- ARGV     1  queue            its name
 --          2  family           code of the family
 --          3  now_ms           the broker's clock
---          4  settle_most      of what is due, so much is settled first
+--          4  settle_most      first settle up to this many due messages
 --          5  group            who would get it
 --          6  last             1 = the last one
 -- RETURNS  id, body; empty if there is none; nothing = ask again, much had expired
@@ -16,6 +16,7 @@
 -- include lib/feed_first.lua
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
+-- include lib/feed_share.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -24,6 +25,7 @@ local group, last = ARGV[5], ARGV[6] == '1'
 if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
+settle_most = feed_share(feed, settle_most)
 if not feed.is_there then
   return answer({})
 end

@@ -4,7 +4,7 @@
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the family
 --          2  now_ms           the broker's clock
---          3  most             remove so many messages and worklists at most
+--          3  most             remove up to this many messages and worklists
 -- RETURNS  how many living messages went, 1 if there are more to remove
 -- ERRORS   none
 -- SAME AS  stores/embedded/work_operations.py:_purge_all
@@ -13,6 +13,8 @@
 -- include lib/work_reset.lua
 -- include lib/work_answer.lua
 
+local LIST_COST = 10  -- of a worklist, compared with a message
+
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
@@ -20,11 +22,11 @@ local living, looked = 0, 0
 for _, name in ipairs(redis.call('ZRANGE', slot .. 'worklists', 0, most - 1)) do
   if redis.call('HGET', slot .. 'queues', name) == family then
     local list = work_open(slot, name, now_ms)
-    for _, state in ipairs({'leased', 'delayed', 'ready', 'dead'}) do
-      local some, more = work_purge(list, state, most - looked)
+    for _, state in ipairs({'delayed', 'leased', 'ready', 'dead'}) do
+      local some, more = work_purge(list, state, most - looked, 0)
       living, looked = living + some, looked + more
     end
-    looked = looked + 1
+    looked = looked + LIST_COST
     if looked >= most then
       break
     end

@@ -2,8 +2,8 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  start            the number of that row
---          2  count            about so many rows
---          3  room_bytes       and no more once they are so large
+--          2  count            about this many rows
+--          3  room_bytes       and no more once they have this size
 -- RETURNS  the packed entries, from the one on that has the row or is the first after it
 -- ERRORS   none
 -- SAME AS  model/look_ops.py:ReadRecord

@@ -5,11 +5,11 @@
 -- ARGV     1  family           code of the worklist's family
 --          2  now_ms           the broker's clock
 --          3  queue            the worklist
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many of each kind first
---          6  count            so many at most
---          7  elapsed_ms       only those whose last delivery is so long ago
---          8  room_bytes       no more once the bodies are so large
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many of each kind
+--          6  count            up to this many
+--          7  elapsed_ms       only those whose last delivery is at least this long ago
+--          8  room_bytes       no more once the bodies have this size
 -- RETURNS  id, body, nacks, requeues of each; nothing if the worklist is not there
 -- ERRORS   WRONGTYPE           the name belongs to another family
 -- SAME AS  engine/work/decide.py:recover

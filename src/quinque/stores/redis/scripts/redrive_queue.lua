@@ -4,15 +4,15 @@
 -- ARGV     1  family           code of the worklist's family
 --          2  now_ms           the broker's clock
 --          3  queue            the worklist
---          4  is_waited        1 = somebody waits on it, so that it stays
---          5  settle_most      settle so many of each kind first
---          6  count            so many at most
+--          4  is_waited        1 = a client waits on it, so that it stays
+--          5  settle_most      first settle up to this many of each kind
+--          6  count            up to this many
 -- RETURNS  how many
 -- ERRORS   WRONGTYPE           the name belongs to another family
 -- SAME AS  engine/work/decide.py:redrive
 
 -- include lib/work_find.lua
--- include lib/work_load.lua
+-- include lib/work_load_listed.lua
 -- include lib/work_redrive.lua
 -- include lib/work_answer.lua
 
@@ -25,7 +25,7 @@ if list == nil then
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 local ids = list and redis.call('ZRANGE', slot .. 'dead:' .. queue, 0, most - 1) or {}
-for _, message in ipairs(work_load(slot, ids, now_ms)) do
+for _, message in ipairs(list and work_load_listed(list, ids) or {}) do
   work_redrive(message)
 end
 return work_answer(#ids)

@@ -4,12 +4,12 @@
 -- ARGV     1  queue            its name
 --          2  family           code of the family
 --          3  now_ms           the broker's clock
---          4  settle_most      of what is due, so much is settled first
+--          4  settle_most      first settle up to this many due messages
 --          5  group            who holds them
 --          6  deadline_ms      only leases that end then; 0 = all
---          7  is_uncounted     1 = nobody tried them: the delivery is not counted
+--          7  is_uncounted     1 = no consumer tried them: the delivery is not counted
 --          8.. id              of each message
--- RETURNS  for each id 1 if it was given back, else 0
+-- RETURNS  for each id, or the first ones if there are very many, 1 if it was given back, else 0
 -- ERRORS   WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/feed/decide.py:release
 
@@ -21,8 +21,11 @@
 -- include lib/feed_open.lua
 -- include lib/feed_pick.lua
 -- include lib/feed_record.lua
+-- include lib/feed_share.lua
 -- include lib/feed_undeliver.lua
 -- include lib/keep_time.lua
+
+local IDS_MOST = 5000  -- messages, if there are few groups: some 10 ms
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -34,6 +37,10 @@ if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 
+local most = feed_share(feed, IDS_MOST)
+for at = #ids, most + 1, -1 do
+  ids[at] = nil
+end
 local keys = feed_group_keys(feed, group)
 local is_held, is_detached = feed_held(feed, keys, ids, now_ms)
 local function is_meant(ends_ms)

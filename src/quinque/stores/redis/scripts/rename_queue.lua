@@ -6,20 +6,22 @@
 --          2  now_ms           the broker's clock
 --          3  queue            the worklist
 --          4  old_slot         the key of its slot
---          5  settle_most      settle so many of each kind first
+--          5  settle_most      first settle up to this many of each kind
 --          6  new_name         what it is to be called
 --          7  only_free        1 = nothing happens if there is such a worklist
 --          8  most             nothing happens if it has more messages
--- RETURNS  a word: renamed; or why it was not: missing, taken, claimed, large, mixed (a message of
---          the new slot has the id of one of these)
+-- RETURNS  a word: renamed; or why it was not: missing, taken, claimed, held (messages of that name
+--          are claimed), large, mixed (a message of the new slot has the id of one of these)
 -- ERRORS   WRONGTYPE           a name belongs to another family
 -- SAME AS  model/queue_ops.py:RenameQueue
 
 -- include lib/many.lua
+-- include lib/slot_begin.lua
 -- include lib/work_end.lua
 -- include lib/work_find.lua
 -- include lib/work_kept.lua
 -- include lib/work_record.lua
+-- include lib/work_texts.lua
 -- include lib/work_wake.lua
 -- include lib/work_answer.lua
 
@@ -40,6 +42,9 @@ elseif list == other then
 elseif tonumber(redis.call('HGET', from .. 'worklist:' .. queue, 'claimed') or 0) > 0 then
   return work_answer('claimed')
 end
+if from ~= to and tonumber(redis.call('HGET', to .. 'worklist:' .. new_name, 'claimed') or 0) > 0 then
+  return work_answer('held')  -- a claimed message may have the id of one of these
+end
 if redis.call('ZCARD', from .. 'expires:' .. queue) + redis.call('ZCARD', from .. 'dead:' .. queue)
     > most then
   return work_answer('large')
@@ -51,9 +56,13 @@ for _, kind in ipairs({'ready', 'due', 'dead'}) do
     ids[#ids + 1] = id
   end
 end
+local texts
+texts, ids = work_texts(list, ids)
 if from ~= to then
-  for _, text in ipairs(many('HMGET', to .. 'messages', ids)) do
-    if text and select(2, work_unkept(text)).queue ~= new_name then
+  for at, text in ipairs(many('HMGET', to .. 'messages', ids)) do
+    local name = text and select(2, work_unkept(text)).queue
+    if name and name ~= new_name and (redis.call('ZSCORE', to .. 'expires:' .. name, ids[at])
+        or redis.call('ZSCORE', to .. 'dead:' .. name, ids[at])) then
       return work_answer('mixed')
     end
   end
@@ -61,7 +70,7 @@ end
 
 -- What is kept of the messages names their worklist; sizes of their bodies, for the record.
 local function rewrite()
-  local texts, sizes, bodies = many('HMGET', from .. 'messages', ids), {}, {}
+  local sizes, bodies = {}, {}
   for at, id in ipairs(ids) do
     local place, terms, body = work_unkept(texts[at])
     body = body or redis.call('HGET', from .. 'bodies', id)
@@ -79,8 +88,21 @@ local function rewrite()
   return sizes
 end
 
--- What lies in the slot apart from the worklist's own keys is in the other slot, which is not behind
--- this one in anything.
+-- Messages of worklists that are gone may have these ids, and be removed only later, by sweep.lua:
+-- ids are made slot by slot. They are removed now, and not once more when they are those of others.
+local function take_ids()
+  for _, kind in ipairs({'messages', 'bodies', 'progress'}) do
+    many('HDEL', to .. kind, ids)
+  end
+  for _, timer in ipairs(redis.call('ZRANGE', to .. 'timers', 0, -1)) do
+    if string.sub(timer, 1, 5) == 'gone:' then
+      many('ZREM', to .. timer, ids)
+    end
+  end
+end
+
+-- Move what is outside the worklist's own keys to the other slot. Counters of that slot are raised
+-- to those of this one.
 local function move_to_slot()
   local moved = {}
   for at, text in ipairs(many('HMGET', from .. 'progress', ids)) do
@@ -115,11 +137,12 @@ local function move_keys()
   end
   work_forget(from, queue)
   opened[from .. queue] = nil
+  slot_begin(to)
   redis.call('HSET', to .. 'queues', new_name, family)
   redis.call('ZADD', to .. 'worklists', redis.call('HINCRBY', to .. 'slot', 'last_number', 1), new_name)
 end
 
--- Those of a state, by the key that has them: they are so under the new name.
+-- Record the messages of a state under the new name; `index` is the key that has them.
 local function note_state(renamed, kind, index, is_by_place)
   local some = redis.call('ZRANGEBYSCORE', to .. index .. ':' .. new_name,
       is_by_place and '-inf' or string.format('%.0f', NEVER_FROM_MS), '+inf')
@@ -141,6 +164,9 @@ if other then
   claimed = work_end(to, new_name, family, now_ms)
       and redis.call('HGET', to .. 'worklist:' .. new_name, 'claimed')
   opened[to .. new_name] = nil
+end
+if from ~= to then
+  take_ids()
 end
 local sizes = rewrite()
 if from ~= to then

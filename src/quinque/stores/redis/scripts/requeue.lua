@@ -1,30 +1,31 @@
--- requeue.lua: leased and delayed messages of a slot are ready, or delayed; a nack too many makes
--- them dead, and so does one that says so.
+-- requeue.lua: make leased and delayed messages of a slot ready, or delay them; a nack too many makes
+-- them dead, and so does a nack with is_dead.
 --
 -- KEYS     1  slot       HASH  the messages' slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind first
---          3  is_nack          1 = they are given back, and it is counted so
+--          2  settle_most      first settle up to this many of each kind
+--          3  is_nack          1 = they are given back, and a nack is counted
 --          4  delay_ms         0 = they are ready
 --          5  reason           why they are given back
---          6  returns          the delivery did not reach its consumer: only leased messages that had
---                              come back so often, nacks and requeues together; -1 = all
+--          6  lease            this delivery did not reach its consumer: only messages that were not
+--                              delivered again since; 0 = any delivery; -1 = it may have reached it
 --          7  is_uncounted     1 = the delivery is not counted
 --          8  is_dead          1 = a nack makes them dead, whatever their limit is
 --          9.. id              of each message, none twice
--- RETURNS  for each id 1 if it is so, else 0
+-- RETURNS  for each id 1 if it changed, else 0
 -- ERRORS   none
 -- SAME AS  engine/work/decide.py:requeue
 
 -- include lib/argv_rest.lua
 -- include lib/work_find_messages.lua
+-- include lib/work_lease_of.lua
 -- include lib/work_record.lua
 -- include lib/work_answer.lua
 
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), ARGV[2]
 local is_nack, delay_ms, reason = ARGV[3] == '1', tonumber(ARGV[4]), ARGV[5]
-local returns, is_uncounted = tonumber(ARGV[6]), ARGV[7] == '1'
+local lease, is_uncounted = tonumber(ARGV[6]), ARGV[7] == '1'
 local is_dead = is_nack and ARGV[8] == '1'
 
 local function give_back(message)
@@ -36,7 +37,7 @@ local function give_back(message)
   if is_nack then
     message.nacks = message.nacks + 1
     message.reason = reason
-  elseif not message.is_new then
+  elseif not is_uncounted and not message.is_new then
     message.requeues = message.requeues + 1
   end
   if delay_ms > 0 then
@@ -50,8 +51,8 @@ local function give_back(message)
 end
 
 local function may_come_back(message)
-  if returns >= 0 then
-    return message.state == 'leased' and message.nacks + message.requeues == returns
+  if lease >= 0 then
+    return message.state == 'leased' and (lease == 0 or work_lease_of(message) == lease)
   end
   -- A message that is worked at most once comes back only if no consumer can have seen it.
   return (message.state == 'leased' or message.state == 'delayed')

@@ -4,7 +4,7 @@
 -- ARGV     1  queue            its name
 --          2  family           code of the family
 --          3  now_ms           the broker's clock
---          4  settle_most      of what is due, so much is settled first
+--          4  settle_most      first settle up to this many due messages
 --          5  group            who gets them
 --          6  lease_ms         for how long; 0 = acknowledged at once
 --          7  count            how many at most
@@ -22,6 +22,7 @@
 -- include lib/feed_move_on.lua
 -- include lib/feed_open.lua
 -- include lib/feed_record.lua
+-- include lib/feed_share.lua
 -- include lib/is_there.lua
 -- include lib/late_ms.lua
 -- include lib/keep_time.lua
@@ -38,6 +39,7 @@ local given = {}
 if not feed_open(feed, family, now_ms, settle_most) then
   return answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
+settle_most = feed_share(feed, settle_most)
 
 local function hold(ids)
   local held = {}
@@ -71,7 +73,7 @@ local function hand_out(ids, comes_again)
   else
     feed_move_on(feed, group, ids[#ids])
   end
-  -- One that is held since before a flush was another message with the same id.
+  -- A lease from before a flush was on another message with the same id.
   if is_there(keys.detached) and many('ZREM', keys.detached, ids) > 0 then
     many('ZREM', keys.detached_expiries, ids)
   end
@@ -92,7 +94,7 @@ end
 local is_more = feed.is_there
 while is_more and #given < 3 * count and room_bytes > 0 do
   local wanted = count - #given / 3
-  local looked_at = feed.is_flooded and math.max(wanted, settle_most) or wanted
+  local looked_at = feed.is_flooded and settle_most or wanted
   local ids, comes_again = feed_ahead(feed, group, now_ms, settle_most, looked_at)
   is_more = #ids > 0 and (comes_again or feed.is_flooded)
   if feed.is_flooded and #ids > 0 then
@@ -102,7 +104,7 @@ while is_more and #given < 3 * count and room_bytes > 0 do
     for at = #ids, wanted + 1, -1 do
       ids[at] = nil
     end
-    is_more = #ids > 0 or feed_round(feed)
+    is_more = #expired == 0 and #ids > 0 or feed_round(feed)
   end
   if #ids > 0 then
     hand_out(ids, comes_again)

@@ -3,9 +3,9 @@
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the family of their worklists
 --          2  now_ms           the broker's clock
---          3  settle_most      settle so many of each kind first
+--          3  settle_most      first settle up to this many of each kind
 --          4  from             where to go on; 0 = at the beginning
---          5  count            look at about so many
+--          5  count            look at about this many
 --          6  with_bodies      1 = their bodies are wanted
 --          7  in_queue         1 = only those of one worklist
 --          8  queue            that worklist

@@ -1,13 +1,13 @@
--- session_beat.lua: a broker lives; of one that does not, nobody is of any session.
+-- session_beat.lua: note the heartbeat of a broker; a broker without one loses its sessions.
 --
 -- KEYS     1  slot       HASH  where sessions are
 -- ARGV     1  now_ms           the broker's clock
 --          2  broker           which broker, since it was started
 --          3  keep_ms          how long sessions are kept that lose it
 --          4  total            how many of its connections are of a session
---          5  failed_ms        one that was not heard of for so long does not live
---          6  most             so many sessions of those at most, about
--- RETURNS  1 if so many are known to be, else 0
+--          5  failed_ms        a broker that was not seen for this time does not live
+--          6  most             about this many sessions of such a broker at most
+-- RETURNS  1 if the stored total is the same, else 0
 -- ERRORS   none
 -- SAME AS  nothing: an embedded store has one broker
 

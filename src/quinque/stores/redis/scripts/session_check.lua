@@ -1,7 +1,7 @@
--- session_check.lua: of sessions that have taken something, those end of which nobody knows.
+-- session_check.lua: of sessions that have taken something, let those end that no broker has.
 --
 -- KEYS     1  slot       HASH  where sessions are
--- ARGV     1  ends_ms          when: somebody may be about to join one
+-- ARGV     1  ends_ms          when: a connection may be about to join one
 --          2.. session         each of them
 -- RETURNS  nothing
 -- ERRORS   none

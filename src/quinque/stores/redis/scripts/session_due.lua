@@ -2,7 +2,7 @@
 --
 -- KEYS     1  slot       HASH  where sessions are
 -- ARGV     1  now_ms           the broker's clock
---          2  most             so many at most
+--          2  most             up to this many
 -- RETURNS  session, when it ended, 1 if it may have taken something through several brokers, of each
 -- ERRORS   none
 -- SAME AS  engine/tubes/sessions.py:ended

@@ -11,7 +11,7 @@
 
 local place, session, ended_ms = slot_prefix(KEYS[1]), ARGV[1], tonumber(ARGV[2])
 
--- It may have begun anew, and ended again.
+-- The session may have begun again, and ended again.
 if tonumber(redis.call('ZSCORE', place .. 'left', session) or -1) == ended_ms then
   redis.call('ZREM', place .. 'left', session)
   redis.call('SREM', place .. 'shared', session)

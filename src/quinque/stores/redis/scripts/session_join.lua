@@ -1,14 +1,14 @@
--- session_join.lua: one more connection of a broker is of a session.
+-- session_join.lua: add one connection of a broker to a session.
 --
 -- KEYS     1  slot       HASH  where sessions are
 -- ARGV     1  now_ms           the broker's clock
 --          2  broker           which broker, since it was started
 --          3  session          the session
 --          4  is_new           1 = it is made if it is not there
---          5  keep_ms          how long it is kept if the broker is not heard of any more
--- RETURNS  nothing; or when the session, which is to be made anew, ended: what it has taken has to
---          come back first
--- ERRORS   NOSESSION           nobody is of it, and it is not kept
+--          5  keep_ms          how long it is kept if the broker stops its heartbeat
+-- RETURNS  nothing; or when the session, which is to be made again, ended: the tasks that it has taken
+--          have to come back first
+-- ERRORS   NOSESSION           it has no connection, and it is not kept
 -- SAME AS  engine/tubes/sessions.py:join
 
 -- include lib/session_answer.lua

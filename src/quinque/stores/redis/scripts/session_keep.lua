@@ -1,8 +1,7 @@
--- session_keep.lua: sessions that were left, and nobody said for how long they are kept, are for so
--- long.
+-- session_keep.lua: set when sessions end that were left without a time to keep them.
 --
 -- KEYS     1  slot       HASH  where sessions are
--- ARGV     1  ends_ms          when they end, unless somebody joins them
+-- ARGV     1  ends_ms          when they end, unless a connection joins them
 -- RETURNS  how many there are
 -- ERRORS   none
 -- SAME AS  engine/tubes/sessions.py:leave_all

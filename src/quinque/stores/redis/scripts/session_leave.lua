@@ -1,11 +1,11 @@
--- session_leave.lua: one connection fewer of a broker is of a session.
+-- session_leave.lua: remove one connection of a broker from a session.
 --
 -- KEYS     1  slot       HASH  where sessions are
 -- ARGV     1  now_ms           the broker's clock
 --          2  broker           which broker, since it was started
 --          3  session          the session
---          4  keep_ms          how long it is kept if nobody is of it
--- RETURNS  when it ends, -1 = somebody is of it; 1 if it may have taken something through another
+--          4  keep_ms          how long it is kept without a connection
+-- RETURNS  when it ends, -1 = it has a connection; 1 if it may have taken something through another
 --          broker, else 0
 -- ERRORS   none
 -- SAME AS  engine/tubes/sessions.py:leave

@@ -1,9 +1,9 @@
--- session_rejoin.lua: connections of a broker are of these sessions, and of no others.
+-- session_rejoin.lua: set the connections of a broker: to these sessions, and to no others.
 --
 -- KEYS     1  slot       HASH  where sessions are
 -- ARGV     1  now_ms           the broker's clock
 --          2  broker           which broker, since it was started
---          3  keep_ms          how long a session is kept if nobody is of it
+--          3  keep_ms          how long a session is kept without a connection
 --          4  is_said          0 = that is a guess: session_keep.lua says for how long
 --          5.. session, count  of each session how many connections
 -- RETURNS  nothing

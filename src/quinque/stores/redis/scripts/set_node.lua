@@ -3,7 +3,7 @@
 -- KEYS     1  node       HASH  the broker: id, is_leaving
 -- ARGV     1  id               its id
 --          2  is_leaving       1 or 0; '' = as it is
---          3  kept_ms          for so long, if it does not come back
+--          3  kept_ms          how long the id is kept, if it does not come back
 -- RETURNS  its id, 1 if it is leaving
 -- ERRORS   none
 -- SAME AS  stores/embedded/names.py:set_node

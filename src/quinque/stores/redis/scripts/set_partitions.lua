@@ -1,8 +1,8 @@
--- set_partitions.lua: a worklist is spread over so many slots, and all brokers are told.
+-- set_partitions.lua: spread a worklist over `count` slots, and notify all brokers.
 --
 -- KEYS     1  partitions HASH  worklist -> how many partitions are written to and read from
 -- ARGV     1  queue            the worklist
---          2  count            so many are written to from here on
+--          2  count            this many are written to from here on
 -- RETURNS  how many are read from: those that were ever written to
 -- ERRORS   none
 -- SAME AS  nothing: an embedded store keeps a worklist in one piece

@@ -1,10 +1,10 @@
--- settle_feeds.lua: what time made due in feeds is carried out, or a part of it.
+-- settle_feeds.lua: carry out what is due in feeds, or a part of it.
 --
 -- KEYS     1  slot       HASH  the slot of the feeds
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      of what is due in each, so much
+--          2  settle_most      up to this many due messages of each
 --          3.. queue           of each
--- RETURNS  0
+-- RETURNS  how many messages were settled
 -- ERRORS   none
 -- SAME AS  stores/embedded/feed_operations.py:settle
 
@@ -13,6 +13,7 @@
 -- include lib/argv_rest.lua
 -- include lib/feed_settle.lua
 -- include lib/keep_time.lua
+-- include lib/settle_room.lua
 
 local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -20,4 +21,4 @@ for _, name in ipairs(argv_rest(3)) do
   feed_settle(feed_keys(slot, name), now_ms, settle_most)
 end
 keep_time(slot, now_ms)
-return answer(0)
+return answer(settled_count)

@@ -3,7 +3,7 @@
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the queues' family
 --          2  now_ms           the broker's clock
---          3  settle_most      so many leases in each queue at most
+--          3  settle_most      up to this many leases in each queue
 --          4.. queue, is_waited  of each queue
 -- RETURNS  queues that are to be cleaned now, which is this broker's to do
 -- ERRORS   none
@@ -25,7 +25,7 @@ for at = 4, #ARGV, 2 do
       unclean[#unclean + 1] = name
     end
   elseif list == nil then
-    -- Its keys are something else: nothing comes due in it until somebody asks for it.
+    -- Its keys are something else: nothing comes due in it until a client asks for it.
     redis.call('ZREM', slot .. 'alarms', name)
   end
 end

@@ -2,7 +2,7 @@
 --
 -- KEYS     1  slot       HASH  the messages' slot
 -- ARGV     1  now_ms           the broker's clock
---          2  settle_most      settle so many of each kind first
+--          2  settle_most      first settle up to this many of each kind
 --          3  with_bodies      1 = their bodies are wanted
 --          4.. id              of each message
 -- RETURNS  for each id what lib/work_message_view.lua has, or nothing if it does not live

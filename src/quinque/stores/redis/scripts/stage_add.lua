@@ -39,6 +39,7 @@ if batch.is_published or batch.is_decided then
 end
 
 if batch.is_there and (batch.family or family) ~= family then
+  wrong_type('batch', batch.family, ARGV[3])
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 

@@ -2,6 +2,7 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  now_ms           the broker's clock
+--          2  most             stop after more than this many, 0 = never
 -- RETURNS  of each: queue, sink, run, number, is_decided, chunks, body_bytes, age_ms, code of the family
 -- ERRORS   none
 -- SAME AS  stores/embedded/stages.py:_find
@@ -10,7 +11,7 @@
 -- include lib/stage_batch.lua
 -- include lib/stage_names.lua
 
-local slot, now_ms = slot_prefix(KEYS[1]), tonumber(ARGV[1])
+local slot, now_ms, most = slot_prefix(KEYS[1]), tonumber(ARGV[1]), tonumber(ARGV[2])
 
 local found = {}
 for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
@@ -28,6 +29,9 @@ for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
       math.max(0, now_ms - batch.began_ms),
       batch.family or '',
     }
+    if most > 0 and #found > most then
+      break
+    end
   end
 end
 return answer(found)

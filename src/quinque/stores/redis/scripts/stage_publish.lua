@@ -1,5 +1,5 @@
--- stage_publish.lua: decide what a batch consists of, if nobody has, and put a piece of it into the
--- queue.
+-- stage_publish.lua: decide what a batch consists of, if it is not decided, and put a piece of it into
+-- the queue.
 --
 -- KEYS     1  slot       HASH  the queue's slot
 -- ARGV     1  now_ms           the broker's clock
@@ -9,16 +9,20 @@
 --          5  number           of the batch in the run
 --          6  family           code of the queue's family
 --          7  is_worklist      1 = it is one
---          8  is_waited        1 = somebody waits on it, so that it stays
---          9  settle_most      settle so many of each kind first
+--          8  is_waited        1 = a client waits on it, so that it stays
+--          9  settle_most      first settle up to this many of each kind
 --         10  stamp_us         the first place if it is later than all others of the slot
---         11  until_ms         how long it is remembered that it was published; 0 = for ever
---         12  is_refused       1 = no node takes messages now
---         13.. part, attempt, chunks  of each part, the number of its chunks
+--         11  step_us          of events, from one id to the next
+--         12  until_ms         how long it is remembered that it was published; 0 = without end
+--         13  is_refused       1 = no node takes messages now
+--         14  content          stands for what is in it; empty = not compared
+--         15.. part, attempt, chunks  of each part, the number of its chunks
 -- RETURNS  how many messages this put there, how many are left to put, the newest place
 -- ERRORS   WRONGTYPE           the queue belongs to another family, or the batch does
 --          PAUSED              it takes nothing
 --          NOREPL              no node takes messages now
+--          OTHERBATCH          it was published or decided with other contents: nothing more; or one
+--                              of a larger number was published: that number
 --          NOSTAGE             of this part and attempt not all is staged
 -- SAME AS  stores/embedded/stages.py:_publish
 
@@ -31,13 +35,14 @@
 
 local slot, now_ms, queue = slot_prefix(KEYS[1]), tonumber(ARGV[1]), ARGV[2]
 local family, is_worklist, is_waited = ARGV[6], ARGV[7] == '1', ARGV[8] == '1'
-local settle_most, stamp_us, until_ms = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
+local settle_most, stamp_us, step_us = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local until_ms, content = ARGV[12], ARGV[14]
 
 -- Names of the pieces of these parts in order, and how many messages, chunks and bytes they are; or
 -- the part that is not there as a whole.
 local function find_pieces(batch)
   local names, messages, chunks, body_bytes = {}, 0, 0, 0
-  for at = 13, #ARGV, 3 do
+  for at = 15, #ARGV, 3 do
     local attempt = ARGV[at] .. ' ' .. ARGV[at + 1]
     for chunk = 0, tonumber(ARGV[at + 2]) - 1 do
       local kept = redis.call('HGET', batch.parts, string.format('%s %d', attempt, chunk))
@@ -58,7 +63,7 @@ end
 -- One piece is in the queue; how many messages that put there.
 local function move_piece(batch, target, name)
   local runs = cmsgpack.unpack(redis.call('HGET', batch.rows, name))
-  local moved, count = stage_move(target, is_worklist, runs, stamp_us)
+  local moved, count = stage_move(target, is_worklist, runs, stamp_us, step_us)
   redis.call('HDEL', batch.rows, name)
   batch.left = batch.left - count
   local chunk, piece = string.match(name, '^(.*) (%d+)$')
@@ -69,7 +74,7 @@ local function move_piece(batch, target, name)
   return moved
 end
 
--- What is staged under lower numbers of the run is not going to be published.
+-- Remove staged batches with lower numbers of the run: they will not be published.
 local function forget_before(batch)
   for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
     local of, sink, run, number = stage_names(timer)
@@ -82,7 +87,11 @@ end
 local function end_batch(batch)
   stage_forget(batch)
   forget_before(batch)
-  redis.call('HSET', slot .. 'published', batch.run, ARGV[5] .. ' ' .. until_ms)
+  local kept = ARGV[5] .. ' ' .. until_ms
+  if batch.content ~= '' then
+    kept = kept .. ' ' .. batch.content
+  end
+  redis.call('HSET', slot .. 'published', batch.run, kept)
   local timer = 'published:' .. batch.run
   if until_ms == '0' then
     redis.call('ZREM', slot .. 'timers', timer)
@@ -93,10 +102,18 @@ local function end_batch(batch)
 end
 
 local batch = stage_batch(slot, queue, ARGV[3], ARGV[4], ARGV[5], now_ms)
+if content ~= '' and (batch.is_published or batch.is_decided) then
+  if batch.is_published and batch.number < batch.last then
+    return work_answer(redis.error_reply(string.format('OTHERBATCH %d', batch.last)))
+  elseif batch.content ~= '' and batch.content ~= content then
+    return work_answer(redis.error_reply('OTHERBATCH differs'))
+  end
+end
 if batch.is_published then
   return work_answer({0, 0, 0})
 end
 if batch.is_there and (batch.family or family) ~= family then
+  wrong_type('batch', batch.family, ARGV[3])
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end
 batch.family = family
@@ -110,7 +127,7 @@ end
 local target = stage_target(slot, queue, family, is_worklist, now_ms, settle_most, is_waited)
 if target == nil then
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
-elseif ARGV[12] == '1' then
+elseif ARGV[13] == '1' then
   return work_answer(redis.error_reply('NOREPL nobody takes it'))
 elseif target and target.is_paused_in then
   return work_answer(redis.error_reply('PAUSED takes nothing'))
@@ -118,7 +135,8 @@ end
 
 if names then
   many('RPUSH', batch.todo, names)
-  batch.is_decided, batch.left = true, messages
+  batch.is_decided, batch.left, batch.content = true, messages, content
+  batch.keep_ms = until_ms == '0' and 0 or tonumber(until_ms) - now_ms
   batch.chunks, batch.body_bytes = chunks, body_bytes
   batch.began_ms = batch.is_there and batch.began_ms or now_ms
 end

@@ -3,7 +3,7 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  now_ms           the broker's clock
---          2  most             so many at most
+--          2  most             up to this many
 -- RETURNS  1 if there is more to be done at once, else 0
 -- ERRORS   none
 -- SAME AS  stores/embedded/books.py:end

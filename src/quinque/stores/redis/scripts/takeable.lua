@@ -3,13 +3,15 @@
 -- KEYS     1  slot       HASH  the worklists' slot
 -- ARGV     1  family           code of the worklists' family
 --          2  now_ms           the broker's clock
---          3  settle_most      settle so many of each kind first
---          4  most             more than so many need not be counted
+--          3  settle_most      first settle up to this many of each kind
+--          4  most             more than this many need not be counted
 --          5.. queue, is_waited  of each worklist
--- RETURNS  for each worklist how many may be taken, -1 if it is not there
+-- RETURNS  for each worklist how many may be taken, -1 if it is not there; 1 if more is due in them than
+--          one call settles
 -- ERRORS   WRONGTYPE           a name belongs to another family
 -- SAME AS  stores/embedded/work_taking.py
 
+-- include lib/settle_room.lua
 -- include lib/work_find.lua
 -- include lib/work_takeable.lua
 -- include lib/work_answer.lua
@@ -25,4 +27,5 @@ for at = 5, #ARGV, 2 do
   end
   counts[#counts + 1] = list and work_takeable(list, most) or -1
 end
+counts[#counts + 1] = settle_is_spent() and 1 or 0
 return work_answer(counts)

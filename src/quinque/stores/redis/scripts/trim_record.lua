@@ -3,7 +3,7 @@
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  from_ms          what was written before is old
---          2  most_bytes       about so much may stay; 0 = all of it
+--          2  most_bytes       about this much may stay; 0 = all of it
 -- RETURNS  1 if there is more to do
 -- ERRORS   none
 -- SAME AS  model/look_ops.py:Record

@@ -4,9 +4,9 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 --          5  state            ready, delayed, leased or dead
---          6  count            so many at most
+--          6  count            up to this many
 -- RETURNS  ids
 -- ERRORS   WRONGTYPE           the name belongs to another family
 --          NOTUBE              there is no such tube

@@ -1,10 +1,10 @@
--- tube_bury.lua: tasks are buried, whatever their state and whoever has taken them.
+-- tube_bury.lua: bury tasks of any state, taken by any session.
 --
 -- KEYS     1  slot       HASH  the tube's slot
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 --          5.. id              of each task, none twice
 -- RETURNS  for each id the body, nothing if there is no such task
 -- ERRORS   WRONGTYPE           the name belongs to another family

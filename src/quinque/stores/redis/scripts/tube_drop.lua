@@ -4,7 +4,7 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 --          5  stays            1 = it is there, empty, and its ids begin at 0 again
 -- RETURNS  how many tasks went
 -- ERRORS   WRONGTYPE           the name belongs to another family
@@ -34,7 +34,7 @@ tube_close()
 opened_tubes[queue] = nil
 local count = redis.call('HLEN', tube.tasks)
 if count > SWEEP_MOST and is_recording then
-  -- What became of so many is told later: nobody finds them but those who sweep.
+  -- This many tasks are recorded later: only the sweep finds them from here on.
   local number = redis.call('HINCRBY', slot .. 'slot', 'last_gone', 1)
   local timer = string.format('swept:%d:', number) .. queue
   redis.call('RENAME', tube.tasks, slot .. timer)

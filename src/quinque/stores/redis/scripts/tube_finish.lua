@@ -4,7 +4,7 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 --          5  is_ack           1 = done
 --          6.. id              of each task; if it is done, followed by the session that says so
 -- RETURNS  for each id the body; nothing if there is no such task, or the session has not taken it

@@ -1,12 +1,12 @@
--- tube_give_back.lua: what a session, which is over, has taken in tubes of a slot is ready.
+-- tube_give_back.lua: make tasks ready that an ended session has taken in tubes of a slot.
 --
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the tubes' family
 --          2  now_ms           the broker's clock
---          3  settle_most      settle so many tasks of each tube first
+--          3  settle_most      first settle up to this many tasks of each tube
 --          4  session          the session
---          5  ended_ms         what it took later stays taken: it has begun anew by then
---          6  most             so many tasks at most
+--          5  ended_ms         tasks that it took later stay taken: it has begun again by then
+--          6  most             up to this many tasks
 -- RETURNS  1 if there are more, else 0
 -- ERRORS   none
 -- SAME AS  engine/tubes/sessions.py:ended

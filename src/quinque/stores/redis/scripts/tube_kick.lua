@@ -4,10 +4,10 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
---          5  most             the first ones, so many at most; nothing where ids are given
+--          4  settle_most      first settle up to this many tasks
+--          5  most             the first ones, up to this many; nothing where ids are given
 --          6.. id              of each task, none twice; what is not buried stays as it is
--- RETURNS  how many
+-- RETURNS  how many; 1 if tasks that had expired were in the way, more than one call removes
 -- ERRORS   WRONGTYPE           the name belongs to another family
 --          NOTUBE              there is no such tube
 -- SAME AS  model/tube_ops.py:KickTasks
@@ -22,6 +22,8 @@
 -- include lib/tube_load.lua
 -- include lib/tube_record.lua
 
+local LOOKED_MOST, LOOK_MOST = 2000, 500  -- at tasks whose time was over: some 10 ms of work
+
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, settle_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local most, named = tonumber(ARGV[5]), argv_rest(6)
@@ -32,11 +34,28 @@ if tube == nil then
 elseif not tube then
   return tube_answer(redis.error_reply('NOTUBE there is none'))
 end
-local dead, ids = slot .. 'dead:' .. queue, {}
+local dead, ids, is_cut = slot .. 'dead:' .. queue, {}, false
+
+-- The first tasks, none of which has expired; none if there are too many that have.
+local function first_ones()
+  local looked = 0
+  while looked < LOOKED_MOST do
+    local count = tube.is_flooded and math.max(most, LOOK_MOST) or most
+    local found = redis.call('ZRANGE', dead, 0, count - 1)
+    looked = looked + #found
+    if not tube_ripen(tube, found) then
+      for at = #found, most + 1, -1 do
+        found[at] = nil
+      end
+      return found
+    end
+  end
+  is_cut = true
+  return {}
+end
+
 if most then
-  repeat
-    ids = most > 0 and redis.call('ZRANGE', dead, 0, most - 1) or {}
-  until not tube_ripen(tube, ids)
+  ids = most > 0 and first_ones() or {}
 else
   tube_ripen(tube, named)
   for at, pri in ipairs(many('ZMSCORE', dead, named)) do
@@ -50,4 +69,4 @@ for _, task in ipairs(tube_load(tube, ids)) do
 end
 tube_record(tube, RETURNED, REDRIVEN, ids)
 tube_count(tube, 'kick', #ids)
-return tube_answer(#ids)
+return tube_answer({#ids, is_cut and 1 or 0})

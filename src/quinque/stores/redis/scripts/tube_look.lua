@@ -4,7 +4,7 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 -- RETURNS  what lib/tube_view.lua has of it; nothing if there is none
 -- ERRORS   WRONGTYPE           the name belongs to another family
 -- SAME AS  model/tube_ops.py:LookAtTube

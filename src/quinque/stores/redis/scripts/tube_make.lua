@@ -17,6 +17,7 @@
 -- include lib/keep_time.lua
 -- include lib/many.lua
 -- include lib/answer.lua
+-- include lib/slot_begin.lua
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, is_idempotent = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
@@ -29,6 +30,7 @@ elseif found and not is_idempotent then
 elseif found then
   return answer(0)
 end
+slot_begin(slot)
 redis.call('HSET', slot .. 'queues', queue, family)
 redis.call('ZADD', slot .. 'worklists',
     redis.call('HINCRBY', slot .. 'slot', 'last_number', 1), queue)

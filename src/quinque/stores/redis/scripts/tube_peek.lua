@@ -4,8 +4,8 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
---          5  room_bytes       look at no more once the bodies are so large
+--          4  settle_most      first settle up to this many tasks
+--          5  room_bytes       look at no more once the bodies have this size
 --          6.. id              of each task
 -- RETURNS  for each id that was looked at the state and the body, nothing twice if there is no such
 --          task

@@ -4,7 +4,7 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 --          5  ttl_ms           how long they live, without the delay; '' = as the tube has it
 --          6  ttr_ms           how long they may be taken; '' = as the tube has it
 --          7  pri              their priority; '' = as the tube has it
@@ -13,7 +13,7 @@
 --         10  refuses          '' or what to refuse: t = terms of time, l = lanes, where there are none
 --         11.. body            of each task
 -- RETURNS  a list: the number of the first task, how many there are, 1 if they are delayed; or the
---          tube's kind, if it has no such terms
+--          tube's kind, if it has no such terms; or 1: it must be called again, and nothing was added
 -- ERRORS   WRONGTYPE           the name belongs to another family
 --          NOTUBE              there is no such tube
 -- SAME AS  engine/tubes/decide.py:put
@@ -28,7 +28,8 @@
 -- include lib/tube_record.lua
 -- include lib/tube_refuses.lua
 
-local SETTLE_MOST_COUNTING = 10000  -- model/limits.py:SETTLE_MOST_COUNTING
+local EXPIRED_MOST = 1000  -- removed by one call: some 10 ms
+local AGAIN = 1
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, settle_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -60,9 +61,12 @@ end
 
 local count = #ARGV - 10
 if tube.capacity > 0 then
-  -- What is over is not counted.
-  while tube.is_flooded and redis.call('HLEN', tube.tasks) + count > tube.capacity do
-    tube_settle_some(tube, SETTLE_MOST_COUNTING)
+  -- Expired tasks are not counted. There may be any number, so some are removed by each call.
+  if tube.is_flooded and redis.call('HLEN', tube.tasks) + count > tube.capacity then
+    tube_settle_some(tube, EXPIRED_MOST)
+    if tube.is_flooded and redis.call('HLEN', tube.tasks) + count > tube.capacity then
+      return tube_answer(AGAIN)
+    end
   end
   count = math.max(0, math.min(count, tube.capacity - redis.call('HLEN', tube.tasks)))
 end

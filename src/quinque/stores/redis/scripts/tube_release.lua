@@ -4,7 +4,7 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 --          5  session          who has taken them
 --          6  delay_ms         0 = they are ready
 --          7  pri              their priority from here on; '' = as it was

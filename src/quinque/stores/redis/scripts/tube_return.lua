@@ -1,12 +1,12 @@
--- tube_return.lua: taken tasks of a tube are ready, whoever has taken them.
+-- tube_return.lua: make taken tasks of a tube ready, of all sessions.
 --
 -- KEYS     1  slot       HASH  the tube's slot
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
---          5  most             so many, about
--- RETURNS  how many; 1 if there are more, else 0
+--          4  settle_most      first settle up to this many tasks
+--          5  most             about this many
+-- RETURNS  how many; how many are taken still
 -- ERRORS   WRONGTYPE           the name belongs to another family
 --          NOTUBE              there is no such tube
 -- SAME AS  model/tube_ops.py:ReturnTasks
@@ -32,4 +32,4 @@ for at = 1, #found, 2 do
 end
 table.sort(ids)
 local count = tube_give_back(tube, ids)
-return tube_answer({count, redis.call('HLEN', tube.taken) > 0 and 1 or 0})
+return tube_answer({count, redis.call('HLEN', tube.taken)})

@@ -3,9 +3,9 @@
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the tubes' family
 --          2  now_ms           the broker's clock
---          3  settle_most      settle so many tasks in each first
+--          3  settle_most      first settle up to this many tasks in each
 --          4  from             the number of the first
---          5  count            look at so many worklists at most
+--          5  count            look at up to this many worklists
 -- RETURNS  the number to go on with, 0 at the end; how many worklists were looked at; of each tube
 --          what lib/tube_view.lua has
 -- ERRORS   none

@@ -3,7 +3,7 @@
 -- KEYS     1  slot       HASH  the slot
 -- ARGV     1  family           code of the tubes' family
 --          2  now_ms           the broker's clock
---          3  most             so many tasks, about
+--          3  most             about this many tasks
 -- RETURNS  1 if there is more to do, else 0
 -- ERRORS   none
 -- SAME AS  nothing: an embedded store removes all of them at once

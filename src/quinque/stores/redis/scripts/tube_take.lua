@@ -4,16 +4,17 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 --          5  session          who takes
---          6  most             so many at most
---          7  room_bytes       no more once the bodies are so large
+--          6  most             up to this many
+--          7  room_bytes       no more once the bodies have this size
 --          8  has_lane         1 = of a lane
 --          9  lane             that lane
 --         10  refuses          as in tube_put
 --         11  follows          1 = the broker's clock follows that of Redis
 --         12.. session         who takes each of the tasks, if it is not all one
--- RETURNS  a list: id, body of each task; or the tube's kind, if it has no lanes
+-- RETURNS  a list: id, body of each task; or the tube's kind, if it has no lanes; or 1: it must be
+--          called again, for tasks whose time was over were in the way, more than one call removes
 -- ERRORS   WRONGTYPE           the name belongs to another family
 --          NOTUBE              there is no such tube
 -- SAME AS  engine/tubes/tube.py:take
@@ -31,7 +32,8 @@
 -- include lib/tube_refuses.lua
 
 local TAKE_MOST = 1000  -- looked at together
-local LOOKS_MOST, LOOK_MOST = 10, 500  -- at tasks whose time was over: some 50 ms of work
+local LOOKED_MOST, LOOK_MOST = 2000, 500  -- at tasks whose time was over: some 10 ms of work
+local AGAIN = 1
 
 local slot = slot_prefix(KEYS[1])
 local family, now_ms, queue, settle_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -73,7 +75,7 @@ end
 
 local given, ids, taken, held, due, undue = {}, {}, {}, {}, {}, {}
 
--- Of these tasks, those are taken for which there is room, and none is ready any more.
+-- Take those of these tasks for which there is room; none of them is ready any more.
 local function take(picked)
   local count, members, before = 0, {}, #ids
   local read = (tube.has_times or tube.has_lanes) and tube_read or tube_read_plain
@@ -117,27 +119,29 @@ local function take(picked)
 end
 
 -- More was due than was settled: whether some of it is in the way, which is settled then.
+local looked = 0
 local function clear_way(picked)
   if tube.has_lanes then
+    looked = looked + math.max(#picked, LOOK_MOST)
     return tube_ripen(tube, picked)
         and tube_settle_some(tube, LOOK_MOST)
   end
-  return tube_ripen(tube, redis.call('ZRANGE', tube.ready, 0, math.max(#picked, LOOK_MOST) - 1))
+  local first = redis.call('ZRANGE', tube.ready, 0, math.max(#picked, LOOK_MOST) - 1)
+  looked = looked + #first
+  return tube_ripen(tube, first)
 end
 
-local looks = 0
 while #ids < most and room_bytes > 0 do
   local picked = pick(most - #ids)
   if #picked == 0 then
     break
   elseif not tube.is_flooded or not clear_way(picked) then
     take(picked)
-  elseif looks == LOOKS_MOST then
-    -- The ticker removes the others, and whoever waits looks again.
-    redis.call('HSET', slot .. 'worklist:' .. queue, 'is_starved', 1)
+  elseif looked >= LOOKED_MOST then
+    if #ids == 0 then
+      return tube_answer(AGAIN)
+    end
     break
-  else
-    looks = looks + 1
   end
 end
 if #ids > 0 then

@@ -1,7 +1,7 @@
 -- tube_takers.lua: sessions that have taken something in a slot, or had.
 --
 -- KEYS     1  slot       HASH  the slot
--- ARGV     1  most             so many at most, by chance
+-- ARGV     1  most             up to this many, by chance
 -- RETURNS  the sessions
 -- ERRORS   none
 -- SAME AS  nothing: an embedded store knows all its sessions

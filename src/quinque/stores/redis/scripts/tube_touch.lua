@@ -4,9 +4,9 @@
 -- ARGV     1  family           code of the tube's family
 --          2  now_ms           the broker's clock
 --          3  queue            the tube
---          4  settle_most      settle so many tasks first
+--          4  settle_most      first settle up to this many tasks
 --          5  session          who has taken them
---          6  by_ms            so much longer, more than 0
+--          6  by_ms            this much longer, more than 0
 --          7.. id              of each task, none twice
 -- RETURNS  for each id the body, nothing if the session has not taken it; or the tube's kind, if its
 --          tasks have no times and the session has taken one of them

@@ -6,7 +6,7 @@
 --          3  queue            the worklist
 --          4  is_waited        1 = somebody waits on it, so that it stays
 --          5  settle_most      settle so many of each kind first
---          6.. id, requeues    of each message, as it was taken
+--          6.. id, lease       of each message, as it was taken; 0 = if it was delivered once only
 -- RETURNS  how many are ready now
 -- ERRORS   WRONGTYPE           the name belongs to another family
 -- SAME AS  engine/work/decide.py:undeliver
@@ -14,6 +14,7 @@
 -- include lib/argv_rest.lua
 -- include lib/work_enter.lua
 -- include lib/work_find.lua
+-- include lib/work_lease_of.lua
 -- include lib/work_leave.lua
 -- include lib/work_load.lua
 -- include lib/work_record.lua
@@ -36,13 +37,11 @@ for at = 1, #taken, 2 do
   ids[#ids + 1] = taken[at]
 end
 for at, message in ipairs(work_load(slot, ids, now_ms)) do
-  local requeues = tonumber(taken[2 * at])
-  -- Each time that it comes back it has one requeue more, and without a recovery one delivery more
-  -- than that.
+  local lease = tonumber(taken[2 * at])
   if message and message.list == list and message.state == 'leased'
-      and message.requeues == requeues and message.deliveries == requeues + 1 then
+      and (work_lease_of(message) == lease or (lease == 0 and message.deliveries == 1)) then
     work_leave(message)
-    message.requeues = message.requeues + 1
+    message.deliveries = math.max(message.deliveries - 1, 0)
     work_enter(message, 'ready', 0)
     work_note(message, RETURNED, ASKED)
     work_wake(list)

@@ -5,15 +5,18 @@
 --   2  queues that got something to deliver; a script notes them in ready_names
 --   3  ids that ended; a script appends them to ended_ids
 --   4  the result
---   5  what was recorded, if that is counted, as lib/record.lua has it; else there is no fifth
+--   5  what was recorded, if that is counted, as lib/record.lua has it; else nothing
+--   6  names of queues, each with how many messages of it expired and are gone, if any did; a script
+--      counts them in expired_counts
 --
--- Other brokers are told of 2, with the slot's prefix before the name, and of 3 if somebody waits
--- for an end in this slot (wakeups.py). What the script had to record is on record.
+-- Publishes 2 to other brokers, with the slot's prefix before the name, and 3 if a client waits for
+-- an end in this slot (wakeups.py). Writes the entries of the script to the record.
 --
 -- include lib/record.lua
 -- include lib/slot_prefix.lua
 
 local ready_names, ended_ids, tells_timers = {}, {}, false
+local expired_counts = {}
 
 local function first_ms(key)
   return tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or -1)
@@ -31,5 +34,12 @@ local function answer(result)
   if #ended_ids > 0 and redis.call('EXISTS', slot .. 'awaited') == 1 then
     redis.call('PUBLISH', 'quinque:ended', table.concat(ended_ids, ' '))
   end
-  return {alarms, ready, ended_ids, result, counted}
+  if not next(expired_counts) then  -- as nearly always
+    return {alarms, ready, ended_ids, result, counted}
+  end
+  local expired = {}
+  for name, count in pairs(expired_counts) do
+    expired[#expired + 1], expired[#expired + 2] = name, count
+  end
+  return {alarms, ready, ended_ids, result, counted or false, expired}
 end

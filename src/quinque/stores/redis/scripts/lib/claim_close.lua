@@ -1,7 +1,7 @@
--- claim_close(subscription, now_ms, settle_most, upto, state, why): open claims up to that number are
--- settled or forfeited, as `state` says, and of as many messages of closed claims as one script may
--- see to it is true. Returns how many are finished and how many went back; there is more to do if
--- claim_is_closing(). What is changed in the subscription itself is not kept yet.
+-- claim_close(subscription, now_ms, settle_most, upto, state, why): settle or forfeit open claims up
+-- to that number, as `state` says, and finish or return as many messages of closed claims as one
+-- script may. Returns how many are finished and how many went back; there is more to do if
+-- claim_is_closing(). The caller has to keep the subscription itself.
 --
 -- claim_find_queue(subscription, now_ms, settle_most): its worklist or feed as it is now, false if it
 -- is not there, nothing if the name belongs to another family.
@@ -15,14 +15,20 @@
 -- include lib/claim_purge.lua
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
+-- include lib/hash_some.lua
 -- include lib/is_there.lua
 -- include lib/work_find.lua
 -- include lib/work_make.lua
 
 local CLOSE_MOST = 1000  -- messages put back by one script: some 5 ms
+local CLAIMS_MOST = 500  -- claims settled or forfeited by one script: some 5 ms
+
+local function claim_has_closing(subscription)
+  return subscription.closing <= subscription.settled
+end
 
 local function claim_is_closing(subscription)
-  return subscription.closing <= subscription.settled
+  return subscription.is_cut or claim_has_closing(subscription)
 end
 
 local function claim_find_queue(subscription, now_ms, settle_most)
@@ -42,21 +48,33 @@ local function claim_is_stuck(subscription, now_ms, settle_most)
       and claim_find_queue(subscription, now_ms, settle_most) == nil
 end
 
--- Keys of messages that are finished are free.
-local function claim_free_keys(claim)
+-- Keys of messages that are finished are free: about as many as there is room for. Returns the room
+-- that is left, and whether that was all of them.
+local function claim_free_keys(claim, room)
+  if claim.state ~= CLAIM_IS_SETTLED then
+    return room, true
+  end
   local subscription = claim.subscription
   local keys = subscription.slot .. 'keys:' .. subscription.queue
-  local kept = redis.call('HGETALL', claim.keys)
-  for at = 1, #kept, 2 do
-    if redis.call('HGET', keys, kept[at]) == kept[at + 1] then
-      redis.call('HDEL', keys, kept[at])
+  while room > 0 and is_there(claim.keys) do
+    local kept, names, free = hash_some(claim.keys, math.ceil(room)), {}, {}
+    for at = 1, #kept, 2 do
+      names[#names + 1] = kept[at]
     end
+    for at, id in ipairs(many('HMGET', keys, names)) do
+      if id == kept[2 * at] then
+        free[#free + 1] = names[at]
+      end
+    end
+    many('HDEL', keys, free)
+    many('HDEL', claim.keys, names)
+    room = room - #names
   end
+  return room, not is_there(claim.keys)
 end
 
 local function claim_is_done(claim)
   if claim.state == CLAIM_IS_SETTLED then
-    claim_free_keys(claim)
     redis.call('UNLINK', claim.ids, claim.keys, claim.marks)
     claim_purge(claim.subscription, claim.number - 1)  -- only the last one can be read
   else
@@ -75,23 +93,29 @@ local function claim_apply(claim, queue, now_ms, room)
           group or own, claim.number, ids, count)
     end
   end
-  local marks = queue and claim.state == CLAIM_IS_SETTLED and claim_marks(claim) or {}
+  local marks_of = queue and claim.state == CLAIM_IS_SETTLED and claim_marks(claim)
   local finished, returned = 0, 0
   while claim.applied < claim.chunks and room > 0 do
     local some, back, cost = 0, 0, 1
-    if subscription.is_worklist then
-      some, back, cost = claim_end_work(queue, claim, claim.applied, marks[claim.applied], note)
-    elseif queue then
-      some, back, cost = claim_end_feed(queue, claim, claim.applied, marks[claim.applied], note)
+    local marks, marks_cost = nil, 0
+    if marks_of then
+      marks, marks_cost = marks_of(claim.applied)
     end
-    finished, returned, room = finished + some, returned + back, room - cost
+    if subscription.is_worklist then
+      some, back, cost = claim_end_work(queue, claim, claim.applied, marks, note)
+    elseif queue then
+      some, back, cost = claim_end_feed(queue, claim, claim.applied, marks, note)
+    end
+    finished, returned, room = finished + some, returned + back, room - cost - marks_cost
     claim.applied = claim.applied + 1
   end
   return finished, returned, room
 end
 
 local function claim_close(subscription, now_ms, settle_most, upto, state, why)
-  for number = subscription.settled + 1, math.min(upto, subscription.last) do
+  upto = math.min(upto, subscription.last)
+  subscription.is_cut = upto - subscription.settled > CLAIMS_MOST
+  for number = subscription.settled + 1, math.min(upto, subscription.settled + CLAIMS_MOST) do
     local claim = claim_load(subscription, number)
     claim.state, claim.why, claim.ended_ms = state, why, now_ms
     claim_keep(claim)
@@ -101,9 +125,9 @@ local function claim_close(subscription, now_ms, settle_most, upto, state, why)
     subscription.settled = number
   end
   local finished, returned, room = 0, 0, CLOSE_MOST
-  local queue = claim_is_closing(subscription)
+  local queue = claim_has_closing(subscription)
       and claim_find_queue(subscription, now_ms, settle_most)
-  while claim_is_closing(subscription) and room > 0 do
+  while claim_has_closing(subscription) and room > 0 do
     local claim = claim_load(subscription, subscription.closing)
     local needs_queue = subscription.is_worklist
         and (claim.state == CLAIM_IS_FORFEITED or is_there(claim.marks))
@@ -114,8 +138,12 @@ local function claim_close(subscription, now_ms, settle_most, upto, state, why)
     end
     local some, back
     some, back, room = claim_apply(claim, queue, now_ms, room)
-    finished, returned = finished + some, returned + back
-    if claim.applied == claim.chunks then
+    finished, returned, room = finished + some, returned + back, room - 1
+    local is_done = claim.applied == claim.chunks
+    if is_done then
+      room, is_done = claim_free_keys(claim, room)
+    end
+    if is_done then
       subscription.closing = subscription.closing + 1
       claim_is_done(claim)
     end

@@ -34,8 +34,7 @@ local function claim_turn(message, mark)
   return RETURNED
 end
 
--- Whoever waits for the end of one of these is told, if anybody in this slot waits for one.
--- They may be packed.
+-- Report the end of these messages, if a client waits for an end in this slot. They may be packed.
 local function claim_tell_ends(claim, ids)
   if is_there(claim.subscription.slot .. 'awaited') then
     for _, id in ipairs(type(ids) == 'table' and ids or cmsgpack.unpack(ids)) do

@@ -1,6 +1,6 @@
--- claim_find(slot, queue, name, now_ms, settle_most): the subscription as it is now; nothing if nobody
--- opened it. claim_pass(subscription, now_ms, settle_most): what time made due in it is true: claims
--- that nobody renewed are forfeited, and what was kept for long enough is gone. If that is more than
+-- claim_find(slot, queue, name, now_ms, settle_most): the subscription as it is now; nothing if it
+-- does not exist. claim_pass(subscription, now_ms, settle_most): carry out what is due in it: forfeit
+-- claims that were not renewed, and remove claims that were kept long enough. If that is more than
 -- a script may do, it is due again at once.
 -- SAME AS engine/claims/due.py: lapsed_claims, stale_number
 --
@@ -22,7 +22,8 @@ local function claim_pass(subscription, now_ms, settle_most)
     end
   end
   claim_close(subscription, now_ms, settle_most, upto, CLAIM_IS_FORFEITED, CLAIM_FORFEITED)
-  while subscription.first < subscription.closing
+  local last = subscription.first + CLAIM_PURGE_MOST
+  while subscription.first < math.min(subscription.closing, last)
       and subscription.ended_ms + CLAIM_KEPT_MS <= now_ms do
     claim_purge(subscription, subscription.first)
   end

@@ -1,5 +1,5 @@
 -- claim_holds(slot, ids): which of these ids are those of messages of worklists in open claims of the
--- slot, by id. Every open claim is looked through: for a few ids that somebody waits for.
+-- slot, by id. Looks through every open claim, so use it for the few ids that clients wait for.
 -- SAME AS engine/claims/views.py:is_claimed
 --
 -- include lib/claim_load.lua

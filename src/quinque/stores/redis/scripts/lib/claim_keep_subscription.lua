@@ -6,7 +6,7 @@
 
 local CLAIM_KEPT_MS = 3600000  -- model/limits.py:CLAIM_KEPT_MS
 local CLAIM_NEVER_MS = 2 ^ 62  -- model/limits.py:NEVER_MS
--- Whoever closes claims goes on at once. Should it be gone, another does after this long.
+-- The broker that closes claims goes on at once. If it is gone, another goes on after this time.
 local CLAIM_GOES_ON_MS = 1000
 
 local function claim_soonest(subscription, now_ms)
@@ -27,7 +27,7 @@ local function claim_keep_subscription(subscription, now_ms)
   local slot = subscription.slot
   local fields = {}
   for _, name in ipairs({'epoch', 'first', 'closing', 'settled', 'last', 'lease_ms', 'release_ms',
-      'renewed_ms', 'ended_ms'}) do
+      'renewed_ms', 'ended_ms', 'created_us'}) do
     fields[#fields + 1] = name
     fields[#fields + 1] = string.format('%d', subscription[name])
   end

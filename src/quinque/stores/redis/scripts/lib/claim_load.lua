@@ -3,7 +3,7 @@
 --
 --   rows, ids      keys of its chunks: packed rows, and packed ids of the same messages
 --   keys, marks    keys of what lives under a key, and of what is not to be acked
---   applied        so many of its chunks are dealt with, once it is settled or forfeited
+--   applied        how many of its chunks are dealt with, once it is settled or forfeited
 --   why            it is forfeited, as the record has it
 --   ended_ms       when it was settled or forfeited
 --   most_place     the latest place of its messages, of a feed

@@ -1,5 +1,6 @@
--- claim_put_back(list, messages): the messages are in the worklist again, each in its state. One
--- whose key another has by now has none. SAME AS engine/claims/apply_to_queue.py:apply_returned
+-- claim_put_back(list, messages): put the messages into the worklist again, each in its state. A
+-- message loses its key if another has it by now.
+-- SAME AS engine/claims/apply_to_queue.py:apply_returned
 --
 -- include lib/many.lua
 -- include lib/work_enter.lua

@@ -7,6 +7,7 @@
 -- include lib/feed_ahead.lua
 -- include lib/feed_count_deliveries.lua
 -- include lib/feed_move_on.lua
+-- include lib/feed_share.lua
 -- include lib/is_there.lua
 -- include lib/read_bodies.lua
 
@@ -39,7 +40,7 @@ local function claim_hold(feed, keys, group, ids, comes_again)
   if not comes_again then
     feed_move_on(feed, group, ids[#ids])
   end
-  -- One that is held since before a flush was another message with the same id.
+  -- A lease from before a flush was on another message with the same id.
   if is_there(keys.detached) and many('ZREM', keys.detached, ids) > 0 then
     many('ZREM', keys.detached_expiries, ids)
   end
@@ -51,6 +52,8 @@ local function claim_hold(feed, keys, group, ids, comes_again)
 end
 
 local function claim_reserve(feed, group, most, settle_most, until_place)
+  settle_most = feed_share(feed, settle_most)
+  most = feed.is_flooded and math.min(most, settle_most) or most
   local keys, chunk = feed_group_keys(feed, group), claim_chunk()
   local ids, places, comes_again = claim_ahead(feed, group, most, settle_most, until_place)
   local bodies = read_bodies(feed.bodies, ids, CHUNK_BYTES_MOST)

@@ -1,5 +1,5 @@
--- claim_row_message(list, row, deliveries): the message of the worklist that the row holds, ready and
--- delivered so often.
+-- claim_row_message(list, row, deliveries): the message of the worklist that the row holds, ready,
+-- with that number of deliveries.
 local function claim_row_message(list, row, deliveries)
   local terms = row[12]
   return {

@@ -69,7 +69,7 @@ local function claim_shrink(claim, keep, now_ms, settle_most)
   end
   record(subscription.slot, now_ms, RETURNED, CLAIM_SHRUNK, subscription.family, subscription.queue,
       subscription.is_worklist and subscription.name or subscription.group, claim.number, ids)
-  -- What stays was counted with the rest.
+  -- The messages that stay were counted with the rest.
   claim.messages = claim.messages - #stay.ids
   claim.body_bytes = claim.body_bytes - stay.body_bytes
   claim_append(claim, stay)

@@ -1,6 +1,6 @@
 -- claim_subscription_view(subscription, now_ms, settle_most): what is shown of it: family, queue,
 -- name, group, epoch, settled, lease_ms, release_ms, unrenewed_ms, is_stalled, backlog, oldest_ms,
--- stamp_us, and a list of its claims. SAME AS engine/claims/views.py:subscription_view
+-- stamp_us, created_us, and a list of its claims. SAME AS engine/claims/views.py:subscription_view
 --
 -- include lib/claim_load.lua
 -- include lib/claim_view.lua
@@ -54,6 +54,7 @@ local function claim_subscription_view(subscription, now_ms, settle_most)
     backlog,
     first_place and math.max(0, now_ms - math.floor(first_place / 1000)) or 0,
     tonumber(redis.call('HGET', subscription.slot .. 'slot', 'last_place') or 0),
+    subscription.created_us,
     claims,
   }
 end

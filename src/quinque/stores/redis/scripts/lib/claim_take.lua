@@ -3,22 +3,30 @@
 -- live under stay taken. SAME AS engine/claims/decide.py:rows_to_claim
 --
 -- include lib/claim_chunk.lua
+-- include lib/is_there.lua
 -- include lib/work_settle.lua
 -- include lib/work_take.lua
 
 local CLAIM_WAS_READY = 1
 
--- The first ready messages that live.
+local CLAIM_LOOKS_MOST, CLAIM_LOOK_MOST = 4, 500  -- at messages of which all had expired
+
+-- The first ready messages that live, and whether it gave up among expired ones.
 local function claim_ready(list, most, until_place)
   local ready = list.slot .. 'ready:' .. list.name
   local to = until_place > 0 and string.format('%d', until_place) or '+inf'
-  while true do
-    local ids = redis.call('ZRANGEBYSCORE', ready, '-inf', to, 'LIMIT', 0, most)
+  for _ = 1, CLAIM_LOOKS_MOST do
+    local count = work_is_due(list) and math.max(most, CLAIM_LOOK_MOST) or most
+    local ids = redis.call('ZRANGEBYSCORE', ready, '-inf', to, 'LIMIT', 0, count)
     local living = work_is_due(list) and work_living(list, ids) or ids
+    for at = #living, most + 1, -1 do
+      living[at] = nil
+    end
     if #living > 0 or #ids == 0 then
-      return living
+      return living, false
     end
   end
+  return {}, true
 end
 
 -- How often it was delivered, this time included, and the last fields of its row.
@@ -39,11 +47,16 @@ end
 
 local function claim_leave(list, ids)
   local slot = list.slot
+  local has_bodies, has_progress = is_there(slot .. 'bodies'), is_there(slot .. 'progress')
   redis.call('ZREMRANGEBYRANK', slot .. 'ready:' .. list.name, 0, #ids - 1)  -- the first ones there
   many('ZREM', slot .. 'expires:' .. list.name, ids)
   many('HDEL', slot .. 'messages', ids)
-  work_drop('HDEL', slot .. 'bodies', ids)
-  work_drop('HDEL', slot .. 'progress', ids)
+  if has_bodies then
+    many('HDEL', slot .. 'bodies', ids)
+  end
+  if has_progress then
+    many('HDEL', slot .. 'progress', ids)
+  end
   redis.call('HINCRBY', slot .. 'worklist:' .. list.name, 'claimed', #ids)
   list.went = list.went + #ids
   list.active_ms = list.now_ms
@@ -59,8 +72,12 @@ local function claim_take(list, claim, most, until_place)
     work_settle(list, most)  -- more came back than was settled at once
   end
   local room = work_takeable(list, most)
-  local ids = room > 0 and claim_ready(list, room, until_place) or {}
-  local kept = many('HMGET', slot .. 'messages', ids)
+  local ids, is_cut = {}, false
+  if room > 0 then
+    ids, is_cut = claim_ready(list, room, until_place)
+  end
+  local kept
+  kept, ids = work_texts(list, ids)
   local expires = many('ZMSCORE', slot .. 'expires:' .. list.name, ids)
   local progress = is_there(slot .. 'progress') and many('HMGET', slot .. 'progress', ids) or {}
   for at, id in ipairs(ids) do
@@ -80,5 +97,5 @@ local function claim_take(list, claim, most, until_place)
     claim_leave(list, chunk.ids)
     many('HSET', claim.keys, keyed)
   end
-  return chunk, #chunk.ids == most or #chunk.ids < #ids
+  return chunk, is_cut or #chunk.ids == most or #chunk.ids < #ids
 end

@@ -1,6 +1,6 @@
 -- feed_ahead(feed, group, now_ms, most, count): the next messages for the group, `count` of them,
--- and whether it had them before; in a flooded feed some may have expired. What comes again goes
--- before what is new. SAME AS engine/feed/decide.py:reserve
+-- and whether it had them before; in a flooded feed some may have expired. Redeliveries come before
+-- new messages. SAME AS engine/feed/decide.py:reserve
 --
 -- include lib/feed_lapse.lua
 -- include lib/feed_round.lua

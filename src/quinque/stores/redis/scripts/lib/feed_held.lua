@@ -6,7 +6,7 @@
 -- include lib/many.lua
 
 local function feed_held(feed, keys, ids, now_ms)
-  -- Where all that has expired is settled, it is in nobody's hands.
+  -- If all expired messages are settled, no group holds one.
   local expiries = feed.is_flooded and many('ZMSCORE', feed.expiries, ids) or {}
   local held, detached = {}, {}
   local function still(deadline_ms, expires_ms)

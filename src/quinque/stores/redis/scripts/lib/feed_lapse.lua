@@ -1,6 +1,6 @@
--- feed_lapse(feed, group, now_ms, most): leases of the group that have run out are over, `most` of
--- them; how many. What has expired as well comes back to nobody, and the lease of a message that
--- was flushed just ends. SAME AS engine/feed/due.py:settle
+-- feed_lapse(feed, group, now_ms, most): end up to `most` leases of the group that have run out;
+-- returns how many. An expired message does not come back, and the lease of a flushed message just
+-- ends. SAME AS engine/feed/due.py:settle
 --
 -- include lib/answer.lua
 -- include lib/feed_give_back.lua

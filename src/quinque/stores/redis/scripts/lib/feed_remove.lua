@@ -1,5 +1,5 @@
--- feed_remove(feed, ids, kind, reason): the messages are gone for everyone, and why goes on record if
--- it is said. SAME AS engine/feed/feed.py:remove
+-- feed_remove(feed, ids, kind, reason): remove the messages for all groups, and record why if `kind`
+-- is given. SAME AS engine/feed/feed.py:remove
 --
 -- include lib/feed_end.lua
 -- include lib/feed_record.lua
@@ -20,9 +20,11 @@ local function feed_remove(feed, ids, kind, reason)
   many('SREM', feed.singles, ids)
   for _, group in ipairs(redis.call('HKEYS', feed.groups)) do
     local keys = feed_group_keys(feed, group)
-    many('ZREM', keys.held, ids)
-    many('ZREM', keys.again, ids)
-    many('ZREM', keys.deliveries, ids)
+    if redis.call('EXISTS', keys.held, keys.again, keys.deliveries) > 0 then
+      many('ZREM', keys.held, ids)
+      many('ZREM', keys.again, ids)
+      many('ZREM', keys.deliveries, ids)
+    end
   end
   feed_end(feed)
 end

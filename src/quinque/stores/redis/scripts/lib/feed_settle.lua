@@ -1,9 +1,12 @@
--- feed_settle(feed, now_ms, most): what time made due is carried out, `most` of each kind.
+-- feed_settle(feed, now_ms, most): what time made due is carried out, `most` of each kind, if the
+-- script may settle as many. Each group costs as much again, so of many groups fewer are settled.
 -- SAME AS engine/feed/due.py:settle
 --
 -- include lib/feed_lapse.lua
 -- include lib/feed_remove.lua
+-- include lib/feed_share.lua
 -- include lib/feed_soonest.lua
+-- include lib/settle_room.lua
 
 local function feed_settle(feed, now_ms, most)
   local due_ms = tonumber(redis.call('ZSCORE', feed.alarms, feed.queue))
@@ -11,13 +14,17 @@ local function feed_settle(feed, now_ms, most)
     return
   end
   feed.now_ms = now_ms
-  feed_remove(feed, redis.call('ZRANGEBYSCORE', feed.expiries, '-inf', now_ms, 'LIMIT', 0, most),
-      EXPIRED, NONE)
-  local left = most
-  local late = redis.call('ZRANGEBYSCORE', feed.deadlines, '-inf', now_ms, 'LIMIT', 0, most)
+  most = feed_share(feed, settle_room(most))
+  local expired = redis.call('ZRANGEBYSCORE', feed.expiries, '-inf', now_ms, 'LIMIT', 0, most)
+  feed_remove(feed, expired, EXPIRED, NONE)
+  settle_note(#expired)
+  local left = settle_room(most)
+  local late = redis.call('ZRANGEBYSCORE', feed.deadlines, '-inf', now_ms, 'LIMIT', 0, left)
   for _, group in ipairs(late) do
     if left > 0 then
-      left = left - math.max(1, feed_lapse(feed, group, now_ms, left))
+      local count = math.max(1, feed_lapse(feed, group, now_ms, left))
+      settle_note(count)
+      left = left - count
     end
   end
   local soonest_ms = feed_soonest(feed.expiries, feed.deadlines)

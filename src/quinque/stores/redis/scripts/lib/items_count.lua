@@ -1,4 +1,4 @@
--- items_count(name): how many ids are in the lists of the queue of items. What is no list has none.
+-- items_count(name): how many ids are in the lists of the queue of items; 0 for other types.
 local function items_count(name)
   local count = 0
   for _, kind in ipairs({':queue', ':processing'}) do

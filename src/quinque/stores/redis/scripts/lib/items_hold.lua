@@ -1,6 +1,6 @@
--- items_hold(list, ids, lease_ms, follows): the items, which are in `processing`, are leased for so
--- long from now; when that ends, ms. If the broker's clock does not follow that of Redis ('0'), Redis keeps the leases
--- for longer: when they end is what the broker's clock says.
+-- items_hold(list, ids, lease_ms, follows): lease the items, which are in `processing`, for lease_ms
+-- from now; returns when that ends, ms. If the broker's clock does not follow that of Redis ('0'),
+-- Redis keeps the leases for longer: the broker's clock says when they end.
 --
 -- include lib/items_lease_ends.lua
 -- include lib/late_ms.lua

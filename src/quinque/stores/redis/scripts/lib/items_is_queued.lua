@@ -1,7 +1,7 @@
--- items_is_queued(list, id): whether the id is in `queue`, and whether all of it was looked at. Of one
--- that is so long that Redis would stand still, both ends are looked at: what was returned last is
--- on the left, and what comes next on the right. What such a look does not find is found by deep
--- cleaning; until then, no broker leases it twice.
+-- items_is_queued(list, id): whether the id is in `queue`, and whether all of it was looked at. In a
+-- list that is so long that Redis would stand still, only both ends are looked at: the ids returned
+-- last are on the left, and the next ones on the right. Deep cleaning finds the others; until then,
+-- no broker leases such an item twice.
 
 local ITEMS_SEARCH_MOST = 20000  -- ids at each end, for one id: 0.5 ms
 local ITEMS_SEARCHES_MOST = 4  -- by one script; for more ids, the ends are read once:

@@ -1,12 +1,12 @@
--- items_lease_ends(list, ids): for each id when the lease of its item ends; false if it has none.
+-- items_lease_ends(list, ids): for each id when the lease of its item ends; false without a lease.
 --
--- A lease lives as long as its key. One that a broker gave says besides, in the key's value, when it
--- ends: so it ends at that moment for every broker, be the clock that of Redis or not. Of others'
--- values nothing is known.
+-- A lease lives as long as its key. If a broker gave it, the key's value also says when it ends: so
+-- it ends at that moment for every broker, whether the clock is that of Redis or not. The values of
+-- other clients mean nothing here.
 --
 -- items_stamp(end_ms): what a broker writes there.
 
--- A lease that does not end is looked at again after so long: somebody may end it.
+-- A lease that does not end is looked at again after this time: a client may end it.
 local ITEMS_LOOK_MS = 10000
 local ITEMS_TOGETHER_MOST = 2000  -- ids: a Lua function takes some 8,000 values
 

@@ -1,5 +1,5 @@
--- items_unqueue(list, id): the id is not in `queue` any more, or so deep in a long one that nobody
--- looked. If its item is gone, it is passed over when its turn comes.
+-- items_unqueue(list, id): remove the id from `queue`, unless it is too deep in a long list to be
+-- found. If its item is gone, it is passed over when its turn comes.
 --
 -- include lib/items_is_queued.lua
 local function items_unqueue(list, id)

@@ -15,7 +15,7 @@ local EXPIRED, DEAD, REMOVED, HELD = 6, 7, 8, 9
 local NONE, LAPSED, NACKED, ASKED, DELAY_OVER, REDRIVEN = 0, 1, 2, 3, 4, 5
 local CLAIM_SETTLED, CLAIM_RELEASED, CLAIM_FORFEITED, CLAIM_SHRUNK = 6, 7, 8, 9
 local DELETED, PURGED, NO_ACK, CLAIMED, STAGED = 10, 11, 12, 13, 14
-local RECOVERED, RENAMED, SESSION_OVER = 15, 16, 17
+local RECOVERED, RENAMED, SESSION_OVER, TTL_OVER = 15, 16, 17, 18
 
 local never = string.sub(KEYS[2], -5)  -- keys.py:guarded_keys
 local is_recording = never ~= 'quiet'  -- if only to be counted

@@ -1,5 +1,5 @@
--- session_part(place, broker, session, count, ends_ms): so many connections fewer of that broker are of
--- the session; if nobody is any more, it ends then. Returns whether nobody is.
+-- session_part(place, broker, session, count, ends_ms): take `count` connections of that broker from
+-- the session; if it has no other, it ends at ends_ms. Returns whether it has no other.
 local function session_part(place, broker, session, count, ends_ms)
   if redis.call('HINCRBY', place .. 'broker:' .. broker, session, -count) <= 0 then
     redis.call('HDEL', place .. 'broker:' .. broker, session)

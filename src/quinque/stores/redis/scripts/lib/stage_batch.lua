@@ -4,6 +4,9 @@
 --   is_decided     it takes no more
 --   family         code of the family it is staged for; false if it is not there
 --   is_published   it was wholly published, or one of a larger number of its run was
+--   last           the number of the batch of its run that was published last, if it is published
+--   keep_ms        how long it is remembered that it was published, once it is decided; 0 = without end
+--   content        stands for what is in the batch that was decided or published; empty if unknown
 --   about, parts   keys: what is counted; "part attempt chunk" -> pieces messages body_bytes
 --   rows, todo     keys: "part attempt chunk piece" -> packed messages; those that have to move
 --
@@ -23,8 +26,12 @@ local function stage_is_published(batch, now_ms)
   if not published then
     return false
   end
-  local number, until_ms = string.match(published, '^(%d+) (%d+)$')
-  return batch.number <= tonumber(number) and (until_ms == '0' or now_ms < tonumber(until_ms))
+  local number, until_ms, content = string.match(published, '^(%d+) (%d+) ?(.*)$')
+  if batch.number > tonumber(number) or until_ms ~= '0' and now_ms >= tonumber(until_ms) then
+    return false
+  end
+  batch.last, batch.content = tonumber(number), content
+  return true
 end
 
 local function stage_batch(slot, queue, sink, run, number, now_ms)
@@ -41,14 +48,16 @@ local function stage_batch(slot, queue, sink, run, number, now_ms)
     todo = slot .. 'stage_todo:' .. names,
   }
   local kept = redis.call('HMGET', batch.about, 'began_ms', 'is_decided', 'chunks', 'body_bytes',
-      'left', 'family')
-  tells_timers = true  -- whoever asks for a batch may set one
+      'left', 'family', 'content', 'keep_ms')
+  tells_timers = true  -- a script that loads a batch may set a timer
   batch.is_there = kept[1] and true
   batch.began_ms = tonumber(kept[1] or 0)
   batch.is_decided = kept[2] == '1'
   batch.chunks, batch.body_bytes = tonumber(kept[3] or 0), tonumber(kept[4] or 0)
   batch.left = tonumber(kept[5] or 0)
   batch.family = kept[6]
+  batch.content = kept[7] or ''
+  batch.keep_ms = tonumber(kept[8] or 0)
   batch.is_published = stage_is_published(batch, now_ms)
   if batch.is_there and not batch.is_decided and batch.began_ms + STAGE_KEPT_MS <= now_ms then
     stage_forget(batch)

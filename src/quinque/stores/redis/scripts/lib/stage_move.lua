@@ -1,4 +1,4 @@
--- stage_move(target, is_worklist, runs, from_us): messages of a staged piece are in it; how many, and
+-- stage_move(target, is_worklist, runs, from_us, step_us): messages of a staged piece are in it; how many, and
 -- how many there were: what has an id or a key that is taken is left out. The piece is a list of
 -- runs: ttl_ms, delay_ms, retry_ms, max_deliveries, name, ids, bodies. Ids that are numbers are made
 -- when the messages are put in.
@@ -38,19 +38,19 @@ local function stage_put_work(list, run, from_us)
   return work_put_in(list, terms, run[6], run[7], from_us, STAGED)
 end
 
-local function stage_put_feed(feed, run, from_us)
+local function stage_put_feed(feed, run, from_us, step_us)
   local expires_ms = run[1] > 0 and feed.now_ms + run[1] or 0
-  return feed_put_in(feed, run[7], from_us, expires_ms, {id = run[5], reason = STAGED})
+  return feed_put_in(feed, run[7], from_us, step_us, expires_ms, {id = run[5], reason = STAGED})
 end
 
-local function stage_move(target, is_worklist, runs, from_us)
+local function stage_move(target, is_worklist, runs, from_us, step_us)
   local moved, count = 0, 0
   for _, run in ipairs(runs) do
     local is_put
     if is_worklist then
       is_put = stage_put_work(target, run, from_us)
     else
-      is_put = stage_put_feed(target, run, from_us)
+      is_put = stage_put_feed(target, run, from_us, step_us)
     end
     count = count + #run[7]
     moved = moved + (is_put and #run[7] or 0)

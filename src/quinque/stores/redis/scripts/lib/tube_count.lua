@@ -1,4 +1,4 @@
--- tube_count(tube, what, by): so many more are counted of that, which is kept when the script ends.
+-- tube_count(tube, what, by): add `by` to the counter `what`, which is stored when the script ends.
 -- SAME AS model/tube_ops.py:CALLS
 local function tube_count(tube, what, by)
   tube.counts[what] = (tube.counts[what] or 0) + by

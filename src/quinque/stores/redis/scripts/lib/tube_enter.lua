@@ -1,5 +1,5 @@
--- tube_enter(tube, task, state, due_ms): the task, which is in no state, is ready, dead, or delayed
--- until due_ms. What is due for it is so.
+-- tube_enter(tube, task, state, due_ms): make the task, which is in no state, ready, dead, or delayed
+-- until due_ms, and set when something is due for it.
 -- SAME AS engine/tubes/tube.py:enter_ready
 --
 -- include lib/answer.lua

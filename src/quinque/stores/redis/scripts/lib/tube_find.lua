@@ -1,16 +1,21 @@
 -- tube_find(slot, name, family, now_ms, most): the tube as it is now, false if it is not there, nil if
--- the name belongs to another family. What time made due in it is so, of `most` tasks.
+-- the name belongs to another family. Carries out what is due in it, for up to `most` tasks,
+-- if the script may settle as many.
 --
--- tube_settle_some(tube, most): so it is of so many more; true.
--- tube_ripen(tube, ids): so it is of these, if more was due; whether it was of any of them.
+-- tube_settle_some(tube, most): the same for up to `most` more; returns true.
+-- tube_ripen(tube, ids): the same for these, if more was due; whether it was for any of them.
 -- SAME AS stores/embedded/worklists.py:settled
 --
 -- include lib/find_queue.lua
 -- include lib/tube_close.lua
 -- include lib/tube_open.lua
 -- include rarely lib/tube_settle.lua
+-- include lib/settle_room.lua
 local function tube_settle_some(tube, most)
-  tube_settle(tube, redis.call('ZRANGEBYSCORE', tube.due, '-inf', tube.now_ms, 'LIMIT', 0, most))
+  local ids = redis.call('ZRANGEBYSCORE', tube.due, '-inf', tube.now_ms, 'LIMIT', 0,
+      settle_room(most))
+  settle_note(#ids)
+  tube_settle(tube, ids)
   tube_show_all(tube)
   tube.is_flooded = tube_first_due(tube) <= tube.now_ms
   return true

@@ -1,5 +1,5 @@
--- tube_give_back(tube, ids, session): of these tasks those are ready that the session has taken, or
--- anybody if none is named. Returns how many.
+-- tube_give_back(tube, ids, session): make those of these tasks ready that the session has taken, or
+-- any session if none is named. Returns how many.
 --
 -- include lib/many.lua
 -- include lib/tube_count.lua

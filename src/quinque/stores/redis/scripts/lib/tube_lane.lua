@@ -3,7 +3,7 @@
 -- tube_lane_member(task): what `lane_tasks` has of the task.
 --
 -- tube_show(tube, lane, is_taking): if the lane has room, its first ready task may be taken, and no
--- other. Those who wait are told, unless it comes after one that was taken: they knew of that.
+-- other. Wakes blocked clients, unless the task follows one that was taken: they woke up for that.
 -- SAME AS engine/tubes/lanes.py:Lanes
 --
 -- include lib/answer.lua

@@ -1,5 +1,5 @@
--- tube_leave(tube, task): the task, whose state is known, is in no state. What is due stays.
--- tube_leave_all(tube, tasks): so it is of these; those that are taken, or ready, leave together.
+-- tube_leave(tube, task): take the task out of its state, which is known. Its entry in `due` stays.
+-- tube_leave_all(tube, tasks): the same for these; taken tasks, and ready ones, leave together.
 -- SAME AS engine/tubes/tube.py:leave
 --
 -- tube_held_as(tube, id): what `taken_by` of a session has of the task.

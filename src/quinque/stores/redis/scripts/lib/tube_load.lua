@@ -1,15 +1,15 @@
 -- tube_load(tube, ids, read): the tasks of these ids, as tube_read or `read` has them; false for each
--- that is not there. Of a task its text is kept, with a space after each number; the length is that of
--- the lane:
+-- that is not there. A task is stored as its text, with a space after each number; the length is that
+-- of the lane:
 --
 --   created_ms ttl_ms ttr_ms pri length lane body
 --   created_ms ttl_ms ttr_ms pri length+lane       a long body is in `bodies`: what looks at tasks
 --                                                  need not read it
 --
--- tube_read(id, text): the task of that text. tube_read_plain(id, text): so much of it as matters to
--- whom neither times nor lanes do. tube_body(tube, task): its body, be it where it may.
--- tube_begin(task, is_long): its text, without the body. tube_keep(tube, task): the task, whose body
--- may have changed, is kept as it is. tube_end_ms(task): when its life ends; nothing if it does not.
+-- tube_read(id, text): the task of that text. tube_read_plain(id, text): only the part that a tube
+-- without times and lanes needs. tube_body(tube, task): its body, from the text or from `bodies`.
+-- tube_begin(task, is_long): its text, without the body. tube_keep(tube, task): store the task, whose
+-- body may have changed. tube_end_ms(task): when its life ends; nothing if it does not.
 --
 -- include lib/many.lua
 

@@ -1,5 +1,5 @@
--- tube_settle(tube, ids): what time made due for these tasks is so: they are gone, ready, or delayed
--- no more.
+-- tube_settle(tube, ids): carry out what is due for these tasks: remove them, make them ready, or end
+-- their delay.
 -- SAME AS engine/tubes/due.py:settle
 --
 -- include lib/tube_count.lua

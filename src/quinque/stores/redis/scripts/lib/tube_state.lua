@@ -1,5 +1,5 @@
--- tube_state(tube, tasks): the tasks know their states, and who has taken them; each is there, or false.
--- Returns them.
+-- tube_state(tube, tasks): set the state of each task, and the session that has taken it. Each is a
+-- task that exists, or false. Returns them.
 --
 -- include lib/is_there.lua
 -- include lib/many.lua

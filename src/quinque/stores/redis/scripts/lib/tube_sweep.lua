@@ -1,5 +1,5 @@
--- tube_sweep(slot, key, queue, family, now_ms, most): tasks of a HASH that nobody finds are gone, and
--- that goes on record: of up to `most` of them, or all. Returns whether there are more.
+-- tube_sweep(slot, key, queue, family, now_ms, most): remove tasks of a HASH that is in no tube, and
+-- record that: up to `most` of them, or all. Returns whether there are more.
 --
 -- include lib/hash_some.lua
 -- include lib/many.lua

@@ -1,5 +1,5 @@
--- work_die(message, reason, why): the message was delivered as often as it may be, and is dead; on
--- record it is for `why`, which is LAPSED or NACKED.
+-- work_die(message, reason, why): the message was delivered as often as it may be, or has expired where
+-- such messages are kept, and is dead; on record it is for `why`: LAPSED, NACKED or TTL_OVER.
 -- SAME AS engine/work/apply.py:apply_died
 --
 -- include lib/answer.lua

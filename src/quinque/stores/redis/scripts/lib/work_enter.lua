@@ -1,5 +1,5 @@
--- work_enter(message, state, due_ms): the message, which left its state, is in this one; due_ms 0 =
--- for as long as it lives. What else was changed in it is kept too.
+-- work_enter(message, state, due_ms): put the message, which left its state, into this one; due_ms 0 =
+-- for as long as it lives. Stores its other changes too.
 -- SAME AS engine/work/worklist.py: enter_ready, enter_delayed, enter_leased, enter_dead
 --
 -- include lib/work_close.lua

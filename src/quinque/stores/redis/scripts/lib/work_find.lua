@@ -1,6 +1,6 @@
 -- work_find(slot, name, family, now_ms, most, is_waited): the worklist as it is now, false if it is
--- not there, nil if the name belongs to another family. One whose time has come goes. So does one
--- that has been idle for long, unless somebody waits on it; if that is not known (nil) it is_idle.
+-- not there, nil if the name belongs to another family. Removes a worklist that has expired, or that
+-- has been idle for long, unless a client waits on it; if that is not known (nil) it is_idle.
 -- SAME AS stores/embedded/worklists.py:settled
 --
 -- include lib/find_queue.lua

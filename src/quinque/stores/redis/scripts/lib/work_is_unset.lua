@@ -5,9 +5,11 @@ local function work_is_unset(slot, name)
     return false
   end
   local set = redis.call('HMGET', slot .. 'worklist:' .. name,
-      'is_paused_in', 'is_paused_out', 'max_deliveries', 'rate_count', 'claimed', 'family')
+      'is_paused_in', 'is_paused_out', 'max_deliveries', 'rate_count', 'claimed', 'family',
+      'keeps_expired')
   if set[6] == '4' and redis.call('EXISTS', name .. ':queue', name .. ':processing') > 0 then
     return false
   end
-  return not (set[1] or set[2] or set[3] or set[4] or tonumber(set[5] or 0) > 0 or set[6] == '3' or set[6] == '5')
+  return not (set[1] or set[2] or set[3] or set[4] or tonumber(set[5] or 0) > 0 or set[6] == '3'
+      or set[6] == '5' or set[7])
 end

@@ -1,4 +1,4 @@
--- work_is_vacant(slot, name): whether the worklist holds nothing anybody asked to be kept, so that
+-- work_is_vacant(slot, name): whether the worklist has nothing that a client wants kept, so that
 -- another family may have the name. SAME AS engine/work/worklist.py:is_vacant
 --
 -- include lib/work_is_unset.lua

@@ -1,5 +1,5 @@
--- work_key_holder(list, key): the id of the message that lives under that key, or false. One that is
--- in a claim lives, and does not expire.
+-- work_key_holder(list, key): the id of the message that lives under that key, or false. A claimed
+-- message lives, and does not expire.
 -- SAME AS engine/work/decide.py:key_holder
 local function work_key_holder(list, key)
   local id = redis.call('HGET', list.slot .. 'keys:' .. list.name, key)

@@ -4,7 +4,7 @@
 --   state          ready, delayed, leased or dead
 --   expires_ms     when its life ends; 0 = it does not, or it is dead
 --   due_ms         when its lease or its delay ends; 0 = never
---   turn           of one that is leased, where the order of deliveries is kept (lib/work_turns.lua)
+--   turn           of one whose lease does not end (lib/work_turns.lua)
 --   is_new         until it is ready for the first time
 --
 -- A message of which `progress` has nothing was delivered once if it is leased and never if it is

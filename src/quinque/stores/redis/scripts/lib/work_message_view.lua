@@ -1,7 +1,7 @@
 -- work_message_view(message, body): what is shown of a message: queue, id, body (false = it was not
 -- asked for), state, place, ttl_ms, delay_ms, retry_ms, max_deliveries, replicas, how much is left
 -- of its life, in how many ms something is due (-1 = nothing is), nacks, requeues, deliveries, how
--- often it may be delivered, reason, key (false = it has none).
+-- often it may be delivered, reason, key (false = no key).
 -- SAME AS engine/work/views.py:message_view
 --
 -- include lib/work_limit.lua

@@ -3,6 +3,7 @@
 -- record; lib/work_close.lua keeps what differs.
 --
 --   is_reliable    the family keeps empty worklists, the order of deliveries, and ids of its own
+--   keeps_expired  messages that expire are dead; else they are gone
 --   ends_ms        when the worklist goes, with all that is in it; 0 = it stays
 -- SAME AS model/families.py:RELIABLE
 local opened = {}
@@ -16,7 +17,7 @@ local function work_open(slot, name, now_ms, family)
   end
   local fields = redis.call('HMGET', slot .. 'worklist:' .. name, 'active_ms', 'spared_ms', 'came',
       'went', 'rate_full_us', 'refused_until_ms', 'since_ms', 'is_paused_in', 'is_paused_out',
-      'max_deliveries', 'rate_count', 'rate_ms', 'family', 'ends_ms')
+      'max_deliveries', 'rate_count', 'rate_ms', 'family', 'ends_ms', 'keeps_expired')
   family = fields[13] or family
   list = {
     slot = slot,
@@ -31,6 +32,7 @@ local function work_open(slot, name, now_ms, family)
     max_deliveries = tonumber(fields[10] or 0),
     rate_count = tonumber(fields[11] or 0),
     rate_ms = tonumber(fields[12] or 0),
+    keeps_expired = fields[15] == '1',
     alarm_ms = tonumber(redis.call('ZSCORE', slot .. 'alarms', name) or 0),
     kept = {},
   }

@@ -69,7 +69,7 @@ local function work_page(list, chunk, after, till, count, states, leased)
   local progress = is_there(slot .. 'progress') and many('HMGET', slot .. 'progress', ids) or {}
   for at, id in ipairs(ids) do
     local expires_ms, due_ms = tonumber(expires[at] or 0), tonumber(due[at] or 0)
-    if expires_ms == 0 or expires_ms > list.now_ms then
+    if kept[at] and (expires_ms == 0 or expires_ms > list.now_ms) then
       local _, terms, body = work_unkept(kept[at])
       local attempt, tail = work_page_tail(terms, states_of[at],
           due_ms < NEVER_FROM_MS and due_ms or 0, progress[at])

@@ -4,6 +4,8 @@
 -- came goes on record.
 -- SAME AS engine/work/apply.py:apply_added
 --
+-- work_last(list): what it reads, for a script that writes before: it is kept in list.last.
+--
 -- include lib/keep_time.lua
 -- include lib/many.lua
 -- include lib/work_close.lua
@@ -12,10 +14,17 @@
 -- include lib/work_record.lua
 -- include lib/work_wake.lua
 
+local function work_last(list)
+  local last = redis.call('HMGET', list.slot .. 'slot', 'at_ms', 'last_place', 'last_id')
+  kept_time_ms = tonumber(last[1] or 0)
+  work_foresee(list)
+  return last
+end
+
 local function work_put_in(list, terms, ids, bodies, from_us, reason)
   local slot, name, now_ms, count = list.slot, list.name, list.now_ms, #bodies
-  local last = redis.call('HMGET', slot .. 'slot', 'at_ms', 'last_place', 'last_id')
-  kept_time_ms = tonumber(last[1] or 0)
+  local last = list.last or work_last(list)
+  list.last = nil
   local place = math.max(from_us, tonumber(last[2] or 0) + 1)
   local last_place = string.format('%d', place + count - 1)
   if list.is_reliable then
@@ -25,7 +34,7 @@ local function work_put_in(list, terms, ids, bodies, from_us, reason)
     keep_time(slot, now_ms, 'last_place', last_place)
   end
 
-  -- All that is said to Redis is text: it takes long to write numbers of so many digits.
+  -- Redis gets text: it takes long to write numbers with many digits.
   local text_of_terms = work_terms_text(terms.ttl_ms, terms.delay_ms, terms.retry_ms,
       terms.max_deliveries, terms.replicas, terms.key, name)
   local kept, long, scored, sizes = {}, {}, {}, {}
@@ -48,6 +57,7 @@ local function work_put_in(list, terms, ids, bodies, from_us, reason)
       scored[2 * at - 1] = text
     end
     many('ZADD', slot .. kind .. ':' .. name, scored)
+    work_foresee_end(list, kind, at_ms)
   end
 
   keep_moment('expires', terms.ttl_ms > 0 and now_ms + terms.ttl_ms or NEVER_MS)

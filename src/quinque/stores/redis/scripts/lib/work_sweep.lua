@@ -4,9 +4,9 @@
 -- include lib/many.lua
 -- include lib/record.lua
 local function work_sweep(slot, index, queue, family, now_ms, most)
-  local ids = redis.call('ZRANGE', index, 0, most - 1)
+  local ids = most > 0 and redis.call('ZRANGE', index, 0, most - 1) or {}
   if #ids == 0 then
-    return false
+    return redis.call('EXISTS', index) == 1
   end
   redis.call('ZREMRANGEBYRANK', index, 0, #ids - 1)
   for _, kind in ipairs({'messages', 'bodies', 'progress'}) do

@@ -2,8 +2,8 @@
 --
 --   ttl_ms delay_ms retry_ms max_deliveries replicas length key queue
 --
--- with a space after each but the key; the length is that of the key, -1 = it has none. What was
--- added together has the same text, which is read once.
+-- with a space after each but the key; the length is that of the key, -1 = no key. Messages that were
+-- added together have the same text, which is read once.
 --
 -- work_terms_text(...): that text.
 local known_terms = {}

@@ -1,6 +1,6 @@
 -- work_turns(list, count): the first of `count` turns that follow each other, for messages that are
--- delivered now: when and in which order, in one number. Where the order of deliveries is kept it is
--- their score in `due`, so that they are never due. Turns of a slot grow strictly.
+-- delivered now: when and in which order, in one number. Where leases do not end it is their score in
+-- `due`, so that they are never due. Turns of a slot grow strictly.
 --
 --   TURNS_FROM + ms × 2048 + number in that millisecond
 --

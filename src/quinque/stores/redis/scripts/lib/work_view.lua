@@ -1,5 +1,5 @@
 -- work_view(list): what is shown of a worklist: ready, delayed, leased, dead, age_ms, idle_ms, came,
--- went, is_paused_in, is_paused_out, max_deliveries, rate_count, rate_ms.
+-- went, is_paused_in, is_paused_out, max_deliveries, rate_count, rate_ms, keeps_expired.
 -- SAME AS engine/work/views.py:queue_view
 local function work_view(list)
   local slot, name = list.slot, list.name
@@ -18,5 +18,6 @@ local function work_view(list)
     list.max_deliveries,
     list.rate_count,
     list.rate_ms,
+    list.keeps_expired and 1 or 0,
   }
 end

@@ -1,0 +1,88 @@
+"""Operations that take many ticks: a slice of each at a time, and other clients are served between.
+
+Called by   work_operations.py, work_taking.py and tube_operations.py (begin one), store.py (ticks).
+Calls       nothing.
+
+An operation is a generator. It yields after a slice and returns its result. The first slice runs
+within the operation itself, so that a small one is over at once; a larger one is answered by a
+Pending. Each slice is a change of its own: it is journaled and applied as a whole, and a restart
+finds it done, or not begun. The client has no answer before the last slice.
+
+An operation lists its messages when it begins, so it ends, however many come meanwhile. A slice
+looks at each message again: it may be gone by then, or be in another state.
+
+Not here: emptied queues, whose messages are gone at once (books.py); claims (claims.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
+
+from quinque.errors import DiskFull, NotDone, QuinqueError, StoreUnavailable
+from quinque.stores.pending import Pending
+
+# Messages and queues that one slice changes: a queue takes about 10 µs, a message 2. Not Final:
+# compiled, a test could not make them small.
+SLICE_MOST = 500
+SLICE_QUEUES_MOST = 100
+
+# One slice of work after the other; the result in the end.
+Slices = Generator[None, None, Any]
+
+
+T = TypeVar("T")
+
+
+def sliced(things: list[T], most: int) -> Iterator[list[T]]:
+    """The things in their order, `most` at a time. The list is used up on the way: if it were
+    dropped whole in the end, to free all that is in it would take as long as to make it."""
+    things.reverse()
+    while things:
+        some = things[-most:]
+        del things[-most:]
+        some.reverse()
+        yield some
+
+
+class SlicedWork:
+    def __init__(self) -> None:
+        self._under_way: deque[tuple[Slices, Pending]] = deque()
+
+    @property
+    def is_working(self) -> bool:
+        return bool(self._under_way)
+
+    def begin(self, slices: Slices) -> Any:
+        """The result of the operation if its first slice is all of it; else a Pending of that.
+        Raises as the first slice does, which has changed nothing then."""
+        try:
+            next(slices)
+        except StopIteration as over:
+            return over.value
+        answer = Pending()
+        self._under_way.append((slices, answer))
+        return answer
+
+    def go_on(self) -> None:
+        """Carry out one slice of the operation that has waited longest for its next one."""
+        if not self._under_way:
+            return
+        slices, answer = self._under_way.popleft()
+        try:
+            next(slices)
+        except StopIteration as over:
+            answer.settle(over.value)
+        except (DiskFull, NotDone) as error:
+            # Neither says that a part is done.
+            answer.fail(StoreUnavailable(f"only a part of the request was carried out: {error}"))
+        except QuinqueError as error:
+            answer.fail(error)
+        else:
+            self._under_way.append((slices, answer))
+
+    def finish(self) -> None:
+        """Carry out all slices of all operations."""
+        while self._under_way:
+            self.go_on()
