@@ -150,6 +150,7 @@ def test_after_a_cut_it_is_done_or_not_and_the_outcome_tells(
     assert after != whole.before
 
     for to_server, length in zip((True, False), lengths, strict=True):
+        was_cut = False
         for place in places(length):
             cut = Attempt(name, server, proxy)
             assert cut.before == whole.before, "the case is not the same each time"
@@ -161,7 +162,12 @@ def test_after_a_cut_it_is_done_or_not_and_the_outcome_tells(
             then = cut.seen()
             cut.close()
             where = f"{'request' if to_server else 'reply'} cut at byte {place} of {length}"
-            assert proxy.cuts == cuts + 1, where
+            if proxy.cuts == cuts:
+                # This time fewer bytes passed: times have more or fewer digits, and the measured
+                # conversation may have had a request of the broker's own in it.
+                assert outcome == result, where
+                continue
+            was_cut = True
             if isinstance(outcome, NotDone):
                 assert then == whole.before, f"{where}: {outcome}"
             elif isinstance(outcome, StoreUnavailable):
@@ -172,6 +178,7 @@ def test_after_a_cut_it_is_done_or_not_and_the_outcome_tells(
             else:
                 assert then == after, where
                 assert outcome == result, where
+        assert was_cut, "no request" if to_server else "no reply"
 
 
 @pytest.mark.parametrize("name", CASES)
