@@ -15,10 +15,11 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from itertools import count
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, TypeVar
 
 from quinque.drivers import Drivers
 from quinque.model.limits import JITTER_MS
@@ -31,11 +32,13 @@ from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.redis.served import ServedRedisStore
+from tests.servers.patience import PATIENCE_S
 from tests.transcripts.late_store import LateStore
 
 # Request, NOBLOCK's addition, its turn, a reader it wakes, a tick: each is one iteration later, and
 # three with a store that answers later; and several readers may be woken one after the other.
 _ITERATIONS = 100
+T = TypeVar("T")
 
 
 class NoChance:
@@ -57,18 +60,35 @@ class ManualLoop(asyncio.SelectorEventLoop):
         self._clock = clock
         # Counted from the start: in seconds since 1970 a float is too coarse for microseconds.
         self._start_us = clock.now_us()
+        self._waited_s = 0.0  # how long finish() took
         super().__init__()
 
     def time(self) -> float:
-        return (self._clock.now_us() - self._start_us) / 1e6
+        return (self._clock.now_us() - self._start_us) / 1e6 + self._waited_s
 
     def settle(self, is_asking: Callable[[], bool]) -> None:
         """So many iterations have passed since nothing was asked for elsewhere any more."""
-        left = _ITERATIONS
+        left, end_s = _ITERATIONS, monotonic() + PATIENCE_S
         while left:
-            self.call_soon(self.stop)
-            self.run_forever()
+            self.iterate()
             left = _ITERATIONS if is_asking() else left - 1
+            assert monotonic() < end_s, "the store is still asking"
+
+    def finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run the work to its end. Timers that the work waits for come when their time has really
+        passed; the clock of the store stands still all the same."""
+        task, before_s = self.create_task(work), monotonic()
+        while not task.done():
+            self.iterate()
+            now_s = monotonic()
+            self._waited_s += now_s - before_s
+            before_s = now_s
+        self.iterate()  # connections that were closed last are gone then
+        return task.result()
+
+    def iterate(self) -> None:
+        self.call_soon(self.stop)
+        self.run_forever()
 
 
 class Wire(asyncio.Transport):
@@ -156,8 +176,7 @@ class Stage:
     def go_on(self, iterations: int) -> None:
         """So many iterations of the event loop have passed, and no more."""
         for _ in range(iterations):
-            self._loop.call_soon(self._loop.stop)
-            self._loop.run_forever()
+            self._loop.iterate()
 
     def settle(self) -> None:
         """Everything that can happen without more bytes or more time has happened."""
@@ -219,7 +238,7 @@ class Stage:
     def _open(self) -> Store:
         if self._redis_url:
             opening = ServedRedisStore.open(self._redis_url, clock=self._clock, chance=self._chance)
-            return self._loop.run_until_complete(opening)
+            return self._loop.finish(opening)
         folder = self._folder / str(self._lives)
         drivers = Drivers()
         for text in self.config.drivers:
@@ -234,7 +253,7 @@ class Stage:
         self.broker.turn.stop()
         self.settle()
         if isinstance(self.store, ServedRedisStore):
-            self._loop.run_until_complete(self.store.aclose())
+            self._loop.finish(self.store.aclose())
         else:
             self.store.close()
         self._lives += 1
