@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
+from math import inf
 from typing import Any
 
 import pytest
@@ -146,8 +147,13 @@ def test_a_step_of_closing_a_claim_reads_the_marks_of_its_own_messages(
 
 @pytest.mark.parametrize(("queues", "is_asked_again"), [(10, True), (400, False)])
 def test_facts_of_many_slots_are_not_asked_for_each_time(
-    redis_server: RedisServer, redis_url: str, queues: int, is_asked_again: bool
+    redis_server: RedisServer,
+    redis_url: str,
+    queues: int,
+    is_asked_again: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("quinque.stores.redis.served._INFO_RESTS", inf)  # however slow it is here
     client = redis_server.client()
 
     def scripts() -> int:

@@ -106,8 +106,10 @@ def test_a_broker_whose_clock_is_ahead_ends_nothing_early_and_says_so(
             assert other.call("QLEN", "w") == client.call("QLEN", "w") == 1
             assert other.call("GETJOB", "FROM", "w")[0][1] == job
             assert other.call("QGET", "news", "g", "EX", 60)[0] == event
-            assert -3_600_500 < 3_600_000 - clock_ahead_ms(other) < 500
-        assert any("clock is 3600" in line for line in fast.log), fast.log
+            # As far as is sure: the longer Redis takes to answer, the less.
+            assert abs(3_600_000 - clock_ahead_ms(other)) < 60_000
+        said = [found for line in fast.log if (found := re.search(r"clock is (\S+) s ahead", line))]
+        assert [3_540 < float(found[1]) < 3_660 for found in said] == [True], fast.log
 
 
 @pytest.fixture(params=[-3600, 3600])

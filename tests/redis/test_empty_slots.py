@@ -66,8 +66,11 @@ def test_nothing_is_believed_when_notices_may_have_been_lost() -> None:
 
 @asynccontextmanager
 async def broker(url: str) -> AsyncIterator[ServedRedisStore]:
-    """A store as a broker has it, which hears what others do."""
-    store = await ServedRedisStore.open(url)
+    """A store as a broker has it, which hears what others do. The only rounds are those of the
+    test: on a slow machine there would be more by themselves."""
+    store = await ServedRedisStore.open(url, timeout_s=PATIENCE_S)
+    assert store._round is not None
+    store._round.cancel()
     try:
         async with asyncio.timeout(PATIENCE_S):
             while not store.edge.empty._missed:  # it listens

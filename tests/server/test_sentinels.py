@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from quinque.model.work_ops import LookAtNode
+from quinque.stores.redis.store import RedisStore
 from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker, wait_until
 from tests.server.resp import Client, Refusal
+from tests.servers.patience import PATIENCE_S
 from tests.servers.redis_sentinel import Sentinels
 
 Brokers = tuple[RunningBroker, RunningBroker]
@@ -104,13 +107,15 @@ def test_a_name_that_no_sentinel_knows_is_said_at_the_start(
         start_broker(tmp_path, "--store", url)
 
 
-def test_a_sentinel_that_hangs_does_not_keep_a_broker_from_starting(
-    sentinels: Sentinels, tmp_path: Path
+def test_a_sentinel_that_hangs_does_not_keep_a_store_from_opening(
+    sentinels: Sentinels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Though a store that waits for the sentinel has no time left."""
+    monkeypatch.setattr("quinque.stores.redis.routes._ASK_S", PATIENCE_S)
     sentinels.sentinels[0].pause()
     try:
-        flags = ("--store", sentinels.url, "--store-timeout", "1")
-        with start_broker(tmp_path, *flags) as broker, broker.connect() as client:
-            assert client.call("PING") == b"PONG"
+        store = RedisStore(sentinels.url, timeout_s=PATIENCE_S)
+        assert store.run(LookAtNode())
+        store.close()
     finally:
         sentinels.sentinels[0].go_on()
