@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
 
-from tests.model.effort import effort
+from tests.limit import LIMIT_S, limited
+from tests.model.effort import EFFORT, effort
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import Client
 from tests.servers import stores
@@ -19,10 +20,30 @@ from tests.servers.redis_server import RedisServer
 settings.register_profile("quinque", effort(examples=100))
 settings.load_profile("quinque")
 
+_LIMIT_S = LIMIT_S * max(1, EFFORT)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest begin first: they are not what all others wait for in the end."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/faults/"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    with limited(_LIMIT_S):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    with limited(_LIMIT_S):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    with limited(_LIMIT_S):
+        return (yield)
 
 
 @pytest.fixture(scope="module")
