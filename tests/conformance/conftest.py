@@ -19,6 +19,7 @@ from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.redis.store import RedisStore
 from tests.servers import stores
+from tests.servers.patience import PATIENCE_S
 
 Opener = Callable[[ManualClock], Store]
 MEMORY = Path("/dev/shm")
@@ -31,7 +32,7 @@ def embedded(request: pytest.FixtureRequest, folder: Path) -> Opener:
 
 def shared(kind: str, request: pytest.FixtureRequest, folder: Path) -> Opener:
     url = stores.empty_store_url(request, kind)
-    return lambda clock: RedisStore(url, clock=clock)
+    return lambda clock: RedisStore(url, clock=clock, timeout_s=PATIENCE_S)
 
 
 # For each test: what opens a store that is empty at first and keeps what is in it.

@@ -12,6 +12,7 @@ import redis
 from quinque.stores.clock import ManualClock
 from quinque.stores.redis.store import RedisStore
 from tests.servers import stores
+from tests.servers.patience import PATIENCE_S
 
 Open = Callable[[], RedisStore]
 
@@ -30,7 +31,9 @@ def clock() -> ManualClock:
 def open_one(url: str, clock: ManualClock) -> Iterator[Open]:
     """Opens a store as one more broker does; all have the same time."""
     with ExitStack() as opened:
-        yield lambda: opened.enter_context(closing(RedisStore(url, clock=clock)))
+        yield lambda: opened.enter_context(
+            closing(RedisStore(url, clock=clock, timeout_s=PATIENCE_S))
+        )
 
 
 @pytest.fixture

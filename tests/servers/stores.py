@@ -17,6 +17,7 @@ from typing import Final
 
 import pytest
 
+from tests.servers.patience import PATIENCE_S
 from tests.servers.redis_cluster import RedisCluster
 from tests.servers.redis_server import RedisServer
 
@@ -43,8 +44,11 @@ def empty_store_url(request: pytest.FixtureRequest, kind: str) -> str:
 
 
 def store_flags(request: pytest.FixtureRequest, kind: str) -> list[str]:
-    """What a broker on an empty store of this kind is started with."""
-    return [] if kind == EMBEDDED else ["--store", empty_store_url(request, kind)]
+    """What a broker on an empty store of this kind is started with. It is patient: on a busy
+    machine Redis may be silent for a while and yet be well."""
+    if kind == EMBEDDED:
+        return []
+    return ["--store", empty_store_url(request, kind), "--store-timeout", f"{PATIENCE_S:g}"]
 
 
 @contextmanager
