@@ -4,6 +4,7 @@ time, and afterwards all requests work again."""
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.served import ServedRedisStore
 from quinque.stores.redis.store import RedisStore
-from tests.servers.patience import wait_until
+from tests.servers.patience import PATIENCE_S, wait_until
 from tests.servers.redis_server import RedisServer
 
 TIMEOUT_S = 2.0
@@ -65,6 +66,40 @@ def test_a_session_that_could_not_be_left_keeps_its_other_connection(server: Red
     server.go_on()
     assert store._store.edge.sessions.total == 1
     store.close()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_answer_that_came_while_the_broker_stood_still_counts(
+    server: RedisServer, is_there: bool
+) -> None:
+    """An event loop may look at its timers before it reads."""
+
+    async def play() -> None:
+        store = await ServedRedisStore.open(server.url, timeout_s=PATIENCE_S, is_alone=True)
+        [courier] = store._routes._couriers.values()
+        assert courier._link is not None
+        assert courier._link._transport is not None
+        sock = courier._link._transport.get_extra_info("socket")
+        if not is_there:
+            server.pause()
+        waiting = store.run(Add(JOBS, b"w", [b"1"], Terms(60_000)))
+        while not courier._under_way:
+            await asyncio.sleep(0)
+        if is_there:
+            assert select.select([sock], [], [], PATIENCE_S)[0], "Redis has answered"
+
+        courier._sent_s -= 2 * PATIENCE_S
+        courier._look_at_time()
+        if is_there:
+            assert len(await settled(waiting)) == 1
+        else:
+            courier._look_at_time()
+            server.go_on()
+            with pytest.raises(StoreUnavailable, match="no answer within 60 s"):
+                await settled(waiting)
+        await store.aclose()
+
+    asyncio.run(play())
 
 
 @pytest.fixture

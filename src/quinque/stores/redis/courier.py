@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any, Final
 
 from hiredis import ReplyError
@@ -41,6 +42,7 @@ from quinque.stores.redis.urls import Address
 
 Outcome = Any  # a reply, or the QuinqueError that it is
 _BATCHES_MOST: Final = 2  # under way: one is carried out while the next one travels
+_READ_S: Final = 0.05  # to read what has come, after the time for an answer is over
 _ASKING: Final = pack("ASKING")
 
 # With these Redis says that it has not begun. MOVED and ASK say besides who might.
@@ -124,6 +126,7 @@ class Courier:
         self._batches: deque[int] = deque()  # how many of those each batch has
         self._is_called = False
         self._sent_s = 0.0  # when the oldest batch under way was sent, or the last reply came
+        self._late_s = -inf  # the same, of a batch that was found to be late
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -275,10 +278,14 @@ class Courier:
         if not self._under_way:
             return
         left_s = self._sent_s + self._timeout_s - self._loop.time()
-        if left_s <= 0:
-            self._end(f"no answer within {self._timeout_s:g} s")
-        else:
+        if left_s > 0:
             self._timer = self._loop.call_later(left_s, self._look_at_time)
+        elif self._late_s != self._sent_s:
+            # After the broker stood still, the answer may be there: uvloop reads after its timers.
+            self._late_s = self._sent_s
+            self._timer = self._loop.call_later(_READ_S, self._look_at_time)
+        else:
+            self._end(f"no answer within {self._timeout_s:g} s")
 
     def _end(self, why: str) -> None:
         """Close the connection; the outcome of errands under way is unknown."""
