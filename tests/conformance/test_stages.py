@@ -165,6 +165,64 @@ def test_a_batch_before_one_that_was_published_is_not_put(store: Store) -> None:
     assert store.run(FindStages()) == []
 
 
+def half_published(store: Store, number: int, **options: Any) -> None:
+    """Of the two chunks of the batch, 100 and 2 messages, the first is in the queue."""
+    stage(store, run_of(*[b"%d" % number] * 100), number=number)
+    stage(store, run_of(b"rest", b"rest"), number=number, chunk=1)
+    assert publish(store, (0, 0, 2), number=number, count=100, **options) == Published(100, 2)
+
+
+@pytest.mark.parametrize("finisher", ["a client", "the store"])
+def test_a_half_published_batch_is_finished_after_a_later_one_of_its_run(
+    reopen: Reopen, store: Store, clock: ManualClock, finisher: str
+) -> None:
+    half_published(store, 1, content=b"one")
+    stage(store, run_of(b"never"), number=0)
+    stage(store, run_of(b"2"), number=2)
+    assert publish_all(store, (0, 0, 1), number=2, content=b"two") == 1
+    store = reopen(clock)
+    assert [(it.number, it.is_decided) for it in store.run(FindStages())] == [(1, True)]
+    with pytest.raises(OtherBatch, match="with other contents"):
+        publish(store, number=1, content=b"two")
+
+    if finisher == "a client":
+        assert publish_all(store, number=1, content=b"one") == 2
+    else:
+        clock.advance(STAGE_GOES_ON_MS)
+        words.tick(store)
+
+    assert counts(store)[0] == 103
+    for _ in range(2):
+        assert store.run(FindStages()) == []
+        for number in (0, 1, 2):
+            assert stage(store, run_of(b"again"), number=number) == Staged(True, 0)
+        assert publish(store, number=2, content=b"two") == Published(0, 0)
+        with pytest.raises(OtherBatch, match="batch 2 was"):
+            publish(store, number=1, content=b"one")
+        store = reopen(clock)
+    assert stage(store, run_of(b"3"), number=3) == Staged(False, 1)
+
+
+def test_a_run_is_remembered_for_the_longest_time_that_one_of_its_batches_asked_for(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    half_published(store, 1, keep_ms=60_000)
+    publish_all(store, number=2, keep_ms=10_000)
+    publish_all(store, number=1, keep_ms=60_000)
+    publish_all(store, number=3, keep_ms=10_000)
+    clock.advance(59_999)
+    words.tick(store)
+    store = reopen(clock)
+    assert stage(store, run_of(b"again"), number=1) == Staged(True, 0)
+
+    clock.advance(1)
+    words.tick(store)
+
+    assert stage(store, run_of(b"new"), number=1) == Staged(False, 1)
+    publish_all(store, (0, 0, 1), number=1)
+    assert stage(reopen(clock), run_of(b"new"), number=2) == Staged(False, 1)
+
+
 def test_a_published_batch_with_other_contents_is_refused(
     reopen: Reopen, store: Store, clock: ManualClock
 ) -> None:

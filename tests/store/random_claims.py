@@ -171,8 +171,8 @@ class ClaimWorker(Worker):
         for part, _, _ in batch.chunks:
             counts[part] = counts.get(part, 0) + 1
         parts = [Part(part, 0, count) for part, count in sorted(counts.items())]
-        keep_ms = self.random.choice((0, 100))
-        self._try(Publish(batch.family, *name, parts, self.random.choice((1, 5)), keep_ms))
+        count, keep_ms = self.random.choice((1, 5)), self.random.choice((0, 100))
+        self._try(Publish(batch.family, *name, parts, count, keep_ms, b"%d" % name[3]))
 
 
 class ManyChunksWorker(ClaimWorker):

@@ -60,7 +60,9 @@ class StageDecided(NamedTuple):
 class StageMoved(NamedTuple):
     """The first `done` chunks of the batch are in the queue; those that this brought there are in
     the `records` Added or Stored ones that come next. When nothing is left, the batch is
-    published, which is remembered until `until_ms` (0 = without end)."""
+    published. What is remembered of the run from then on: the batch `newest`, its `content`, until
+    `until_ms` (0 = without end). Where `newest` is -1, it is this batch, with the content that was
+    decided."""
 
     kind: int
     queue: bytes
@@ -71,6 +73,8 @@ class StageMoved(NamedTuple):
     records: int
     is_last: bool
     until_ms: int
+    content: bytes = b""
+    newest: int = -1
 
 
 class StageDropped(NamedTuple):
@@ -117,7 +121,7 @@ StageEvent = Staged | StageDecided | StageMoved | StageDropped | StageKept | Pub
 AS_STAGE_EVENT: Final[dict[int, Callable[[Any], StageEvent]]] = {
     STAGED: Staged._make,
     STAGE_DECIDED: lambda record: StageDecided(*record),
-    STAGE_MOVED: StageMoved._make,
+    STAGE_MOVED: lambda record: StageMoved(*record),
     STAGE_DROPPED: StageDropped._make,
     STAGE_KEPT: lambda record: StageKept(*record),
     PUBLISHED_KEPT: lambda record: PublishedKept(*record),

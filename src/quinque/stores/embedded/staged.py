@@ -141,6 +141,20 @@ class Stages:
             return False
         return name[3] <= mark.number
 
+    def mark_after(
+        self, name: Name, content: bytes, keep_ms: int, now_ms: int
+    ) -> tuple[int, bytes, int]:
+        """The mark of the run once the batch is published too: how long the store remembers it, the
+        content of the newest batch, and its number. A half published batch may end after a newer
+        one."""
+        number, until_ms = name[3], now_ms + keep_ms if keep_ms else 0
+        mark = self.published.get(name[:3])
+        if mark is None or 0 < mark.until_ms <= now_ms:
+            return until_ms, content, number
+        if number < mark.number:
+            number, content = mark.number, mark.content
+        return max(until_ms, mark.until_ms) if until_ms and mark.until_ms else 0, content, number
+
     def count_chunks(self) -> int:
         return sum(len(batch.chunks) for batch in self.batches.values())
 
@@ -227,8 +241,10 @@ class Stages:
             went = batch.take_out(batch.order[batch.done : event.done])
             batch.done = event.done
         if event.is_last:
-            content = batch.content if batch is not None else b""
-            self._publish(name[:3], event.number, event.until_ms, segment, content)
+            newest, content = event.newest, event.content
+            if newest < 0:
+                newest, content = event.number, batch.content if batch is not None else b""
+            self._publish(name[:3], newest, event.until_ms, segment, content)
             if batch is not None:
                 went += batch.chunks.values()  # read back, what was decided may not be known
                 del self.batches[name]

@@ -128,13 +128,15 @@ class StageOperations:
         now_ms = self._begin()
         name = (op.queue, op.sink, op.run, op.number)
         batch = self._stages.batches.get(name)
-        if self._stages.is_published(name, now_ms):
+        is_decided = batch is not None and batch.is_decided
+        if not is_decided and self._stages.is_published(name, now_ms):
             mark = self._stages.published[name[:3]]
             _check_content(op, mark.number, mark.content)
             return Published(0, 0)
         _check_batch(op.family, op.sink, batch)
         decided: StageDecided | None = None
         left: Iterable[StagedChunk]
+        content = op.content
         if batch is None or not batch.is_decided:
             left = whole = self._whole(op, batch)
             left_chunks, left_messages = len(whole), sum(chunk.messages for chunk in whole)
@@ -155,13 +157,14 @@ class StageOperations:
             _check_content(op, op.number, batch.content)
             left = batch.left()
             left_chunks, left_messages = len(batch.order) - batch.done, batch.messages
+            content = batch.content
         self._check_room(op)
         batch = batch or Batch(name, op.family, now_ms)
         some = _first_chunks(left, min(op.count, PUBLISH_MOST))
-        until_ms = now_ms + op.keep_ms if op.keep_ms else 0
         is_last = len(some) == left_chunks
+        after = self._stages.mark_after(name, content, op.keep_ms, now_ms) if is_last else None
         left_messages -= sum(chunk.messages for chunk in some)
-        put = self._move(batch, decided, some, is_last=is_last, until_ms=until_ms)
+        put = self._move(batch, decided, some, after)
         if is_last:
             self._drop_older(name)
         else:
@@ -300,12 +303,11 @@ class StageOperations:
         batch: Batch,
         decided: StageDecided | None,
         chunks: Sequence[StagedChunk],
-        *,
-        is_last: bool,
-        until_ms: int,
+        mark: tuple[int, bytes, int] | None,
     ) -> int:
         """Decide the batch, and put the chunks into the queue; return how many messages that put
-        there. All of this happens or nothing: a chunk that cannot be read refuses it too."""
+        there. `mark` is the mark of the run if these are the last ones. All of this
+        happens or nothing: a chunk that cannot be read refuses it too."""
         runs = [run for chunk in chunks for run in self._runs(batch, chunk)]
         queue: Worklist | Feed
         events: Sequence[Added | Stored]
@@ -317,7 +319,9 @@ class StageOperations:
             events = self._stored(queue, runs)
         is_new = batch.name[0] not in self._books.queues
         done = batch.done + len(chunks)
-        moved = StageMoved(STAGE_MOVED, *batch.name, done, len(events), is_last, until_ms)
+        moved = StageMoved(
+            STAGE_MOVED, *batch.name, done, len(events), mark is not None, *(mark or (0,))
+        )
         # The first takes the room of all, so that none of the others is refused.
         journal = self._books.journal
         spare_bytes = SPARE_BYTES + journal.bytes_of(events)
@@ -428,9 +432,10 @@ class StageOperations:
         books.set_alarm(queue)
 
     def _drop_older(self, name: Name) -> None:
-        """Drop the staged chunks of earlier batches of the run, which will not be published."""
-        for other in list(self._stages.batches):
-            if other[:3] == name[:3] and other[3] < name[3]:
+        """Drop the staged chunks of earlier batches of the run, which will not be published, except
+        batches that are decided."""
+        for other, batch in list(self._stages.batches.items()):
+            if other[:3] == name[:3] and other[3] < name[3] and not batch.is_decided:
                 event = StageDropped(STAGE_DROPPED, *other)
                 self._books.try_append(event)
                 self._apply(event)
