@@ -10,10 +10,11 @@ import pytest
 from quinque.errors import BadArgument, NoStage, OtherBatch, QueuePaused, WrongType
 from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.limits import PUBLISH_MOST, STAGE_GOES_ON_MS, STAGE_KEPT_MS
+from quinque.model.ops import Flush
 from quinque.model.own_ops import Recover
 from quinque.model.stage_ops import FindStages, Published, Stage, Staged
 from quinque.model.states import State
-from quinque.model.work_ops import Take
+from quinque.model.work_ops import Finish, Take
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance import words
@@ -252,6 +253,53 @@ def test_a_half_published_batch_with_other_contents_is_refused(
         publish(store, content=b"two")
 
     assert publish_all(store, content=b"one") == 1
+
+
+def lose_the_name(store: Store) -> None:
+    """Half of batch 1 is published and finished, and the name w went to another family."""
+    half_published(store, 1, content=b"one", keep_ms=DAY_MS)
+    store.run(Finish(JOBS, [job.message_id for job in take(store, 100)]))
+    words.put(store, b"event", queue=b"w")
+
+
+def test_a_decided_batch_waits_while_another_family_has_its_name_and_this_is_logged_once(
+    store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    lose_the_name(store)
+
+    for _ in range(3):
+        clock.advance(STAGE_GOES_ON_MS)
+        words.tick(store)
+
+    (told,) = [it.getMessage() for it in caplog.records if "STAGE.DROP" in it.getMessage()]
+    assert "2 messages of batch 1" in told
+    assert "queue 'w' belongs to the family events" in told
+    with pytest.raises(WrongType, match="queue 'w' belongs to the family events"):
+        publish(store, number=1, content=b"one")
+    store.run(Flush(EVENTS, b"w"))
+    clock.advance(STAGE_GOES_ON_MS)
+    words.tick(store)
+    assert counts(store)[0] == 2
+
+
+def test_a_decided_batch_can_be_dropped_when_another_family_has_its_name(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    lose_the_name(store)
+
+    assert drop(store, 1) == 1
+
+    for _ in range(2):
+        assert store.run(FindStages()) == []
+        assert drop(store, 1) == 0
+        with pytest.raises(OtherBatch):
+            publish(store, number=1, content=b"two")
+        assert publish(store, number=1, content=b"one") == Published(0, 0)
+        store = reopen(clock)
+    clock.advance(DAY_MS)
+    words.tick(store)
+    with pytest.raises(NoStage):
+        publish(store, (0, 0, 1), number=1)
 
 
 def test_runs_sinks_and_queues_are_known_apart(store: Store) -> None:

@@ -97,7 +97,8 @@ def reply_publish(published: Published) -> Value:
 def parse_drop(argv: list[bytes]) -> DropStage:
     """STAGE.DROP queue sink run number
 
-    Remove the staged messages of the batch, unless it is decided. Returns the number of chunks.
+    Remove the staged messages of the batch, unless it is decided. If the queue belongs to another
+    family by now, this also removes the rest of a decided batch. Returns the number of chunks.
     """
     return DropStage(read_any_queue(argv[1]), *_batch(argv[2:5]))
 

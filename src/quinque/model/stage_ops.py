@@ -101,7 +101,8 @@ class Publish(Op):
 @dataclass
 class DropStage(Op):
     """Remove the batch's staged chunks, unless the batch is decided; the result is how many chunks
-    were removed."""
+    were removed. If another family has the name of the queue, the rest of a decided batch is
+    removed too, and the batch counts as published."""
 
     queue: bytes
     sink: bytes

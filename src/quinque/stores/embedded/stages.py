@@ -73,6 +73,7 @@ from quinque.stores.embedded.staged import Batch, Name, Place, StagedChunk
 from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.no_tubes import refuse_tubes
 from quinque.stores.staged_rows import Run, staged_runs
+from quinque.stores.stuck_batches import StuckBatches
 
 GO_ON_MOST: Final = 1_000  # messages that one tick publishes
 _NO_ROWS: Final = pack([])
@@ -88,6 +89,7 @@ class StageOperations:
         self._feeds = feeds
         self._names = names
         self._stages = lists.books.stages
+        self._stuck = StuckBatches(log)
         self.runners: dict[type, Callable[[Any], Any]] = {
             Stage: self._stage,
             Publish: self._publish,
@@ -172,12 +174,19 @@ class StageOperations:
         return Published(put, left_messages)
 
     def _drop(self, op: DropStage) -> int:
-        self._begin()
+        now_ms = self._begin()
         batch = self._stages.batches.get((op.queue, op.sink, op.run, op.number))
-        if batch is None or batch.is_decided:
+        if batch is None:
             return 0
         count = len(batch.chunks)
-        self._carry(StageDropped(STAGE_DROPPED, *batch.name))
+        if not batch.is_decided:
+            self._carry(StageDropped(STAGE_DROPPED, *batch.name))
+        elif self._is_stuck(batch):
+            mark = self._stages.mark_after(batch.name, batch.content, batch.keep_ms, now_ms)
+            done = len(batch.order)
+            self._carry(StageMoved(STAGE_MOVED, *batch.name, done, 0, True, *mark))
+        else:
+            return 0
         return count
 
     def _find(self, op: FindStages) -> list[StageView]:
@@ -224,9 +233,13 @@ class StageOperations:
         self._stages.put_off(batch, now_ms + STAGE_GOES_ON_MS)
         try:
             left = self._publish(op).left
+        except WrongType as exc:
+            self._stuck.tell(batch.name, batch.messages, exc)
+            return
         except QuinqueError as exc:
             log.debug("cannot publish the rest of a batch now: %s", exc)
             return
+        self._stuck.ended(batch.name)
         if left:
             self._stages.put_off(batch, now_ms)
 
@@ -446,6 +459,14 @@ class StageOperations:
             self._lists.check_family(family, queue)
         else:
             self._feeds.find(family, queue)
+
+    def _is_stuck(self, batch: Batch) -> bool:
+        """Whether another family has the name of the batch's queue."""
+        try:
+            self._check_family(batch.family, batch.name[0])
+        except WrongType:
+            return True
+        return False
 
     def _new_place(self) -> int:
         return max(self._books.clock.now_us(), self._books.stamp_us + 1)

@@ -55,19 +55,25 @@ def settle_stages(slot: bytes, edge: Edge) -> Steps:
     is_more = 1
     while is_more:
         ((is_more, left),) = yield [Call("stage_due", [slot], [edge.now_ms(), _DUE_MOST])]
-        for queue, sink, run, number, family, keep_ms in left:
+        for queue, sink, run, number, family, keep_ms, messages in left:
             batch = (BY_CODE[int(family)], queue, sink, run, number)
-            yield from _go_on(Publish(*batch, (), PUBLISH_MOST, keep_ms), edge)
+            op = Publish(*batch, (), PUBLISH_MOST, keep_ms)
+            yield from _go_on(op, messages, edge)
 
 
-def _go_on(op: Publish, edge: Edge) -> Steps:
-    """Publish the rest of a decided batch, or much of it. If the queue takes nothing, a later tick
-    tries again."""
+def _go_on(op: Publish, messages: int, edge: Edge) -> Steps:
+    """Publish the `messages` that are left of a decided batch, or many of them. If the queue takes
+    nothing, a later tick tries again."""
+    name = (op.queue, op.sink, op.run, op.number)
     for _ in range(_GO_ON_MOST):
         try:
             published: Published = yield from _publish(op, edge)
-        except (NoReplicas, QueuePaused, WrongType):
+        except WrongType as error:
+            edge.stuck.tell(name, messages, error)
             return
+        except (NoReplicas, QueuePaused):
+            return
+        edge.stuck.ended(name)
         if not published.left:
             return
 

@@ -27,6 +27,7 @@
 -- SAME AS  stores/embedded/stages.py:_publish
 
 -- include lib/stage_batch.lua
+-- include lib/stage_end.lua
 -- include lib/stage_keep.lua
 -- include lib/stage_move.lua
 -- include lib/work_answer.lua
@@ -84,29 +85,6 @@ local function forget_before(batch)
   end
 end
 
--- The batch is published. What is remembered of its run: the newest number, its content, and the
--- longest time. A half published batch may end after a newer one.
-local function end_batch(batch)
-  stage_forget(batch)
-  forget_before(batch)
-  local number, content, mark = batch.number, batch.content, batch.mark
-  if mark and mark.number > number then
-    number, content = mark.number, mark.content
-  end
-  if mark then
-    until_ms = until_ms > 0 and mark.until_ms > 0 and math.max(until_ms, mark.until_ms) or 0
-  end
-  local kept = string.format('%d %d', number, until_ms)
-  redis.call('HSET', slot .. 'published', batch.run, content == '' and kept or kept .. ' ' .. content)
-  local timer = 'published:' .. batch.run
-  if until_ms == 0 then
-    redis.call('ZREM', slot .. 'timers', timer)
-  else
-    redis.call('ZADD', slot .. 'timers', string.format('%d', until_ms), timer)
-  end
-  keep_time(slot, now_ms)
-end
-
 local batch = stage_batch(slot, queue, ARGV[3], ARGV[4], ARGV[5], now_ms)
 local is_over = batch.is_published and not batch.is_decided
 local before = is_over and batch.mark.content or batch.content
@@ -153,7 +131,8 @@ if name then
 end
 if redis.call('EXISTS', batch.todo) == 0 then
   batch.left = 0
-  end_batch(batch)
+  forget_before(batch)
+  stage_end(batch, until_ms, now_ms)
 else
   stage_keep(batch, now_ms)
 end
