@@ -90,6 +90,44 @@ def test_a_chunk_that_is_staged_again_takes_the_place_of_the_earlier_one(store: 
     assert browse(store) == [b"3", b"4", b"5", b"6"]
 
 
+def test_a_new_writer_of_a_batch_replaces_all_that_the_earlier_ones_staged(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    for at in range(4):
+        writer = b"%d" % at
+        for part in range(2):
+            stage(store, run_of(writer * 1_000), part=part, attempt=at, writer=writer)
+        clock.advance(STAGE_KEPT_MS // 4)
+        store = reopen(clock)
+        (view,) = store.run(FindStages())
+        assert (view.chunks, view.body_bytes) == (2, 2_000)
+        assert view.age_ms == STAGE_KEPT_MS // 4
+
+    with pytest.raises(NoStage):
+        publish(store, (0, 0, 1))
+    # A day after the first writer the batch is still there.
+    words.tick(store)
+    assert publish_all(store, (0, 3, 1), (1, 3, 1)) == 2
+    assert browse(store) == [b"3" * 1_000] * 2
+
+
+def test_a_writer_that_was_replaced_is_refused(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    stage(store, run_of(b"old"), writer=b"old")
+    assert stage(store, run_of(b"1"), writer=b"new") == Staged(False, 1)
+    store = reopen(clock)
+
+    with pytest.raises(OtherBatch, match=r"batch 0 of run 'r' .* is staged by a newer writer"):
+        stage(store, run_of(b"late"), chunk=1, writer=b"old")
+
+    assert stage(store, run_of(b"2"), chunk=1, writer=b"new") == Staged(False, 2)
+    assert stage(store, run_of(b"other"), number=1, writer=b"old") == Staged(False, 1)
+    assert publish_all(store, (0, 0, 2)) == 2
+    assert browse(store) == [b"1", b"2"]
+    assert stage(store, run_of(b"late"), writer=b"old") == Staged(True, 0)
+
+
 def test_a_batch_of_nothing_is_published_too(store: Store) -> None:
     assert publish(store) == Published(0, 0)
     assert stage(store, run_of(b"1")) == Staged(True, 0)

@@ -125,7 +125,7 @@ def picture_of_claims(store: EmbeddedStore) -> object:
         (
             name,
             batch.family.name,
-            batch.is_decided,
+            batch.is_decided or batch.writer,
             batch.content,
             batch.done,
             [[*part] for part in batch.parts],

@@ -17,6 +17,7 @@ from quinque.errors import (
     NoClaim,
     NoStage,
     NoSubscription,
+    OtherBatch,
     QueuePaused,
     Superseded,
     WrongType,
@@ -49,6 +50,7 @@ REFUSALS: Final = (
     NoClaim,
     NoStage,
     NoSubscription,
+    OtherBatch,
     QueuePaused,
     Superseded,
     WrongType,
@@ -157,7 +159,9 @@ class ClaimWorker(Worker):
         runs = [[400, 0, 300, 1, None, self.bodies()], [0, 0, -1, 0, key, [self.body()]]]
         number, part, chunk = (self.random.randint(0, 1) for _ in range(3))
         number += self.clock.now_us() // 200_000 % 1_000_000
-        self._try(Stage(family, queue, b"k", b"r", number, part, 0, chunk, msgpack.packb(runs)))
+        rows = msgpack.packb(runs)
+        writer = b"" if self.random.random() < 0.8 else self.random.choice((b"1", b"2", b"3"))
+        self._try(Stage(family, queue, b"k", b"r", number, part, 0, chunk, rows, writer))
 
     def _publish(self) -> None:
         if not self.store.stages.batches:

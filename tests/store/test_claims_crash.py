@@ -22,7 +22,7 @@ from quinque.model.claim_ops import (
 )
 from quinque.model.families import JOBS
 from quinque.model.stage_events import AS_STAGE_EVENT, STAGE_DECIDED, STAGE_MOVED
-from quinque.model.work_ops import Add, Terms
+from quinque.model.work_ops import Add, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.repair import carry_out, plan
 from quinque.stores.embedded.staged import Name, Stages
@@ -128,6 +128,22 @@ def test_a_batch_that_was_published_before_its_content_was_in_the_record_is_know
 
     mark = stages.published[b"w", b"k", b"r"]
     assert (mark.number, mark.content) == (7, b"one")
+
+
+def test_the_chunks_of_a_named_writer_are_read_back_from_the_disk(stage: Stage) -> None:
+    store = stage.store
+    for writer in (b"old", b"new"):
+        for chunk in range(3):
+            rows = stage_words.run_of(writer, b"%d" % chunk)
+            stage_words.stage(store, rows, chunk=chunk, writer=writer)
+            stage.turn()
+    stage.compact_all()
+
+    store = stage.reopened(maxmemory=1)
+
+    assert stage_words.publish_all(store, (0, 0, 3)) == 6
+    bodies = [it.body for it in store.run(Take(JOBS, [b"w"], 9))]
+    assert bodies == [b"new", b"0", b"new", b"1", b"new", b"2"]
 
 
 def count_marks(store: EmbeddedStore) -> int:

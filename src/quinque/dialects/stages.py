@@ -39,10 +39,11 @@ from quinque.wire.resp import Value
 
 
 def parse_add(argv: list[bytes]) -> Stage:
-    """STAGE.ADD family queue sink run number part attempt chunk rows
+    """STAGE.ADD family queue sink run number part attempt chunk rows [WRITER text]
 
-    Stage a chunk of messages for the queue, as a part of batch number of the run of the sink.
-    Returns whether the batch is decided, and how many messages the attempt has staged.
+    Stage a chunk of messages for the queue, as a part of batch number of the run of the sink. A new
+    WRITER removes the chunks that an earlier one staged for the batch. Returns whether the batch is
+    decided, and how many messages the attempt has staged.
     """
     family = read_family(argv[1])
     queue, batch = read_queue_of(family, argv[2]), _batch(argv[3:6])
@@ -50,7 +51,13 @@ def parse_add(argv: list[bytes]) -> Stage:
     part, attempt, chunk = (
         read_number(what, text) for what, text in zip(names, argv[6:9], strict=True)
     )
-    return Stage(family, queue, *batch, part, attempt, chunk, argv[9])
+    stage = Stage(family, queue, *batch, part, attempt, chunk, argv[9])
+    options = Options("STAGE.ADD", argv, 10)
+    for word in options:
+        if word != b"WRITER":
+            raise options.refused()
+        stage.writer = read_name("WRITER", options.value())
+    return stage
 
 
 def reply_add(staged: Staged) -> Value:
@@ -177,7 +184,7 @@ COMMANDS: Final = [
         "STAGE.ADD",
         GROUP,
         "write",
-        10,
+        -10,
         parse_add,
         reply_add,
         queues=second_queue,

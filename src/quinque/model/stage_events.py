@@ -21,6 +21,7 @@ STAGE_MOVED: Final = 40
 STAGE_DROPPED: Final = 41
 STAGE_KEPT: Final = 42
 PUBLISHED_KEPT: Final = 43
+STAGED_BY: Final = 61
 
 
 class Staged(NamedTuple):
@@ -37,6 +38,24 @@ class Staged(NamedTuple):
     attempt: int
     chunk: int
     at_ms: int
+    rows: bytes
+
+
+class StagedBy(NamedTuple):
+    """As Staged, by a writer that has a name: the chunk also takes the place of all that another
+    writer staged for the batch. The rows come last, where the store finds them again."""
+
+    kind: int
+    queue: bytes
+    family: int
+    sink: bytes
+    run: bytes
+    number: int
+    part: int
+    attempt: int
+    chunk: int
+    at_ms: int
+    writer: bytes
     rows: bytes
 
 
@@ -115,7 +134,9 @@ class PublishedKept(NamedTuple):
     content: bytes = b""
 
 
-StageEvent = Staged | StageDecided | StageMoved | StageDropped | StageKept | PublishedKept
+StageEvent = (
+    Staged | StagedBy | StageDecided | StageMoved | StageDropped | StageKept | PublishedKept
+)
 
 # A record read back, as the event it is.
 AS_STAGE_EVENT: Final[dict[int, Callable[[Any], StageEvent]]] = {
@@ -125,4 +146,5 @@ AS_STAGE_EVENT: Final[dict[int, Callable[[Any], StageEvent]]] = {
     STAGE_DROPPED: StageDropped._make,
     STAGE_KEPT: lambda record: StageKept(*record),
     PUBLISHED_KEPT: lambda record: PublishedKept(*record),
+    STAGED_BY: StagedBy._make,
 }

@@ -54,8 +54,10 @@ class Published(NamedTuple):
 class Stage(Op):
     """The chunk lies ready to be published, for STAGE_KEPT_MS at most; the result is Staged.
 
-    A chunk that is staged again under its number takes the place of the earlier one. Raises
-    BadArgument when the chunk is not as above, WrongType.
+    A chunk that is staged again under its number takes the place of the earlier one. A batch has
+    one `writer` at a time: the first chunk of another one removes all that the one before staged,
+    which is refused from then on. Raises BadArgument when the chunk is not as above, WrongType,
+    OtherBatch when the writer was replaced.
     """
 
     family: Family
@@ -67,6 +69,7 @@ class Stage(Op):
     attempt: int
     chunk: int
     rows: bytes
+    writer: bytes = b""
 
 
 @dataclass

@@ -49,13 +49,11 @@ from quinque.model.stage_events import (
     STAGE_DECIDED,
     STAGE_DROPPED,
     STAGE_MOVED,
-    STAGED,
     StageDecided,
     StageDropped,
     StageEvent,
     StageMoved,
 )
-from quinque.model.stage_events import Staged as StagedEvent
 from quinque.model.stage_ops import (
     DropStage,
     FindStages,
@@ -69,7 +67,7 @@ from quinque.model.work_ops import Add, Terms
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.journal import SPARE_BYTES, segment_of
 from quinque.stores.embedded.names import Names
-from quinque.stores.embedded.staged import Batch, Name, Place, StagedChunk
+from quinque.stores.embedded.staged import Batch, Name, Place, StagedChunk, staged_event
 from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.no_tubes import refuse_tubes
 from quinque.stores.staged_rows import Run, staged_runs
@@ -109,19 +107,10 @@ class StageOperations:
         if self._stages.is_published(name, now_ms) or (batch is not None and batch.is_decided):
             return Staged(True, 0)
         _check_batch(op.family, op.sink, batch)
-        event = StagedEvent(
-            STAGED,
-            op.queue,
-            op.family.code,
-            op.sink,
-            op.run,
-            op.number,
-            op.part,
-            op.attempt,
-            op.chunk,
-            self._books.at_ms,
-            op.rows,
-        )
+        if batch is not None and op.writer in batch.replaced:
+            raise OtherBatch.is_replaced(op.sink, op.run, op.number)
+        place = (op.part, op.attempt, op.chunk)
+        event = staged_event(name, op.family, place, self._books.at_ms, op.rows, op.writer)
         self._carry(event, SPARE_BYTES)
         return Staged(False, self._stages.batches[name].in_parts[op.part, op.attempt])
 
@@ -264,11 +253,8 @@ class StageOperations:
         chunk = batch.chunks[place]
         queue, sink, run, number = batch.name
         if batch.is_decided:
-            self._carry(
-                StagedEvent(
-                    STAGED, queue, batch.family.code, sink, run, number, *place, NEVER_MS, _NO_ROWS
-                )
-            )
+            at = (batch.name, batch.family, place, NEVER_MS)
+            self._carry(staged_event(*at, _NO_ROWS, batch.writer or b""))
         else:
             self._carry(StageDropped(STAGE_DROPPED, *batch.name))
         log.error(

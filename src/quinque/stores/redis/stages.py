@@ -92,9 +92,13 @@ def _stage(op: Stage, edge: Edge) -> Steps:
     argv += [
         sum(len(run.bodies) for run in runs),
         sum(len(it) for run in runs for it in run.bodies),
+        op.writer,
     ]
     argv += [_packed(op, some, edge, node.node_id) for some in _pieces(runs)]
-    (reply,) = yield [Call("stage_add", [_slot(op)], argv, makes=True)]
+    try:
+        (reply,) = yield [Call("stage_add", [_slot(op)], argv, makes=True)]
+    except OtherBatch as error:
+        raise OtherBatch.is_replaced(op.sink, op.run, op.number) from error
     return Staged(reply[0] == 1, reply[1])
 
 
