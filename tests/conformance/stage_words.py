@@ -40,9 +40,10 @@ def stage(
     queue: bytes = b"w",
     run: bytes = b"r",
     sink: bytes = b"k",
+    writer: bytes = b"",
 ) -> Staged:
     rows = msgpack.packb(list(runs))
-    return store.run(Stage(family, queue, sink, run, number, part, attempt, chunk, rows))
+    return store.run(Stage(family, queue, sink, run, number, part, attempt, chunk, rows, writer))
 
 
 def publish(

@@ -10,10 +10,11 @@ import pytest
 from quinque.errors import BadArgument, NoStage, OtherBatch, QueuePaused, WrongType
 from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.limits import PUBLISH_MOST, STAGE_GOES_ON_MS, STAGE_KEPT_MS
+from quinque.model.ops import Flush
 from quinque.model.own_ops import Recover
 from quinque.model.stage_ops import FindStages, Published, Stage, Staged
 from quinque.model.states import State
-from quinque.model.work_ops import Take
+from quinque.model.work_ops import Finish, Take
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance import words
@@ -87,6 +88,44 @@ def test_a_chunk_that_is_staged_again_takes_the_place_of_the_earlier_one(store: 
     publish_all(store, (0, 0, 2), (1, 0, 1))
 
     assert browse(store) == [b"3", b"4", b"5", b"6"]
+
+
+def test_a_new_writer_of_a_batch_replaces_all_that_the_earlier_ones_staged(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    for at in range(4):
+        writer = b"%d" % at
+        for part in range(2):
+            stage(store, run_of(writer * 1_000), part=part, attempt=at, writer=writer)
+        clock.advance(STAGE_KEPT_MS // 4)
+        store = reopen(clock)
+        (view,) = store.run(FindStages())
+        assert (view.chunks, view.body_bytes) == (2, 2_000)
+        assert view.age_ms == STAGE_KEPT_MS // 4
+
+    with pytest.raises(NoStage):
+        publish(store, (0, 0, 1))
+    # A day after the first writer the batch is still there.
+    words.tick(store)
+    assert publish_all(store, (0, 3, 1), (1, 3, 1)) == 2
+    assert browse(store) == [b"3" * 1_000] * 2
+
+
+def test_a_writer_that_was_replaced_is_refused(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    stage(store, run_of(b"old"), writer=b"old")
+    assert stage(store, run_of(b"1"), writer=b"new") == Staged(False, 1)
+    store = reopen(clock)
+
+    with pytest.raises(OtherBatch, match=r"batch 0 of run 'r' .* is staged by a newer writer"):
+        stage(store, run_of(b"late"), chunk=1, writer=b"old")
+
+    assert stage(store, run_of(b"2"), chunk=1, writer=b"new") == Staged(False, 2)
+    assert stage(store, run_of(b"other"), number=1, writer=b"old") == Staged(False, 1)
+    assert publish_all(store, (0, 0, 2)) == 2
+    assert browse(store) == [b"1", b"2"]
+    assert stage(store, run_of(b"late"), writer=b"old") == Staged(True, 0)
 
 
 def test_a_batch_of_nothing_is_published_too(store: Store) -> None:
@@ -165,6 +204,64 @@ def test_a_batch_before_one_that_was_published_is_not_put(store: Store) -> None:
     assert store.run(FindStages()) == []
 
 
+def half_published(store: Store, number: int, **options: Any) -> None:
+    """Of the two chunks of the batch, 100 and 2 messages, the first is in the queue."""
+    stage(store, run_of(*[b"%d" % number] * 100), number=number)
+    stage(store, run_of(b"rest", b"rest"), number=number, chunk=1)
+    assert publish(store, (0, 0, 2), number=number, count=100, **options) == Published(100, 2)
+
+
+@pytest.mark.parametrize("finisher", ["a client", "the store"])
+def test_a_half_published_batch_is_finished_after_a_later_one_of_its_run(
+    reopen: Reopen, store: Store, clock: ManualClock, finisher: str
+) -> None:
+    half_published(store, 1, content=b"one")
+    stage(store, run_of(b"never"), number=0)
+    stage(store, run_of(b"2"), number=2)
+    assert publish_all(store, (0, 0, 1), number=2, content=b"two") == 1
+    store = reopen(clock)
+    assert [(it.number, it.is_decided) for it in store.run(FindStages())] == [(1, True)]
+    with pytest.raises(OtherBatch, match="with other contents"):
+        publish(store, number=1, content=b"two")
+
+    if finisher == "a client":
+        assert publish_all(store, number=1, content=b"one") == 2
+    else:
+        clock.advance(STAGE_GOES_ON_MS)
+        words.tick(store)
+
+    assert counts(store)[0] == 103
+    for _ in range(2):
+        assert store.run(FindStages()) == []
+        for number in (0, 1, 2):
+            assert stage(store, run_of(b"again"), number=number) == Staged(True, 0)
+        assert publish(store, number=2, content=b"two") == Published(0, 0)
+        with pytest.raises(OtherBatch, match="batch 2 was"):
+            publish(store, number=1, content=b"one")
+        store = reopen(clock)
+    assert stage(store, run_of(b"3"), number=3) == Staged(False, 1)
+
+
+def test_a_run_is_remembered_for_the_longest_time_that_one_of_its_batches_asked_for(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    half_published(store, 1, keep_ms=60_000)
+    publish_all(store, number=2, keep_ms=10_000)
+    publish_all(store, number=1, keep_ms=60_000)
+    publish_all(store, number=3, keep_ms=10_000)
+    clock.advance(59_999)
+    words.tick(store)
+    store = reopen(clock)
+    assert stage(store, run_of(b"again"), number=1) == Staged(True, 0)
+
+    clock.advance(1)
+    words.tick(store)
+
+    assert stage(store, run_of(b"new"), number=1) == Staged(False, 1)
+    publish_all(store, (0, 0, 1), number=1)
+    assert stage(reopen(clock), run_of(b"new"), number=2) == Staged(False, 1)
+
+
 def test_a_published_batch_with_other_contents_is_refused(
     reopen: Reopen, store: Store, clock: ManualClock
 ) -> None:
@@ -194,6 +291,53 @@ def test_a_half_published_batch_with_other_contents_is_refused(
         publish(store, content=b"two")
 
     assert publish_all(store, content=b"one") == 1
+
+
+def lose_the_name(store: Store) -> None:
+    """Half of batch 1 is published and finished, and the name w went to another family."""
+    half_published(store, 1, content=b"one", keep_ms=DAY_MS)
+    store.run(Finish(JOBS, [job.message_id for job in take(store, 100)]))
+    words.put(store, b"event", queue=b"w")
+
+
+def test_a_decided_batch_waits_while_another_family_has_its_name_and_this_is_logged_once(
+    store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    lose_the_name(store)
+
+    for _ in range(3):
+        clock.advance(STAGE_GOES_ON_MS)
+        words.tick(store)
+
+    (told,) = [it.getMessage() for it in caplog.records if "STAGE.DROP" in it.getMessage()]
+    assert "2 messages of batch 1" in told
+    assert "queue 'w' belongs to the family events" in told
+    with pytest.raises(WrongType, match="queue 'w' belongs to the family events"):
+        publish(store, number=1, content=b"one")
+    store.run(Flush(EVENTS, b"w"))
+    clock.advance(STAGE_GOES_ON_MS)
+    words.tick(store)
+    assert counts(store)[0] == 2
+
+
+def test_a_decided_batch_can_be_dropped_when_another_family_has_its_name(
+    reopen: Reopen, store: Store, clock: ManualClock
+) -> None:
+    lose_the_name(store)
+
+    assert drop(store, 1) == 1
+
+    for _ in range(2):
+        assert store.run(FindStages()) == []
+        assert drop(store, 1) == 0
+        with pytest.raises(OtherBatch):
+            publish(store, number=1, content=b"two")
+        assert publish(store, number=1, content=b"one") == Published(0, 0)
+        store = reopen(clock)
+    clock.advance(DAY_MS)
+    words.tick(store)
+    with pytest.raises(NoStage):
+        publish(store, (0, 0, 1), number=1)
 
 
 def test_runs_sinks_and_queues_are_known_apart(store: Store) -> None:

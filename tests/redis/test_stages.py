@@ -171,6 +171,30 @@ def test_a_feed_gets_ids_that_grow_when_it_is_published(store: RedisStore) -> No
     assert done == Published(2, 0)
 
 
+def test_a_published_batch_removes_the_earlier_ones_of_its_run_some_at_a_time(
+    redis_server: RedisServer, clock: ManualClock
+) -> None:
+    redis_server.flush()
+    rows = packed([0, 0, -1, 0, None, [b"1"]])
+    with closing(RedisStore(redis_server.url, clock=clock)) as store:
+        for number in range(150):
+            store.run(Stage(JOBS, b"w", b"k", b"r", number, 0, 0, 0, rows))
+            store.run(Stage(JOBS, b"w", b"k", b"other", number, 0, 0, 0, rows))
+
+        calls: list[int] = []
+        for number in range(149, 152):
+            redis_server.ask("CONFIG", "RESETSTAT")
+            store.run(Publish(JOBS, b"w", b"k", b"r", number, [], 99))
+            stats = redis_server.ask("INFO", "commandstats")
+            calls.append(stats["cmdstat_unlink"]["calls"])
+
+        assert calls == [101, 50, 1]
+        assert {view.run for view in store.run(FindStages())} == {b"other"}
+        clock.advance(STAGE_KEPT_MS)
+        tick(store)
+        assert [key for key in redis_server.ask("KEYS", "*") if b"stage" in key] == []
+
+
 # -- words ---------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from tests.spark.queries import on_its_stores as pytest_generate_tests
 
 __all__ = ["pytest_generate_tests"]
 
+ROWS_TOGETHER = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BODIES = [b"%d" % n for n in range(25)]
 
 
@@ -206,6 +207,32 @@ def test_a_batch_that_spark_repeats_is_not_published_again(
 
     assert [progress.numInputRows for progress in query.recentProgress][:1] == [5]
     assert sorted(out.bodies()) == sorted(BODIES)
+
+
+@on_redis_too
+def test_a_stream_that_fails_again_and_again_stages_its_rows_once(
+    spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
+) -> None:
+    queue.add([b"%d" % n for n in range(7)])
+    text = sf.col("body").cast("string")
+    broken = queue.stream(spark).select(sf.when(text != "6", text).alias("body"))
+    chunks: list[int] = []
+
+    # Two rows at a time reach the sink, and each of them is a chunk.
+    spark.conf.set(ROWS_TOGETHER, 2)
+    try:
+        for _ in range(3):
+            with pytest.raises(StreamingQueryException, match="column body is null"):
+                copy(broken, tmp_path, out, maxMessagesPerSecond=1)
+            chunks += [view.chunks for view in out.broker.run(FindStages())]
+    finally:
+        spark.conf.unset(ROWS_TOGETHER)
+
+    # Spark tries the task twice in each run.
+    assert chunks == [8, 8, 8]
+    copy(queue.stream(spark).select("body").repartition(3), tmp_path, out)
+    assert len(out.bodies()) == 7
+    assert out.broker.run(FindStages()) == []
 
 
 @on_redis_too

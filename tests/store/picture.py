@@ -125,7 +125,8 @@ def picture_of_claims(store: EmbeddedStore) -> object:
         (
             name,
             batch.family.name,
-            batch.is_decided,
+            batch.is_decided or batch.writer,
+            batch.content,
             batch.done,
             [[*part] for part in batch.parts],
             {at: (store.bodies.of(it), it.messages) for at, it in sorted(batch.chunks.items())},
@@ -133,7 +134,7 @@ def picture_of_claims(store: EmbeddedStore) -> object:
         for name, batch in sorted(store.stages.batches.items())
     ]
     published = {
-        run: (it.number, it.until_ms)
+        run: (it.number, it.until_ms, it.content)
         for run, it in store.stages.published.items()
         if not 0 < it.until_ms <= store.now_ms()
     }

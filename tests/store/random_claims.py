@@ -17,6 +17,7 @@ from quinque.errors import (
     NoClaim,
     NoStage,
     NoSubscription,
+    OtherBatch,
     QueuePaused,
     Superseded,
     WrongType,
@@ -49,6 +50,7 @@ REFUSALS: Final = (
     NoClaim,
     NoStage,
     NoSubscription,
+    OtherBatch,
     QueuePaused,
     Superseded,
     WrongType,
@@ -157,7 +159,9 @@ class ClaimWorker(Worker):
         runs = [[400, 0, 300, 1, None, self.bodies()], [0, 0, -1, 0, key, [self.body()]]]
         number, part, chunk = (self.random.randint(0, 1) for _ in range(3))
         number += self.clock.now_us() // 200_000 % 1_000_000
-        self._try(Stage(family, queue, b"k", b"r", number, part, 0, chunk, msgpack.packb(runs)))
+        rows = msgpack.packb(runs)
+        writer = b"" if self.random.random() < 0.8 else self.random.choice((b"1", b"2", b"3"))
+        self._try(Stage(family, queue, b"k", b"r", number, part, 0, chunk, rows, writer))
 
     def _publish(self) -> None:
         if not self.store.stages.batches:
@@ -171,8 +175,8 @@ class ClaimWorker(Worker):
         for part, _, _ in batch.chunks:
             counts[part] = counts.get(part, 0) + 1
         parts = [Part(part, 0, count) for part, count in sorted(counts.items())]
-        keep_ms = self.random.choice((0, 100))
-        self._try(Publish(batch.family, *name, parts, self.random.choice((1, 5)), keep_ms))
+        count, keep_ms = self.random.choice((1, 5)), self.random.choice((0, 100))
+        self._try(Publish(batch.family, *name, parts, count, keep_ms, b"%d" % name[3]))
 
 
 class ManyChunksWorker(ClaimWorker):

@@ -9,6 +9,7 @@ from random import Random
 import msgpack
 import pytest
 
+from quinque.errors import OtherBatch
 from quinque.model.claim_events import CLAIM_MARKED, SUBSCRIPTION_KEPT
 from quinque.model.claim_ops import (
     FillClaim,
@@ -20,11 +21,14 @@ from quinque.model.claim_ops import (
     SettleClaims,
 )
 from quinque.model.families import JOBS
-from quinque.model.work_ops import Add, Terms
+from quinque.model.stage_events import AS_STAGE_EVENT, STAGE_DECIDED, STAGE_MOVED
+from quinque.model.work_ops import Add, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.repair import carry_out, plan
+from quinque.stores.embedded.staged import Name, Stages
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.embedded.survey import survey
+from tests.conformance import stage_words
 from tests.store.crash_walk import compact_always
 from tests.store.picture import check_indexes, picture_of, picture_of_claims
 from tests.store.random_claims import ClaimWorker
@@ -93,6 +97,53 @@ def test_marks_are_written_again_some_in_a_step_and_are_there_after_a_crash_in_b
     assert look_of(stage.reopened()) == before
     stage.compact_all()
     assert look_of(stage.reopened()) == before
+
+
+def test_what_a_published_batch_had_is_known_after_its_decision_was_compacted(
+    stage: Stage,
+) -> None:
+    store = stage.store
+    for chunk in range(2):
+        stage_words.stage(store, stage_words.run_of(*[b"x"] * 100), chunk=chunk)
+    stage_words.publish(store, (0, 0, 2), count=100, content=b"one")
+    stage.turn()
+    stage_words.publish_all(store, content=b"one")
+    stage.turn()
+
+    for _ in stage.compact_first():
+        stage.turn()
+
+    with pytest.raises(OtherBatch):
+        stage_words.publish(stage.reopened(), content=b"two")
+
+
+def test_a_batch_that_was_published_before_its_content_was_in_the_record_is_known() -> None:
+    stages = Stages()
+    batch: Name = (b"w", b"k", b"r", 7)
+    decided = [STAGE_DECIDED, b"w", JOBS.code, b"k", b"r", 7, 5, [[0, 0, 1]], b"one"]
+    moved = [STAGE_MOVED, *batch, 1, 0, True, 0]
+    stages.apply(AS_STAGE_EVENT[STAGE_DECIDED](decided), 0, 1)
+
+    stages.apply(AS_STAGE_EVENT[STAGE_MOVED](moved), 0, 1)
+
+    mark = stages.published[b"w", b"k", b"r"]
+    assert (mark.number, mark.content) == (7, b"one")
+
+
+def test_the_chunks_of_a_named_writer_are_read_back_from_the_disk(stage: Stage) -> None:
+    store = stage.store
+    for writer in (b"old", b"new"):
+        for chunk in range(3):
+            rows = stage_words.run_of(writer, b"%d" % chunk)
+            stage_words.stage(store, rows, chunk=chunk, writer=writer)
+            stage.turn()
+    stage.compact_all()
+
+    store = stage.reopened(maxmemory=1)
+
+    assert stage_words.publish_all(store, (0, 0, 3)) == 6
+    bodies = [it.body for it in store.run(Take(JOBS, [b"w"], 9))]
+    assert bodies == [b"new", b"0", b"new", b"1", b"new", b"2"]
 
 
 def count_marks(store: EmbeddedStore) -> int:

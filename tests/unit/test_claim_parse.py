@@ -97,6 +97,10 @@ _WORDS = {"EMPTY": b"", "LONG": bytes(NAME_MOST_BYTES + 1)}
             Stage(JOBS, b"q", b"sink", b"run", 0, 1, 2, 3, b"rows"),
         ),
         (
+            "STAGE.ADD jobs q sink run 0 1 2 3 rows WRITER me",
+            Stage(JOBS, b"q", b"sink", b"run", 0, 1, 2, 3, b"rows", b"me"),
+        ),
+        (
             f"STAGE.ADD events q sink run 0 1 {EXACT_MOST} 3 EMPTY",
             Stage(EVENTS, b"q", b"sink", b"run", 0, 1, EXACT_MOST, 3, b""),
         ),

@@ -213,7 +213,8 @@ def _told_claim(reply: Any) -> ClaimView:
 
 def _stage(op: Stage) -> Request:
     batch = (op.family.name, op.queue, op.sink, op.run, op.number)
-    return ["STAGE.ADD", *batch, op.part, op.attempt, op.chunk, op.rows]
+    writer: list[Word] = ["WRITER", op.writer] if op.writer else []
+    return ["STAGE.ADD", *batch, op.part, op.attempt, op.chunk, op.rows, *writer]
 
 
 def _publish(op: Publish) -> Request:

@@ -39,10 +39,11 @@ from quinque.wire.resp import Value
 
 
 def parse_add(argv: list[bytes]) -> Stage:
-    """STAGE.ADD family queue sink run number part attempt chunk rows
+    """STAGE.ADD family queue sink run number part attempt chunk rows [WRITER text]
 
-    Stage a chunk of messages for the queue, as a part of batch number of the run of the sink.
-    Returns whether the batch is decided, and how many messages the attempt has staged.
+    Stage a chunk of messages for the queue, as a part of batch number of the run of the sink. A new
+    WRITER removes the chunks that an earlier one staged for the batch. Returns whether the batch is
+    decided, and how many messages the attempt has staged.
     """
     family = read_family(argv[1])
     queue, batch = read_queue_of(family, argv[2]), _batch(argv[3:6])
@@ -50,7 +51,13 @@ def parse_add(argv: list[bytes]) -> Stage:
     part, attempt, chunk = (
         read_number(what, text) for what, text in zip(names, argv[6:9], strict=True)
     )
-    return Stage(family, queue, *batch, part, attempt, chunk, argv[9])
+    stage = Stage(family, queue, *batch, part, attempt, chunk, argv[9])
+    options = Options("STAGE.ADD", argv, 10)
+    for word in options:
+        if word != b"WRITER":
+            raise options.refused()
+        stage.writer = read_name("WRITER", options.value())
+    return stage
 
 
 def reply_add(staged: Staged) -> Value:
@@ -97,7 +104,8 @@ def reply_publish(published: Published) -> Value:
 def parse_drop(argv: list[bytes]) -> DropStage:
     """STAGE.DROP queue sink run number
 
-    Remove the staged messages of the batch, unless it is decided. Returns the number of chunks.
+    Remove the staged messages of the batch, unless it is decided. If the queue belongs to another
+    family by now, this also removes the rest of a decided batch. Returns the number of chunks.
     """
     return DropStage(read_any_queue(argv[1]), *_batch(argv[2:5]))
 
@@ -176,7 +184,7 @@ COMMANDS: Final = [
         "STAGE.ADD",
         GROUP,
         "write",
-        10,
+        -10,
         parse_add,
         reply_add,
         queues=second_queue,

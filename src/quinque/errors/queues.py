@@ -243,7 +243,8 @@ class NoStage(QuinqueError):
 
 
 class OtherBatch(QuinqueError):
-    """The batch to publish is not the one that was published under its number."""
+    """The batch to publish is not the one that was published under its number, or the batch to
+    stage is staged by a newer writer."""
 
     code = "OTHERBATCH"
 
@@ -259,3 +260,7 @@ class OtherBatch(QuinqueError):
     @classmethod
     def is_late(cls, sink: bytes, run: bytes, number: int, last: int) -> OtherBatch:
         return cls(sink, run, number, f"can no longer be published: batch {last} was")
+
+    @classmethod
+    def is_replaced(cls, sink: bytes, run: bytes, number: int) -> OtherBatch:
+        return cls(sink, run, number, "is staged by a newer writer; stop this one")

@@ -21,6 +21,7 @@ STAGE_MOVED: Final = 40
 STAGE_DROPPED: Final = 41
 STAGE_KEPT: Final = 42
 PUBLISHED_KEPT: Final = 43
+STAGED_BY: Final = 61
 
 
 class Staged(NamedTuple):
@@ -37,6 +38,24 @@ class Staged(NamedTuple):
     attempt: int
     chunk: int
     at_ms: int
+    rows: bytes
+
+
+class StagedBy(NamedTuple):
+    """As Staged, by a writer that has a name: the chunk also takes the place of all that another
+    writer staged for the batch. The rows come last, where the store finds them again."""
+
+    kind: int
+    queue: bytes
+    family: int
+    sink: bytes
+    run: bytes
+    number: int
+    part: int
+    attempt: int
+    chunk: int
+    at_ms: int
+    writer: bytes
     rows: bytes
 
 
@@ -60,7 +79,9 @@ class StageDecided(NamedTuple):
 class StageMoved(NamedTuple):
     """The first `done` chunks of the batch are in the queue; those that this brought there are in
     the `records` Added or Stored ones that come next. When nothing is left, the batch is
-    published, which is remembered until `until_ms` (0 = without end)."""
+    published. What is remembered of the run from then on: the batch `newest`, its `content`, until
+    `until_ms` (0 = without end). Where `newest` is -1, it is this batch, with the content that was
+    decided."""
 
     kind: int
     queue: bytes
@@ -71,6 +92,8 @@ class StageMoved(NamedTuple):
     records: int
     is_last: bool
     until_ms: int
+    content: bytes = b""
+    newest: int = -1
 
 
 class StageDropped(NamedTuple):
@@ -111,14 +134,17 @@ class PublishedKept(NamedTuple):
     content: bytes = b""
 
 
-StageEvent = Staged | StageDecided | StageMoved | StageDropped | StageKept | PublishedKept
+StageEvent = (
+    Staged | StagedBy | StageDecided | StageMoved | StageDropped | StageKept | PublishedKept
+)
 
 # A record read back, as the event it is.
 AS_STAGE_EVENT: Final[dict[int, Callable[[Any], StageEvent]]] = {
     STAGED: Staged._make,
     STAGE_DECIDED: lambda record: StageDecided(*record),
-    STAGE_MOVED: StageMoved._make,
+    STAGE_MOVED: lambda record: StageMoved(*record),
     STAGE_DROPPED: StageDropped._make,
     STAGE_KEPT: lambda record: StageKept(*record),
     PUBLISHED_KEPT: lambda record: PublishedKept(*record),
+    STAGED_BY: StagedBy._make,
 }

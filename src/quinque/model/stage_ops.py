@@ -54,8 +54,10 @@ class Published(NamedTuple):
 class Stage(Op):
     """The chunk lies ready to be published, for STAGE_KEPT_MS at most; the result is Staged.
 
-    A chunk that is staged again under its number takes the place of the earlier one. Raises
-    BadArgument when the chunk is not as above, WrongType.
+    A chunk that is staged again under its number takes the place of the earlier one. A batch has
+    one `writer` at a time: the first chunk of another one removes all that the one before staged,
+    which is refused from then on. Raises BadArgument when the chunk is not as above, WrongType,
+    OtherBatch when the writer was replaced.
     """
 
     family: Family
@@ -67,6 +69,7 @@ class Stage(Op):
     attempt: int
     chunk: int
     rows: bytes
+    writer: bytes = b""
 
 
 @dataclass
@@ -101,7 +104,8 @@ class Publish(Op):
 @dataclass
 class DropStage(Op):
     """Remove the batch's staged chunks, unless the batch is decided; the result is how many chunks
-    were removed."""
+    were removed. If another family has the name of the queue, the rest of a decided batch is
+    removed too, and the batch counts as published."""
 
     queue: bytes
     sink: bytes

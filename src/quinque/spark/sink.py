@@ -12,7 +12,9 @@ crash is staged again and not published again. The query and not only the number
 checkpoint Spark counts from 0 again. A batch write is a run of its own.
 
 Every task attempt stages under a number of its own, drawn by chance: one that Spark has given up
-may still be writing, and must not write into that of another.
+may still be writing, and must not write into that of another. A query that is started again after
+a failure stages the batch again: it is another writer, and with its first chunk the broker removes
+all that was staged before.
 
 Not here: reading (stream.py, batch.py), what columns mean (staging.py).
 """
@@ -82,12 +84,13 @@ class StagedRows(WriterCommitMessage):
 @dataclass
 class Batch:
     """The batch under which rows are staged and published. Its run has a name if a user gave it
-    one; else it is Spark's."""
+    one; else it is Spark's. All tasks of one execution of the batch have one `writer`."""
 
     options: Options
     run: str
     number: int
     keep_ms: int
+    writer: str
     is_named: bool = False
 
     def sink(self, queue: bytes) -> bytes:
@@ -188,6 +191,7 @@ class Batch:
             part.attempt,
             part.chunks,
             chunk.rows,
+            self.writer.encode(),
         )
 
     def _mark(self, broker: Broker, marks: Marks, epochs: dict[str, int]) -> None:
@@ -214,6 +218,8 @@ class QuinqueStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        # Spark makes one for each execution of a batch, and its tasks have copies of that.
+        self._writer = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         context = _context()
@@ -221,23 +227,26 @@ class QuinqueStreamWriter(DataSourceStreamArrowWriter):
         number = context.getLocalProperty("streaming.sql.batchId")
         assert run is not None
         assert number is not None
-        batch = Batch(self.options, run, int(number), keep_ms=0)
+        batch = self._batch(run, int(number))
         with self.options.broker() as broker:
             return batch.stage(broker, iterator, context.partitionId())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         all_staged = _staged(messages)
         if all_staged:
-            batch = Batch(self.options, all_staged[0].run, batchId, keep_ms=0)
+            batch = self._batch(all_staged[0].run, batchId)
             with self.options.broker() as broker:
                 batch.publish(broker, all_staged)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         all_staged = _staged(messages)
         if all_staged:
-            batch = Batch(self.options, all_staged[0].run, batchId, keep_ms=0)
+            batch = self._batch(all_staged[0].run, batchId)
             with self.options.broker() as broker:
                 batch.drop(broker, all_staged)
+
+    def _batch(self, run: str, number: int) -> Batch:
+        return Batch(self.options, run, number, keep_ms=0, writer=self._writer)
 
 
 class QuinqueWriter(DataSourceArrowWriter):
@@ -247,7 +256,8 @@ class QuinqueWriter(DataSourceArrowWriter):
         run = options.run or uuid.uuid4().hex
         keep_ms = 0 if options.run else _BATCH_WRITE_KEPT_MS
         is_named = options.run is not None
-        self.batch = Batch(options, run, options.batch or 0, keep_ms, is_named)
+        writer = uuid.uuid4().hex
+        self.batch = Batch(options, run, options.batch or 0, keep_ms, writer, is_named)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         with self.batch.options.broker() as broker:

@@ -42,7 +42,7 @@ from quinque.model.claim_events import (
 from quinque.model.events import ADDED, KEPT, NAMED, STORED, WORK_KEPT, Event, Named
 from quinque.model.message import FeedMessage, Message
 from quinque.model.own_events import REPLACED
-from quinque.model.stage_events import STAGED, Staged
+from quinque.model.stage_events import AS_STAGE_EVENT, STAGED, STAGED_BY, Staged, StagedBy
 from quinque.model.tube_events import TASK_KEPT, TASK_REPLACED, TASKS_PUT
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.books import SetAside
@@ -77,14 +77,14 @@ from quinque.stores.embedded.records import (
     read_whole_batches,
 )
 from quinque.stores.embedded.replay import Recovered
-from quinque.stores.embedded.staged import Batch, Place, PublishedMark, Run
+from quinque.stores.embedded.staged import Batch, Place, PublishedMark, Run, staged_event
 from quinque.stores.embedded.stages import StageOperations
 
 _WITH_BODY: Final = frozenset(
     {STORED, KEPT, ADDED, WORK_KEPT, REPLACED, CLAIM_RETURNED, TASKS_PUT, TASK_KEPT, TASK_REPLACED}
 )
 _WITH_ONE: Final = frozenset({KEPT, WORK_KEPT, REPLACED, TASK_KEPT, TASK_REPLACED})
-_WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED})
+_WITH_CHUNK: Final = frozenset({CLAIMED, CHUNK_KEPT, CLAIM_SHRUNK, STAGED, STAGED_BY})
 _LOOKS: Final = 10_000  # messages that one step looks at, about a millisecond
 _WRITE_LOOKS: Final = 20  # a record that is written takes as long as this many looks, or longer
 STEP_BYTES = 64 << 10  # not Final: compiled, a test could not make it small
@@ -461,8 +461,9 @@ class Compactor:
             yield
 
     def _chunk(self, home: int, record: tuple[Any, ...]) -> tuple[Message, Event] | None:
-        if record[0] == STAGED:
-            event = Staged._make(record)
+        if record[0] in (STAGED, STAGED_BY):
+            event = AS_STAGE_EVENT[record[0]](record)
+            assert isinstance(event, Staged | StagedBy)
             batch = self._stages.batches.get((event.queue, event.sink, event.run, event.number))
             place = (event.part, event.attempt, event.chunk)
             staged = batch.chunks.get(place) if batch is not None else None
@@ -611,9 +612,9 @@ class Compactor:
         return not self.is_stuck
 
 
-def _staged(batch: Batch, place: Place, rows: bytes) -> Staged:
-    queue, sink, run, number = batch.name
-    return Staged(STAGED, queue, batch.family.code, sink, run, number, *place, batch.began_ms, rows)
+def _staged(batch: Batch, place: Place, rows: bytes) -> Staged | StagedBy:
+    at = (batch.name, batch.family, place, batch.began_ms)
+    return staged_event(*at, rows, batch.writer or b"")
 
 
 def _messages_of(record: tuple[Any, ...]) -> list[tuple[bytes, bytes]]:

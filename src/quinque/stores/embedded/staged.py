@@ -23,8 +23,11 @@ from quinque.model.families import BY_CODE, Family
 from quinque.model.limits import NEVER_MS, STAGE_GOES_ON_MS, STAGE_KEPT_MS
 from quinque.model.message import Message
 from quinque.model.stage_events import (
+    STAGED,
+    STAGED_BY,
     PublishedKept,
     Staged,
+    StagedBy,
     StageDecided,
     StageDropped,
     StageEvent,
@@ -36,7 +39,19 @@ Name = tuple[bytes, bytes, bytes, int]  # queue, sink, run, number
 Run = tuple[bytes, bytes, bytes]
 Place = tuple[int, int, int]  # part, attempt, number of the chunk
 
+_REPLACED_MOST: Final = 16  # writers of a batch that are known to be replaced
 _VAIN_MOST: Final = 1024  # reminders that come to nothing, and more as there are more batches
+
+
+def staged_event(
+    name: Name, family: Family, place: Place, at_ms: int, rows: bytes, writer: bytes
+) -> Staged | StagedBy:
+    """The record of a chunk. A writer may have no name."""
+    queue, sink, run, number = name
+    about = (queue, family.code, sink, run, number, *place, at_ms)
+    if writer:
+        return StagedBy(STAGED_BY, *about, writer, rows)
+    return Staged(STAGED, *about, rows)
 
 
 class StagedChunk(Message):
@@ -65,7 +80,9 @@ class Batch:
         "name",
         "order",
         "parts",
+        "replaced",
         "segment",
+        "writer",
     )
 
     def __init__(self, name: Name, family: Family, began_ms: int) -> None:
@@ -75,6 +92,8 @@ class Batch:
         self.chunks: dict[Place, StagedChunk] = {}
         self.messages = 0  # of all its chunks
         self.in_parts: dict[tuple[int, int], int] = {}  # messages by part and attempt, as staged
+        self.writer: bytes | None = None  # of all its chunks; None if none was staged
+        self.replaced: list[bytes] = []  # its writers before that, the last ones
         self.is_decided = False
         self.parts: Sequence[tuple[int, int, int]] = ()
         self.order: list[Place] = []
@@ -90,6 +109,15 @@ class Batch:
         for at in range(self.done, len(self.order)):
             place = self.order[at]
             yield self.chunks.get(place) or StagedChunk(place[2], b"", 0, 0, 0)
+
+    def take_over(self, writer: bytes) -> list[StagedChunk]:
+        """All chunks are from that writer from here on. Returns those of the writer before."""
+        if self.writer is not None:
+            self.replaced = [*self.replaced, self.writer][-_REPLACED_MOST:]
+            self.began_ms = NEVER_MS
+        self.writer = writer
+        self.in_parts.clear()
+        return self.take_out(list(self.chunks))
 
     def take_out(self, places: Iterable[Place]) -> list[StagedChunk]:
         """Take those of the chunks that are there out of the batch."""
@@ -141,6 +169,20 @@ class Stages:
             return False
         return name[3] <= mark.number
 
+    def mark_after(
+        self, name: Name, content: bytes, keep_ms: int, now_ms: int
+    ) -> tuple[int, bytes, int]:
+        """The mark of the run once the batch is published too: how long the store remembers it, the
+        content of the newest batch, and its number. A half published batch may end after a newer
+        one."""
+        number, until_ms = name[3], now_ms + keep_ms if keep_ms else 0
+        mark = self.published.get(name[:3])
+        if mark is None or 0 < mark.until_ms <= now_ms:
+            return until_ms, content, number
+        if number < mark.number:
+            number, content = mark.number, mark.content
+        return max(until_ms, mark.until_ms) if until_ms and mark.until_ms else 0, content, number
+
     def count_chunks(self) -> int:
         return sum(len(batch.chunks) for batch in self.batches.values())
 
@@ -164,7 +206,7 @@ class Stages:
             self._publish(event[1:4], event.number, event.until_ms, segment, event.content)
             return NOTHING
         name = (event.queue, event.sink, event.run, event.number)
-        if isinstance(event, Staged):
+        if isinstance(event, Staged | StagedBy):
             return self._staged(name, event, home)
         if isinstance(event, StageKept):
             return self._kept(name, event, segment)
@@ -182,10 +224,14 @@ class Stages:
         self.put_off(batch, event.at_ms + STAGE_GOES_ON_MS)
         return changed
 
-    def _staged(self, name: Name, event: Staged, home: int) -> Changed:
+    def _staged(self, name: Name, event: Staged | StagedBy, home: int) -> Changed:
         batch = self.batches.get(name)
         if batch is None:
             batch = self.batches[name] = Batch(name, BY_CODE[event.family], NEVER_MS)
+        gone: list[StagedChunk] = []
+        writer = event.writer if isinstance(event, StagedBy) else b""
+        if batch.writer != writer:
+            gone = batch.take_over(writer)
         if event.at_ms < batch.began_ms:
             # Read back, a chunk that compaction wrote again comes after those that followed it.
             batch.began_ms = event.at_ms
@@ -200,7 +246,7 @@ class Stages:
         more = messages - (0 if old is None else old.messages)
         batch.messages += more
         batch.in_parts[place[:2]] = batch.in_parts.get(place[:2], 0) + more
-        return Changed([chunk], [] if old is None else [old])
+        return Changed([chunk], gone if old is None else [*gone, old])
 
     def put_off(self, batch: Batch, until_ms: int) -> None:
         """The store publishes some more of the decided batch then."""
@@ -227,8 +273,10 @@ class Stages:
             went = batch.take_out(batch.order[batch.done : event.done])
             batch.done = event.done
         if event.is_last:
-            content = batch.content if batch is not None else b""
-            self._publish(name[:3], event.number, event.until_ms, segment, content)
+            newest, content = event.newest, event.content
+            if newest < 0:
+                newest, content = event.number, batch.content if batch is not None else b""
+            self._publish(name[:3], newest, event.until_ms, segment, content)
             if batch is not None:
                 went += batch.chunks.values()  # read back, what was decided may not be known
                 del self.batches[name]

@@ -49,13 +49,11 @@ from quinque.model.stage_events import (
     STAGE_DECIDED,
     STAGE_DROPPED,
     STAGE_MOVED,
-    STAGED,
     StageDecided,
     StageDropped,
     StageEvent,
     StageMoved,
 )
-from quinque.model.stage_events import Staged as StagedEvent
 from quinque.model.stage_ops import (
     DropStage,
     FindStages,
@@ -69,10 +67,11 @@ from quinque.model.work_ops import Add, Terms
 from quinque.stores.embedded.feed_operations import FeedOperations
 from quinque.stores.embedded.journal import SPARE_BYTES, segment_of
 from quinque.stores.embedded.names import Names
-from quinque.stores.embedded.staged import Batch, Name, Place, StagedChunk
+from quinque.stores.embedded.staged import Batch, Name, Place, StagedChunk, staged_event
 from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.no_tubes import refuse_tubes
 from quinque.stores.staged_rows import Run, staged_runs
+from quinque.stores.stuck_batches import StuckBatches
 
 GO_ON_MOST: Final = 1_000  # messages that one tick publishes
 _NO_ROWS: Final = pack([])
@@ -88,6 +87,7 @@ class StageOperations:
         self._feeds = feeds
         self._names = names
         self._stages = lists.books.stages
+        self._stuck = StuckBatches(log)
         self.runners: dict[type, Callable[[Any], Any]] = {
             Stage: self._stage,
             Publish: self._publish,
@@ -107,19 +107,10 @@ class StageOperations:
         if self._stages.is_published(name, now_ms) or (batch is not None and batch.is_decided):
             return Staged(True, 0)
         _check_batch(op.family, op.sink, batch)
-        event = StagedEvent(
-            STAGED,
-            op.queue,
-            op.family.code,
-            op.sink,
-            op.run,
-            op.number,
-            op.part,
-            op.attempt,
-            op.chunk,
-            self._books.at_ms,
-            op.rows,
-        )
+        if batch is not None and op.writer in batch.replaced:
+            raise OtherBatch.is_replaced(op.sink, op.run, op.number)
+        place = (op.part, op.attempt, op.chunk)
+        event = staged_event(name, op.family, place, self._books.at_ms, op.rows, op.writer)
         self._carry(event, SPARE_BYTES)
         return Staged(False, self._stages.batches[name].in_parts[op.part, op.attempt])
 
@@ -128,13 +119,15 @@ class StageOperations:
         now_ms = self._begin()
         name = (op.queue, op.sink, op.run, op.number)
         batch = self._stages.batches.get(name)
-        if self._stages.is_published(name, now_ms):
+        is_decided = batch is not None and batch.is_decided
+        if not is_decided and self._stages.is_published(name, now_ms):
             mark = self._stages.published[name[:3]]
             _check_content(op, mark.number, mark.content)
             return Published(0, 0)
         _check_batch(op.family, op.sink, batch)
         decided: StageDecided | None = None
         left: Iterable[StagedChunk]
+        content = op.content
         if batch is None or not batch.is_decided:
             left = whole = self._whole(op, batch)
             left_chunks, left_messages = len(whole), sum(chunk.messages for chunk in whole)
@@ -155,13 +148,14 @@ class StageOperations:
             _check_content(op, op.number, batch.content)
             left = batch.left()
             left_chunks, left_messages = len(batch.order) - batch.done, batch.messages
+            content = batch.content
         self._check_room(op)
         batch = batch or Batch(name, op.family, now_ms)
         some = _first_chunks(left, min(op.count, PUBLISH_MOST))
-        until_ms = now_ms + op.keep_ms if op.keep_ms else 0
         is_last = len(some) == left_chunks
+        after = self._stages.mark_after(name, content, op.keep_ms, now_ms) if is_last else None
         left_messages -= sum(chunk.messages for chunk in some)
-        put = self._move(batch, decided, some, is_last=is_last, until_ms=until_ms)
+        put = self._move(batch, decided, some, after)
         if is_last:
             self._drop_older(name)
         else:
@@ -169,12 +163,19 @@ class StageOperations:
         return Published(put, left_messages)
 
     def _drop(self, op: DropStage) -> int:
-        self._begin()
+        now_ms = self._begin()
         batch = self._stages.batches.get((op.queue, op.sink, op.run, op.number))
-        if batch is None or batch.is_decided:
+        if batch is None:
             return 0
         count = len(batch.chunks)
-        self._carry(StageDropped(STAGE_DROPPED, *batch.name))
+        if not batch.is_decided:
+            self._carry(StageDropped(STAGE_DROPPED, *batch.name))
+        elif self._is_stuck(batch):
+            mark = self._stages.mark_after(batch.name, batch.content, batch.keep_ms, now_ms)
+            done = len(batch.order)
+            self._carry(StageMoved(STAGE_MOVED, *batch.name, done, 0, True, *mark))
+        else:
+            return 0
         return count
 
     def _find(self, op: FindStages) -> list[StageView]:
@@ -221,9 +222,13 @@ class StageOperations:
         self._stages.put_off(batch, now_ms + STAGE_GOES_ON_MS)
         try:
             left = self._publish(op).left
+        except WrongType as exc:
+            self._stuck.tell(batch.name, batch.messages, exc)
+            return
         except QuinqueError as exc:
             log.debug("cannot publish the rest of a batch now: %s", exc)
             return
+        self._stuck.ended(batch.name)
         if left:
             self._stages.put_off(batch, now_ms)
 
@@ -248,11 +253,8 @@ class StageOperations:
         chunk = batch.chunks[place]
         queue, sink, run, number = batch.name
         if batch.is_decided:
-            self._carry(
-                StagedEvent(
-                    STAGED, queue, batch.family.code, sink, run, number, *place, NEVER_MS, _NO_ROWS
-                )
-            )
+            at = (batch.name, batch.family, place, NEVER_MS)
+            self._carry(staged_event(*at, _NO_ROWS, batch.writer or b""))
         else:
             self._carry(StageDropped(STAGE_DROPPED, *batch.name))
         log.error(
@@ -300,12 +302,11 @@ class StageOperations:
         batch: Batch,
         decided: StageDecided | None,
         chunks: Sequence[StagedChunk],
-        *,
-        is_last: bool,
-        until_ms: int,
+        mark: tuple[int, bytes, int] | None,
     ) -> int:
         """Decide the batch, and put the chunks into the queue; return how many messages that put
-        there. All of this happens or nothing: a chunk that cannot be read refuses it too."""
+        there. `mark` is the mark of the run if these are the last ones. All of this
+        happens or nothing: a chunk that cannot be read refuses it too."""
         runs = [run for chunk in chunks for run in self._runs(batch, chunk)]
         queue: Worklist | Feed
         events: Sequence[Added | Stored]
@@ -317,7 +318,9 @@ class StageOperations:
             events = self._stored(queue, runs)
         is_new = batch.name[0] not in self._books.queues
         done = batch.done + len(chunks)
-        moved = StageMoved(STAGE_MOVED, *batch.name, done, len(events), is_last, until_ms)
+        moved = StageMoved(
+            STAGE_MOVED, *batch.name, done, len(events), mark is not None, *(mark or (0,))
+        )
         # The first takes the room of all, so that none of the others is refused.
         journal = self._books.journal
         spare_bytes = SPARE_BYTES + journal.bytes_of(events)
@@ -428,9 +431,10 @@ class StageOperations:
         books.set_alarm(queue)
 
     def _drop_older(self, name: Name) -> None:
-        """Drop the staged chunks of earlier batches of the run, which will not be published."""
-        for other in list(self._stages.batches):
-            if other[:3] == name[:3] and other[3] < name[3]:
+        """Drop the staged chunks of earlier batches of the run, which will not be published, except
+        batches that are decided."""
+        for other, batch in list(self._stages.batches.items()):
+            if other[:3] == name[:3] and other[3] < name[3] and not batch.is_decided:
                 event = StageDropped(STAGE_DROPPED, *other)
                 self._books.try_append(event)
                 self._apply(event)
@@ -441,6 +445,14 @@ class StageOperations:
             self._lists.check_family(family, queue)
         else:
             self._feeds.find(family, queue)
+
+    def _is_stuck(self, batch: Batch) -> bool:
+        """Whether another family has the name of the batch's queue."""
+        try:
+            self._check_family(batch.family, batch.name[0])
+        except WrongType:
+            return True
+        return False
 
     def _new_place(self) -> int:
         return max(self._books.clock.now_us(), self._books.stamp_us + 1)

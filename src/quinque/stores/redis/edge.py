@@ -8,6 +8,7 @@ Not here: what is in Redis.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Collection
 from typing import Final
@@ -26,6 +27,9 @@ from quinque.stores.redis.event_lanes import EventLanes
 from quinque.stores.redis.foreign import Foreign
 from quinque.stores.redis.own_sessions import OwnSessions
 from quinque.stores.redis.spread import Spread
+from quinque.stores.stuck_batches import StuckBatches
+
+log = logging.getLogger("quinque.redis")
 
 _TOKEN_BYTES: Final = 16  # two brokers never have the same
 
@@ -54,6 +58,7 @@ class Edge:
         self.alarms = SlotAlarms()
         self.sessions = OwnSessions()
         self.foreign = Foreign()
+        self.stuck = StuckBatches(log)
         self.deep_cleanings: dict[int, object] = {}  # unfinished ones, by the cursor to go on with
         self.stamp_us = 0  # the newest this broker has given out
         self.event_lanes = EventLanes(os.urandom(_TOKEN_BYTES).hex().encode())

@@ -180,6 +180,11 @@ KEYS: Final = (
         "LIST",
         "pieces still to be added to the queue, of a decided batch",
     ),
+    Key(
+        "stage_undecided:<length>:<queue>:<length>:<sink>:<run>",
+        "ZSET",
+        "numbers of the staged batches of a run that are not decided",
+    ),
 )
 
 # The keys of queues of items begin with the queue's name as it is, because they are the keys that

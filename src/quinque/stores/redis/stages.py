@@ -55,19 +55,25 @@ def settle_stages(slot: bytes, edge: Edge) -> Steps:
     is_more = 1
     while is_more:
         ((is_more, left),) = yield [Call("stage_due", [slot], [edge.now_ms(), _DUE_MOST])]
-        for queue, sink, run, number, family, keep_ms in left:
+        for queue, sink, run, number, family, keep_ms, messages in left:
             batch = (BY_CODE[int(family)], queue, sink, run, number)
-            yield from _go_on(Publish(*batch, (), PUBLISH_MOST, keep_ms), edge)
+            op = Publish(*batch, (), PUBLISH_MOST, keep_ms)
+            yield from _go_on(op, messages, edge)
 
 
-def _go_on(op: Publish, edge: Edge) -> Steps:
-    """Publish the rest of a decided batch, or much of it. If the queue takes nothing, a later tick
-    tries again."""
+def _go_on(op: Publish, messages: int, edge: Edge) -> Steps:
+    """Publish the `messages` that are left of a decided batch, or many of them. If the queue takes
+    nothing, a later tick tries again."""
+    name = (op.queue, op.sink, op.run, op.number)
     for _ in range(_GO_ON_MOST):
         try:
             published: Published = yield from _publish(op, edge)
-        except (NoReplicas, QueuePaused, WrongType):
+        except WrongType as error:
+            edge.stuck.tell(name, messages, error)
             return
+        except (NoReplicas, QueuePaused):
+            return
+        edge.stuck.ended(name)
         if not published.left:
             return
 
@@ -86,9 +92,13 @@ def _stage(op: Stage, edge: Edge) -> Steps:
     argv += [
         sum(len(run.bodies) for run in runs),
         sum(len(it) for run in runs for it in run.bodies),
+        op.writer,
     ]
     argv += [_packed(op, some, edge, node.node_id) for some in _pieces(runs)]
-    (reply,) = yield [Call("stage_add", [_slot(op)], argv, makes=True)]
+    try:
+        (reply,) = yield [Call("stage_add", [_slot(op)], argv, makes=True)]
+    except OtherBatch as error:
+        raise OtherBatch.is_replaced(op.sink, op.run, op.number) from error
     return Staged(reply[0] == 1, reply[1])
 
 

@@ -6,7 +6,7 @@
 -- ARGV     1  now_ms           the broker's clock
 --          2  most             up to this many
 -- RETURNS  1 if there is more of it, else 0; of each batch to go on with: queue, sink, run, number,
---          code of the family, keep_ms
+--          code of the family, keep_ms, how many messages are left to put
 -- ERRORS   none
 -- SAME AS  stores/embedded/staged.py:take_due
 
@@ -27,7 +27,7 @@ for _, timer in ipairs(redis.call('ZRANGEBYSCORE', slot .. 'timers', '-inf', now
   local batch = queue and stage_batch(slot, queue, sink, run, number, now_ms)
   if batch and batch.is_decided then
     stage_keep(batch, now_ms)
-    left[#left + 1] = {queue, sink, run, batch.number, batch.family, batch.keep_ms}
+    left[#left + 1] = {queue, sink, run, batch.number, batch.family, batch.keep_ms, batch.left}
   elseif batch then
     stage_forget(batch)
   elseif published then

@@ -27,16 +27,18 @@
 -- SAME AS  stores/embedded/stages.py:_publish
 
 -- include lib/stage_batch.lua
+-- include lib/stage_end.lua
 -- include lib/stage_keep.lua
 -- include lib/stage_move.lua
--- include lib/stage_names.lua
 -- include lib/work_answer.lua
 -- include lib/work_make.lua
 
 local slot, now_ms, queue = slot_prefix(KEYS[1]), tonumber(ARGV[1]), ARGV[2]
 local family, is_worklist, is_waited = ARGV[6], ARGV[7] == '1', ARGV[8] == '1'
 local settle_most, stamp_us, step_us = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local until_ms, content = ARGV[12], ARGV[14]
+local until_ms, content = tonumber(ARGV[12]), ARGV[14]
+
+local FORGET_MOST = 100  -- earlier batches that one call removes
 
 -- Names of the pieces of these parts in order, and how many messages, chunks and bytes they are; or
 -- the part that is not there as a whole.
@@ -74,42 +76,23 @@ local function move_piece(batch, target, name)
   return moved
 end
 
--- Remove staged batches with lower numbers of the run: they will not be published.
+-- Remove staged batches with lower numbers of the run, some at a time: they will not be published.
+-- Those that are decided will be.
 local function forget_before(batch)
-  for _, timer in ipairs(redis.call('ZRANGE', slot .. 'timers', 0, -1)) do
-    local of, sink, run, number = stage_names(timer)
-    if of == queue and sink == ARGV[3] and run == ARGV[4] and tonumber(number) < batch.number then
-      stage_forget(stage_batch(slot, of, sink, run, number, now_ms))
-    end
+  for _, number in ipairs(redis.call('ZRANGEBYSCORE', batch.undecided, '-inf', '(' .. ARGV[5],
+      'LIMIT', 0, FORGET_MOST)) do
+    stage_forget(stage_batch(slot, queue, ARGV[3], ARGV[4], number, now_ms))
   end
-end
-
-local function end_batch(batch)
-  stage_forget(batch)
-  forget_before(batch)
-  local kept = ARGV[5] .. ' ' .. until_ms
-  if batch.content ~= '' then
-    kept = kept .. ' ' .. batch.content
-  end
-  redis.call('HSET', slot .. 'published', batch.run, kept)
-  local timer = 'published:' .. batch.run
-  if until_ms == '0' then
-    redis.call('ZREM', slot .. 'timers', timer)
-  else
-    redis.call('ZADD', slot .. 'timers', until_ms, timer)
-  end
-  keep_time(slot, now_ms)
 end
 
 local batch = stage_batch(slot, queue, ARGV[3], ARGV[4], ARGV[5], now_ms)
-if content ~= '' and (batch.is_published or batch.is_decided) then
-  if batch.is_published and batch.number < batch.last then
-    return work_answer(redis.error_reply(string.format('OTHERBATCH %d', batch.last)))
-  elseif batch.content ~= '' and batch.content ~= content then
-    return work_answer(redis.error_reply('OTHERBATCH differs'))
-  end
-end
-if batch.is_published then
+local is_over = batch.is_published and not batch.is_decided
+local before = is_over and batch.mark.content or batch.content
+if content ~= '' and is_over and batch.number < batch.mark.number then
+  return work_answer(redis.error_reply(string.format('OTHERBATCH %d', batch.mark.number)))
+elseif content ~= '' and before ~= '' and before ~= content then
+  return work_answer(redis.error_reply('OTHERBATCH differs'))
+elseif is_over then
   return work_answer({0, 0, 0})
 end
 if batch.is_there and (batch.family or family) ~= family then
@@ -136,7 +119,7 @@ end
 if names then
   many('RPUSH', batch.todo, names)
   batch.is_decided, batch.left, batch.content = true, messages, content
-  batch.keep_ms = until_ms == '0' and 0 or tonumber(until_ms) - now_ms
+  batch.keep_ms = until_ms > 0 and until_ms - now_ms or 0
   batch.chunks, batch.body_bytes = chunks, body_bytes
   batch.began_ms = batch.is_there and batch.began_ms or now_ms
 end
@@ -148,7 +131,8 @@ if name then
 end
 if redis.call('EXISTS', batch.todo) == 0 then
   batch.left = 0
-  end_batch(batch)
+  forget_before(batch)
+  stage_end(batch, until_ms, now_ms)
 else
   stage_keep(batch, now_ms)
 end

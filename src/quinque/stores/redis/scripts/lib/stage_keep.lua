@@ -15,5 +15,10 @@ local function stage_keep(batch, now_ms)
       'body_bytes', string.format('%d', batch.body_bytes), 'left', batch.left,
       'family', batch.family, 'content', batch.content, 'keep_ms', string.format('%d', batch.keep_ms))
   redis.call('ZADD', batch.slot .. 'timers', string.format('%d', due_ms), batch.timer)
+  if batch.is_decided then
+    redis.call('ZREM', batch.undecided, batch.number_text)
+  else
+    redis.call('ZADD', batch.undecided, batch.number_text, batch.number_text)
+  end
   keep_time(batch.slot, now_ms)
 end
