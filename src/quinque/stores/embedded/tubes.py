@@ -52,7 +52,10 @@ class Drivers(Protocol):
         """The driver of the tube, which is on record, begins."""
 
     def run(self, tube: Tube, op: Op, now_ms: int) -> Any:
-        """As the operation says."""
+        """As the operation says. ReturnTasks gives the tasks that are taken, as they are."""
+
+    def give_back(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
+        """Make the tasks, which are taken, ready. Raises DriverFailed."""
 
     def settle(self, tube: Tube, now_ms: int, most: int) -> None:
         """Carry out what is due, and set `tube.soonest_ms` to when something is due next."""
