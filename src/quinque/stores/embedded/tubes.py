@@ -31,7 +31,14 @@ from quinque.model.events import EXPIRED, FLUSHED, FORGOTTEN, Expired, WorkEvent
 from quinque.model.families import TUBES
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
-from quinque.model.tube_events import BY_SESSION, TASKS_RETURNED, TaskKept, TasksPut
+from quinque.model.tube_events import (
+    BY_SESSION,
+    SESSION_ENDED,
+    TASKS_RETURNED,
+    SessionEnded,
+    TaskKept,
+    TasksPut,
+)
 from quinque.model.tube_ops import TubeSettings
 from quinque.stores.embedded.changes import purged_unnamed, task_replaced
 from quinque.stores.embedded.journal import SPARE_BYTES
@@ -190,7 +197,15 @@ class Tubes:
             if left <= 0:
                 return
             left -= self.return_held(session, now_ms, left)
+            if session.held:
+                self.set_apart(session)
         self.sessions.ended(now_ms, looks)  # they have nothing now, and are gone
+
+    def set_apart(self, session: Session) -> None:
+        """The session has ended, also after a restart, though its tasks have yet to come back."""
+        if not session.is_apart:
+            self.books.try_append(SessionEnded(SESSION_ENDED, session.id))
+            self.sessions.set_apart(session)
 
     def return_held(self, session: Session, now_ms: int, most: int) -> int:
         """Make up to `most` tasks that the session has taken ready; return how many."""
