@@ -154,8 +154,8 @@ def bury(tube: Tube, ids: Sequence[bytes], now_ms: int) -> TasksBuried | None:
 
 
 def kept(tube: Tube, task: Task, body: bytes) -> TaskKept:
-    """The task as it is now. One whose session is apart is ready; if it has a driver, which is to
-    know of that, it is taken by none."""
+    """The task as it is now. If its session is apart, the task is ready; in a tube of a driver,
+    which is to know of that, it is taken by no session."""
     state, due_ms, holder = task.state, task.due_ms, task.holder
     if holder is not None and holder.is_apart:
         holder = None

@@ -3,8 +3,8 @@
 Called by   store.py.
 Calls       tubes.py (what a session had taken comes back), engine/tubes/sessions.py (rules).
 
-Who has taken a task is on record with the task. Of a session itself, only its end is, if its tasks
-come back later.
+A task is on record with the session that has taken it. The end of a session is on record if its
+tasks come back later.
 
 Not here: which connection is of which session (server/sessions.py).
 """
