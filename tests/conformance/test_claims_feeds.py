@@ -93,6 +93,21 @@ def test_a_claim_has_no_lease_that_could_be_extended(store: Store, clock: Manual
     assert ack(store, here, flushed) == [True, True], "they are still held"
 
 
+def test_a_release_of_claimed_events_leaves_them_in_their_claim(store: Store) -> None:
+    """Another claim could have them, and lose them when the first one ends."""
+    here, flushed = put(store, b"here", b"flushed")
+    driver = subscribe_group(store)
+    driver.claim(1)
+
+    assert release(store, here, flushed) == [False, False]
+    assert driver.claim(2) == []
+    assert take(store) == []
+    store.run(Flush(EVENTS, b"q"))
+    assert release(store, flushed) == [False]
+
+    assert driver.settle(1) == 2
+
+
 def test_the_group_holds_claimed_messages_with_no_deadline(
     store: Store, clock: ManualClock
 ) -> None:

@@ -13,6 +13,7 @@ from quinque.model.states import State
 from quinque.model.tube_ops import (
     AckTasks,
     BrowseTasks,
+    DeleteTasks,
     DropTube,
     FindTubes,
     KickTasks,
@@ -27,6 +28,7 @@ from quinque.model.tube_ops import (
     TruncateTube,
     TubeSettings,
 )
+from quinque.stores.pending import Pending
 from tests.drivers.odd_drivers import Timed
 from tests.drivers.workshop import ME, TUBE, YOU, Workshop
 
@@ -335,3 +337,43 @@ def test_rows_are_in_memory_once_and_come_back_from_the_disk(plain: Workshop) ->
     assert plain.all() == [(1, "r", b"b" * 1000)]
     assert plain.delete(1) == (1, "-", b"b" * 1000)
     assert plain.store.info()["messages"] == 0
+
+
+def test_taken_tasks_are_released_a_little_at_a_time(workshop: Workshops) -> None:
+    shop = workshop(plain=Timed)
+    shop.put_all(*[b"%d" % number for number in range(1_500)])
+    taken = shop.take_all(1_000) + shop.take_all(400, YOU)
+
+    pending = shop.store.run(ReturnTasks(TUBE))
+    assert isinstance(pending, Pending)
+    assert shop.take() == (0, "t", b"0")  # it is ready, and taken again
+    assert shop.ack(taken[-1][0], YOU) is not None
+    left = []
+    while not pending.is_settled:
+        shop.store.tick()
+        shop.store.commit()
+        left.append(len(shop.store.run(BrowseTasks(TUBE, State.LEASED, 2_000))))
+
+    assert left == [400, 1]
+    assert pending.value() == 1_399
+    assert shop.calls()["release"] == 1_399
+    assert shop.ack(0) is not None
+
+
+def test_a_tube_that_is_dropped_while_its_tasks_are_released_stays_dropped(
+    workshop: Workshops,
+) -> None:
+    shop = workshop(plain=Driver)
+    shop.put_all(*[b"x"] * 1_000)
+    shop.take_all(1_000)
+    pending = shop.store.run(ReturnTasks(TUBE))
+
+    for number in range(500, 1_000):
+        shop.store.run(DeleteTasks(TUBE, [b"%d" % number]))
+    shop.store.run(DropTube(TUBE))
+    shop.store.tick()
+
+    assert pending.value() == 500
+    assert shop.store.run(FindTubes()) == []
+    shop.store.commit()
+    assert shop.store.next_due_ms() > shop.store.now_ms()

@@ -15,6 +15,7 @@ from tests.server.resp import Client
 from tests.servers import stores
 from tests.servers.redis_cluster import RedisCluster
 from tests.servers.redis_server import RedisServer
+from tests.transcripts.stage import Stage
 
 TAKES = 20
 
@@ -122,3 +123,22 @@ def test_clients_that_wait_are_served_in_the_order_they_came(
 
         for at, client in enumerate(clients):
             assert f"body-{at}" in repr(client.read())
+
+
+def test_a_job_that_comes_while_a_client_may_not_wait_yet_is_delivered_when_it_may(
+    tmp_path: Path,
+) -> None:
+    """The store has found nothing for it, and has not said so yet."""
+    settings = {"max-blocked-clients": "1"}
+    with Stage(tmp_path, 2, settings, is_late=True) as stage:
+        stage.send("first", [[b"CLIENT", b"ID"], [b"GETJOB", b"FROM", b"other"]])
+        stage.settle()
+        number = stage.replies()["first"].strip(b":\r\n")
+
+        stage.send("second", [[b"GETJOB", b"FROM", b"q"]])
+        stage.send("third", [[b"CLIENT", b"UNBLOCK", number], [b"ADDJOB", b"q", b"body", b"0"]])
+        stage.go_on(1)
+        stage.send("fourth", [[b"PING"]])  # a turn ends before the store has answered
+        stage.settle()
+
+        assert b"$4\r\nbody\r\n" in stage.replies()["second"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from quinque.errors import DiskFull, StoreUnavailable
 from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.ops import Flush, Op, Put, Release, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
@@ -33,6 +35,7 @@ from quinque.model.tube_ops import (
 from quinque.model.work_ops import (
     Add,
     AwaitEnd,
+    Configure,
     FindKey,
     FindQueues,
     Finish,
@@ -52,6 +55,7 @@ from tests.conformance.claim_words import whole
 from tests.conformance.stage_words import publish, run_of, stage
 from tests.conformance.tube_words import ANN, TUBE, begin
 from tests.servers.steps import lines_run
+from tests.store.disk import Disk
 from tests.store.picture import check_indexes, messages_of
 
 MANY = 20_000
@@ -763,3 +767,86 @@ def test_names_are_matched_with_patterns_a_little_at_a_time(
     assert [it.queue for it in matched.value()] == [given.queue]
     assert ticks > 5
     assert [it.queue for it in store.run(Take(JOBS, [], 2, patterns=few))] == [b"later-queue-999"]
+
+
+def test_a_flush_of_many_queues_costs_little_though_many_clients_wait(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    """Clients wait for the ends of jobs and for the names of queues."""
+    ids = [store.run(Add(JOBS, b"q%d" % n, [b"x", b"y"], Terms(DAY_MS)))[0] for n in range(1_000)]
+    store.commit()
+    store.ready.clear()
+    store.watched = dict.fromkeys([b"other-%d" % number for number in range(9_000)] + ids[::2])
+
+    lines = lines_run(lambda: store.run(PurgeAll(JOBS)))
+
+    assert max(lines, tick_all(store, clock)) < LINES_MOST // 3
+    assert store.ready == set(ids[::2])
+    check_indexes(store)
+
+
+def test_a_take_by_pattern_goes_through_queues_that_give_nothing_a_little_at_a_time(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    terms = Terms(DAY_MS, retry_ms=DAY_MS)
+    for number in range(4_000):
+        store.run(Add(JOBS, b"q%d" % number, [b"x"], terms))
+        if number < 3_995:
+            store.run(Configure(JOBS, b"q%d" % number, is_paused_out=True))
+    store.commit()
+    answers: list[Any] = []
+
+    lines = lines_run(lambda: answers.append(store.run(Take(JOBS, [], 9, patterns=[b"q*"]))))
+    store.run(Purge(JOBS, b"q3999", forgets=True))
+    store.run(Put(EVENTS, b"q3999", [b"event"]))
+
+    assert max(lines, tick_all(store, clock)) < LINES_MOST // 10
+    assert [it.queue for it in answers[0].value()] == [b"q%d" % n for n in range(3_995, 3_999)]
+    check_indexes(store)
+
+
+def test_a_take_by_pattern_that_has_enough_looks_at_no_more_queues(store: EmbeddedStore) -> None:
+    for number in range(10_000):
+        store.run(Add(JOBS, b"q%d" % number, [b"x"], Terms(DAY_MS, retry_ms=DAY_MS)))
+    store.commit()
+    given: list[Any] = []
+
+    lines = lines_run(lambda: given.extend(store.run(Take(JOBS, [], 2, patterns=[b"q*"]))))
+
+    assert [it.queue for it in given] == [b"q0", b"q1"]
+    assert lines < 1_000
+
+
+def test_a_take_by_pattern_that_finds_no_room_on_the_disk_says_that_nothing_was_done(
+    store: EmbeddedStore, disk: Disk
+) -> None:
+    for number in range(6_000):
+        store.run(Add(JOBS, b"q%d" % number, [b"x"], Terms(DAY_MS, retry_ms=DAY_MS)))
+    store.commit()
+    pending = store.run(Take(JOBS, [], 1, patterns=[b"*5999"]))
+
+    store.journal._reserved = store.journal._at
+    disk.fail("posix_fallocate", errno.ENOSPC)
+    while not pending.is_settled:
+        store.tick()
+
+    with pytest.raises(DiskFull):
+        pending.value()
+    disk.heal()
+
+
+def test_a_purge_that_finds_no_room_on_the_disk_later_says_that_a_part_was_done(
+    store: EmbeddedStore, disk: Disk
+) -> None:
+    jobs_of(store, *[b"x"] * 2_000)
+    store.commit()
+    pending = store.run(Purge(JOBS, b"q", [State.READY]))
+    store.commit()
+
+    store.journal._reserved = store.journal._at
+    disk.fail("posix_fallocate", errno.ENOSPC)
+    store.tick()
+
+    with pytest.raises(StoreUnavailable, match="only a part"):
+        pending.value()
+    disk.heal()

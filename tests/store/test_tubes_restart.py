@@ -131,7 +131,7 @@ def test_a_session_of_the_same_name_begins_with_nothing(stage: Stage) -> None:
     held = RETURNED_AT_ONCE_MOST + 1_200
     begin(stage.store)
     put(stage.store, *[b"x"] * held)
-    taken(stage.store, held)
+    assert len(taken(stage.store, held) + taken(stage.store, held)) == held
     stage.store.run(LeaveSession(ANN))
 
     stage.store.run(JoinSession(ANN, is_new=True))
@@ -147,6 +147,62 @@ def test_a_session_of_the_same_name_begins_with_nothing(stage: Stage) -> None:
         stage.store.commit()
     assert counts(stage.store)[:2] == (held - 1, 1)
     assert stage.store.run(AckTasks(TUBE, ANN, [mine.message_id]))[0] is not None
+    check_indexes(stage.store)
+
+
+@pytest.mark.parametrize("is_compacted", [True, False])
+@pytest.mark.parametrize("is_joined", [True, False])
+def test_a_session_that_had_ended_has_ended_after_a_crash(
+    stage: Stage, is_joined: bool, is_compacted: bool
+) -> None:
+    """Its tasks are not those of a session of the same name, which may be kept."""
+    held = RETURNED_AT_ONCE_MOST + SETTLE_MOST + 2
+    begin(stage.store)
+    put(stage.store, *[b"x"] * held)
+    assert len(taken(stage.store, held) + taken(stage.store, held)) == held
+    stage.store.run(LeaveSession(ANN))
+    left = [b"%d" % number for number in range(RETURNED_AT_ONCE_MOST, held)]
+    mine: list[bytes] = []
+    if is_joined:
+        stage.store.run(JoinSession(ANN, is_new=True))
+        mine = taken(stage.store, 1)
+    stage.turn()
+    if is_compacted:
+        stage.compact_all()
+
+    stage.reopened()
+    stage.store.run(LeaveSessions(HOUR_MS))
+    stage.store.run(JoinSession(ANN, is_new=True))
+    assert stage.store.run(AckTasks(TUBE, ANN, left)) == [None] * len(left)
+    while stage.store.next_due_ms() <= stage.store.now_ms():
+        stage.store.tick()
+        stage.store.commit()
+
+    assert counts(stage.store)[:2] == (held - len(mine), len(mine))
+    assert all(stage.store.run(AckTasks(TUBE, ANN, mine)))
+    check_indexes(stage.store)
+
+
+def test_a_session_that_ended_before_all_of_many_has_ended_after_a_crash(stage: Stage) -> None:
+    """A client has used its name again before the broker came to its tasks."""
+    begin(stage.store)
+    put(stage.store, *[b"x"] * 3)
+    stage.store.run(JoinSession(b"cleo", is_new=True))
+    [first] = taken(stage.store, 1, b"cleo")
+    put(stage.store, *[b"x"] * (SETTLE_MOST - 1))
+    stage.store.run(JoinSession(b"many", is_new=True))
+    taken(stage.store, SETTLE_MOST, b"many")
+    stage.store.run(LeaveSession(b"many", 999))
+    stage.store.run(LeaveSession(b"cleo", 1_000))
+    stage.clock.advance(1_000)
+
+    stage.store.run(JoinSession(b"cleo", is_new=True))
+    stage.turn()
+    stage.reopened()
+    stage.store.run(LeaveSessions(HOUR_MS))
+    stage.store.run(JoinSession(b"cleo", is_new=True))
+
+    assert stage.store.run(AckTasks(TUBE, b"cleo", [first])) == [None]
     check_indexes(stage.store)
 
 

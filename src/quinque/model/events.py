@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from quinque.model.claim_events import ClaimEvent
 from quinque.model.own_events import AS_OWN_EVENT, Numbered, OwnEvent
 from quinque.model.stage_events import StageEvent
-from quinque.model.tube_events import AS_TUBE_EVENT, TubeEvent
+from quinque.model.tube_events import AS_TUBE_EVENT, SessionEnded, TubeEvent
 
 OPENED: Final = 0
 STORED: Final = 1
@@ -376,7 +376,7 @@ WorkEvent = (
     | OwnEvent
     | TubeEvent
 )
-Event = FeedEvent | WorkEvent | Named | Numbered | ClaimEvent | StageEvent
+Event = FeedEvent | WorkEvent | Named | Numbered | SessionEnded | ClaimEvent | StageEvent
 
 # A record read back, as the event it is. Those with bodies are taken apart as they are.
 AS_EVENT: Final[dict[int, Callable[[Any], Event]]] = {

@@ -23,6 +23,7 @@ TASKS_BURIED: Final = 54
 TASKS_TOUCHED: Final = 55
 TASK_KEPT: Final = 56
 TASK_REPLACED: Final = 57
+SESSION_ENDED: Final = 62
 
 
 class TubeKept(NamedTuple):
@@ -120,6 +121,13 @@ class TaskKept(NamedTuple):
     deliveries: int
     session: bytes
     body: bytes
+
+
+class SessionEnded(NamedTuple):
+    """A session has ended, and its tasks have yet to come back. A later one may have its name."""
+
+    kind: int
+    session: bytes
 
 
 TubeEvent = TubeKept | TasksPut | TasksTaken | TasksReturned | TasksBuried | TasksTouched | TaskKept

@@ -455,6 +455,8 @@ class Dispatch:
         else:
             self._reply_or_wait(connection, row, request, result)
             connection.hand(op, result)
+            if connection.waiting is not None:
+                self._broker.waiters.serve_late(connection.waiting)
 
     def _reply_or_wait(
         self, connection: Connection, row: Command, request: Op | Wait, result: Any

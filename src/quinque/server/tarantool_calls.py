@@ -220,27 +220,35 @@ class TarantoolCalls:
                 op = request.op if isinstance(request, Wait) else request
                 self._broker.give_back(op, result)
             else:
-                settle(partial(self._answer, client, asked, request, result))
+                settle(partial(self._answer_late, client, asked, request, result))
 
         def refuse(error: QuinqueError) -> None:
             settle(partial(self._refuse_or_split, client, asked, error))
 
         pending.then(answer, refuse)
 
-    def _answer(self, client: TarantoolConnection, asked: Asked, request: Any, result: Any) -> None:
+    def _answer_late(
+        self, client: TarantoolConnection, asked: Asked, request: Any, result: Any
+    ) -> None:
+        waiting = self._answer(client, asked, request, result)
+        if waiting is not None:
+            self._broker.waiters.serve_late(waiting)
+
+    def _answer(
+        self, client: TarantoolConnection, asked: Asked, request: Any, result: Any
+    ) -> Waiting | None:
         """Reply to the calls, each with its item. Calls without an item wait, or get an empty
-        reply."""
+        reply. Return the only call, if it waits."""
         if isinstance(request, Join):
             client.move_waits()
         packets = asked.packets
         if len(packets) == 1:
             if isinstance(request, Wait) and request.timeout_ms and not is_something(result):
-                self._wait(client, asked, packets[0], request)
-            else:
-                values = values_of(asked.call, request, result, client)
-                self._reply(client, asked, packets[0], values)
-                client.hand(request.op if isinstance(request, Wait) else request, result)
-            return
+                return self._wait(client, asked, packets[0], request)
+            values = values_of(asked.call, request, result, client)
+            self._reply(client, asked, packets[0], values)
+            client.hand(request.op if isinstance(request, Wait) else request, result)
+            return None
         op = request.op if isinstance(request, Wait) else request
         answered = len(result)
         if any(item is None for item in result):
@@ -252,6 +260,7 @@ class TarantoolCalls:
         # Less than was asked for may be a matter of size.
         for packet in packets[answered:]:
             self._again(client, asked, packet)
+        return None
 
     def _answer_each(
         self, client: TarantoolConnection, asked: Asked, request: Any, result: Any

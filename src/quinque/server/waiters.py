@@ -166,6 +166,11 @@ class Waiters:
         for line in list(self._lines_by_pattern.values()):
             self._serve(list(line), 0, set())
 
+    def serve_late(self, waiting: Waiting) -> None:
+        """Ask for the reader once more. It stands in line since its operation found nothing, and
+        was not woken by what came between."""
+        self._serve([waiting], 0, set())
+
     def expect(self, waiting: Waiting, answer: Pending) -> None:
         """The reader's operation is under way; it is served when the answer is there, if it is
         something."""

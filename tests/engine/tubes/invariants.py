@@ -46,7 +46,8 @@ def check_tube(tube: Tube, now_ms: int = 0) -> None:
 def check_sessions(sessions: Sessions, tubes: list[Tube]) -> None:
     """Whatever is taken is held by the session that has taken it, and by no other."""
     taken = [task for tube in tubes for task in tube.all() if task.state == LEASED]
-    everything = [task for session in sessions.by_id.values() for task in session.held]
+    holders = {*sessions.by_id.values(), *sessions._ending}
+    everything = [task for session in holders for task in session.held]
     held = [task for task in everything if not task.is_gone]
     assert {id(task) for task in taken} == {id(task) for task in held}
     assert len(taken) == len(held)

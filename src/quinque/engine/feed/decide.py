@@ -170,12 +170,12 @@ def ack(queue: Feed, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
 
 
 def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bool]]:
-    """Give back what the group holds, as if it had not been delivered if that is asked for."""
+    """Give back what the group leases, as if it had not been delivered if that is asked for."""
     group = queue.groups.get(op.group)
     back: dict[bytes, None] = {}
     results: list[bool] = []
     for id in op.message_ids:
-        is_held = id not in back and _held(group, id, now_ms, op.deadline_ms) is not None
+        is_held = id not in back and _leased(group, id, now_ms, op.deadline_ms)
         results.append(is_held)
         if is_held:
             back[id] = None
@@ -186,15 +186,11 @@ def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bo
 
 def extend(queue: Feed, op: ExtendLeases, now_ms: int) -> Extended | None:
     """Let those of the group's leases that still run end `lease_ms` from now; None when there are
-    none. Messages that a claim holds have no deadline: they are not leased."""
+    none."""
     group = queue.groups.get(op.group)
     if group is None:
         return None
-    ids = [
-        id
-        for id in dict.fromkeys(op.message_ids)
-        if _held(group, id, now_ms) is not None and group.held[id].deadline_ms < NEVER_MS
-    ]
+    ids = [id for id in dict.fromkeys(op.message_ids) if _leased(group, id, now_ms)]
     if not ids:
         return None
     return Extended(EXTENDED, queue.name, op.group, now_ms + op.lease_ms, ids)
@@ -244,6 +240,14 @@ def count_group(queue: Feed, group: Group) -> GroupCount:
         done=group.passed - leased - len(group.again),
         available=total - group.passed + group.fresh,
     )
+
+
+def _leased(group: Group | None, id: bytes, now_ms: int, deadline_ms: int = 0) -> bool:
+    """Whether the group leases the message. A message in a claim is held without a deadline, and is
+    not leased."""
+    if group is None or _held(group, id, now_ms, deadline_ms) is None:
+        return False
+    return group.held[id].deadline_ms < NEVER_MS
 
 
 def _held(group: Group | None, id: bytes, now_ms: int, deadline_ms: int = 0) -> FeedMessage | None:

@@ -18,7 +18,7 @@ from quinque.engine.tubes.due import is_due, is_over
 from quinque.engine.tubes.task import Task
 from quinque.engine.tubes.tube import Tube
 from quinque.engine.work.message import WorkMessage
-from quinque.engine.work.worklist import DEAD, LEASED
+from quinque.engine.work.worklist import DEAD, LEASED, READY
 from quinque.errors import TouchRefused
 from quinque.model.events import DELETED, FINISHED, REMOVED, Removed
 from quinque.model.limits import NEVER_MS, TOGETHER_MOST, TOGETHER_MOST_BYTES
@@ -154,7 +154,13 @@ def bury(tube: Tube, ids: Sequence[bytes], now_ms: int) -> TasksBuried | None:
 
 
 def kept(tube: Tube, task: Task, body: bytes) -> TaskKept:
-    """The task as it is now."""
+    """The task as it is now. If its session is apart, the task is ready; in a tube of a driver,
+    which is to know of that, it is taken by no session."""
+    state, due_ms, holder = task.state, task.due_ms, task.holder
+    if holder is not None and holder.is_apart:
+        holder = None
+        if not tube.is_driven:
+            state, due_ms = READY, NEVER_MS
     return TaskKept(
         TASK_KEPT,
         tube.name,
@@ -162,13 +168,13 @@ def kept(tube: Tube, task: Task, body: bytes) -> TaskKept:
         task.id,
         task.pri,
         task.lane,
-        task.state,
+        state,
         task.created_ms,
         task.ttl_ms,
         task.ttr_ms,
-        task.due_ms if task.due_ms < NEVER_MS else 0,
+        due_ms if due_ms < NEVER_MS else 0,
         task.deliveries,
-        task.holder.id if task.holder is not None else b"",
+        holder.id if holder is not None else b"",
         body,
     )
 

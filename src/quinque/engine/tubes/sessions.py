@@ -4,8 +4,8 @@ Called by   apply.py (tasks are taken and come back), stores (connections come a
 Calls       nothing.
 
 A session lives as long as it has a connection, and for `keep_ms` after that. When it ends, the
-tasks that it has taken come back. The journal has only which session has taken a task: a session
-that has taken nothing does not outlive the broker.
+tasks that it has taken come back. The journal has which session has taken a task, and that one has
+ended whose tasks come back later: a session that has taken nothing does not outlive the broker.
 
 Not here: which connection is of which session (server/sessions.py).
 """
@@ -83,9 +83,11 @@ class Sessions:
         return found
 
     def set_apart(self, session: Session) -> None:
-        """The session, which has ended, is not found any more. Its tasks have yet to come back, and
-        a new session of that name does not have them."""
+        """The session has ended, and is not found any more. Its tasks have yet to come back, and a
+        new session of that name does not have them."""
         del self.by_id[session.id]
+        session.is_apart = True
+        session.ends_ms = 0
         self._ending[session] = None
 
     def _end_at(self, session: Session, ends_ms: int) -> None:

@@ -26,14 +26,16 @@ TASK_TERMS: Final = Terms(ttl_ms=0)
 
 class Session:
     """The taker of tasks. `connections` counts its connections to this broker now; `ends_ms` is
-    when the tasks that it has taken come back, if it has no connection by then."""
+    when the tasks that it has taken come back, if it has no connection by then. A session that
+    is apart has ended, and another may have its id."""
 
-    __slots__ = ("connections", "ends_ms", "held", "id")
+    __slots__ = ("connections", "ends_ms", "held", "id", "is_apart")
 
     def __init__(self, id: bytes) -> None:
         self.id = id
         self.connections = 0
         self.ends_ms = NEVER_MS
+        self.is_apart = False
         self.held: dict[Task, None] = {}
 
 

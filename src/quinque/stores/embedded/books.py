@@ -171,16 +171,30 @@ class Books:
         """Remove an expired worklist, with all that was in it. If that is not journaled, recovery
         does the same by looking at the clock."""
         is_journaled = self.try_append(Forgotten(FORGOTTEN, queue.name))
+        if self.watched:
+            self.notice_end([queue])
         self.empty(queue, is_noted=is_journaled)
         self.drop(queue)
         self.keep_claimed(queue)
+
+    def notice_end(self, queues: Sequence[Worklist]) -> None:
+        """Wake the clients that wait for the ends of messages of these worklists, which are about
+        to be emptied."""
+        queues = [queue for queue in queues if queue.size and not queue.family.owns_ids]
+        if sum(queue.size for queue in queues) < len(self.watched):
+            ids = (message.id for queue in queues for message in queue.all())
+            self.ready.update(id for id in ids if id in self.watched)
+        else:
+            emptied = set(queues)
+            for id in self.watched:
+                message = self.directory.get(id)
+                if message is not None and message.queue in emptied:
+                    self.ready.add(id)
 
     def empty(self, queue: Worklist, *, is_noted: bool = True, is_kept: bool = True) -> int:
         """Empty the worklist; return how many messages had not expired. If very many had expired,
         some of them count too. Many messages are removed a little with each tick."""
         living = queue.count_living(self.at_ms, SETTLE_MOST_COUNTING)
-        if self.watched and not queue.family.owns_ids:
-            self.ready.update(id for id in self.watched if queue.find(id) is not None)
         if self._emptied + queue.size <= EMPTIED_AT_ONCE_MOST:
             self._emptied += queue.size
             gone = queue.clear()

@@ -69,7 +69,7 @@ class DriverOperations:
             BuryTasks: _bury,
             DeleteTasks: _delete,
             KickTasks: _kick,
-            ReturnTasks: _return,
+            ReturnTasks: _taken,
             TruncateTube: _truncate,
         }
 
@@ -138,9 +138,16 @@ class DriverOperations:
 
     def run(self, tube: Tube, op: Op, now_ms: int) -> Any:
         """As the operation says. Raises DriverFailed too."""
+        return self._run(self._runners[type(op)], tube, op, now_ms)
+
+    def give_back(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
+        """Make the tasks, which are taken, ready. Raises DriverFailed."""
+        self._run(_give_back, tube, tasks, now_ms)
+
+    def _run(self, work: Runner, tube: Tube, what: Any, now_ms: int) -> Any:
         seat = self._seat(tube, now_ms)
         try:
-            return self._runners[type(op)](seat, op, now_ms)
+            return work(seat, what, now_ms)
         finally:
             seat.set_soonest()
             self._tubes.books.set_alarm(tube)
@@ -328,14 +335,22 @@ def _kick_each(seat: Seat, ids: Sequence[int | None], now_ms: int) -> int:
     return sum(view is not None for view in _each(seat, "kick", ids, now_ms, kick))
 
 
-def _return(seat: Seat, op: ReturnTasks, now_ms: int) -> int:
-    def work() -> int:
-        tasks = list(seat.driver.tasks_by_state(TAKEN))
-        for task in tasks:
-            seat.driver.release(task[ID], {})
-        return len(tasks)
+def _taken(seat: Seat, op: ReturnTasks, now_ms: int) -> list[Any]:
+    """The tasks that the driver says are taken."""
+    by_id = seat.tube.directory.by_id
 
-    return seat.call("release", now_ms, work, Call(is_session_over=True))
+    def work() -> list[Any]:
+        return [by_id[b"%d" % row[ID]] for row in seat.driver.tasks_by_state(TAKEN)]
+
+    return seat.call("tasks_by_state", now_ms, work)
+
+
+def _give_back(seat: Seat, tasks: Sequence[Task], now_ms: int) -> None:
+    def work() -> None:
+        for task in tasks:
+            seat.driver.release(int(task.id), {})
+
+    seat.call("release", now_ms, work, Call(is_session_over=True))
 
 
 def _truncate(seat: Seat, op: TruncateTube, now_ms: int) -> int:

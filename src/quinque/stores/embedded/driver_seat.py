@@ -166,6 +166,8 @@ class Seat:
                     self._let_body_go(task)
                     if not event.session:
                         let_go(task)
+                        if task.state == State.LEASED:
+                            self._orphans.append(int(task.id))
                 else:
                     tubes.apply(tube, event)
             spare_bytes = 0

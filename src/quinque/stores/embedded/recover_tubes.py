@@ -42,8 +42,16 @@ def replay_tasks(tube: Tube, bodies: Bodies, record: Any, home: int) -> Sequence
     return [record]
 
 
+def end_session(sessions: Sessions, id: bytes) -> None:
+    """The session, if it is there, has ended, and its tasks have yet to come back."""
+    session = sessions.by_id.get(id)
+    if session is not None:
+        sessions.set_apart(session)
+
+
 def finish_sessions(sessions: Sessions) -> None:
-    """Forget sessions that have taken nothing."""
+    """Forget sessions that have taken nothing. The one without a name is of tasks that none has."""
+    end_session(sessions, b"")
     for session in [it for it in sessions.by_id.values() if not it.held]:
         del sessions.by_id[session.id]
 

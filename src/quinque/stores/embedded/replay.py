@@ -51,7 +51,7 @@ from quinque.model.families import BY_CODE, TUBES, Family
 from quinque.model.message import Message
 from quinque.model.own_events import MOVED_BACK, NUMBERED, RENAMED, REPLACED, Renamed
 from quinque.model.stage_events import AS_STAGE_EVENT
-from quinque.model.tube_events import TUBE_KEPT
+from quinque.model.tube_events import SESSION_ENDED, TUBE_KEPT
 from quinque.stores.embedded.bodies import Bodies
 from quinque.stores.embedded.changes import renamed
 from quinque.stores.embedded.former_names import FormerNames
@@ -63,7 +63,7 @@ from quinque.stores.embedded.records import VERSION, Batch, read_records
 from quinque.stores.embedded.recover_claims import KINDS as CLAIM_KINDS
 from quinque.stores.embedded.recover_claims import finish_claims, replay_claim
 from quinque.stores.embedded.recover_tubes import KINDS as TASK_KINDS
-from quinque.stores.embedded.recover_tubes import finish_sessions, replay_tasks
+from quinque.stores.embedded.recover_tubes import end_session, finish_sessions, replay_tasks
 from quinque.stores.embedded.staged import Stages
 
 # Until a record says which it is.
@@ -149,6 +149,8 @@ def _replay_records(
                 done.node.segment = segment
             elif kind == RENAMED:
                 _replay_renamed(done, bodies, Renamed._make(record), segment, news)
+            elif kind == SESSION_ENDED:
+                end_session(done.sessions, record[1])
             elif kind == NUMBERED:
                 done.numbers.note_newest(record[1], record[2])
                 done.numbers.segment = segment

@@ -3,7 +3,8 @@
 Called by   store.py.
 Calls       tubes.py (what a session had taken comes back), engine/tubes/sessions.py (rules).
 
-Nothing of it is journaled: who has taken a task is on record with the task.
+A task is on record with the session that has taken it. The end of a session is on record if its
+tasks come back later.
 
 Not here: which connection is of which session (server/sessions.py).
 """
@@ -40,7 +41,7 @@ class SessionOperations:
                 raise NoSession(op.session)
             ended = self._sessions.by_id.get(op.session)
             if ended is not None:  # one of that name has yet to give back what it had taken
-                self._sessions.set_apart(ended)
+                self._tubes.set_apart(ended)
         self._sessions.join(op.session)
 
     def _leave(self, op: LeaveSession) -> None:

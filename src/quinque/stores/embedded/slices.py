@@ -17,7 +17,7 @@ Not here: emptied queues, whose messages are gone at once (books.py); claims (cl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from quinque.errors import DiskFull, NotDone, QuinqueError, StoreUnavailable
@@ -28,27 +28,35 @@ from quinque.stores.pending import Pending
 SLICE_MOST = 500
 SLICE_QUEUES_MOST = 100
 
-# One slice of work after the other; the result in the end.
-Slices = Generator[None, None, Any]
+# One slice of work after the other, each time with whether any of them changed something; the
+# result in the end.
+Slices = Generator[bool, None, Any]
 
 
 T = TypeVar("T")
 
 
-def sliced(things: list[T], most: int) -> Iterator[list[T]]:
-    """The things in their order, `most` at a time. The list is used up on the way: if it were
-    dropped whole in the end, to free all that is in it would take as long as to make it."""
+def in_slices(things: list[T], most: int, work: Callable[[list[T]], int]) -> Slices:
+    """Do `work` on the things in their order, `most` at a time; return the sum of its results.
+
+    The list is used up on the way: if it were dropped whole in the end, to free all that is in it
+    would take as long as to make it.
+    """
     things.reverse()
-    while things:
+    done = 0
+    while True:
         some = things[-most:]
         del things[-most:]
         some.reverse()
-        yield some
+        done += work(some)
+        if not things:
+            return done
+        yield done > 0
 
 
 class SlicedWork:
     def __init__(self) -> None:
-        self._under_way: deque[tuple[Slices, Pending]] = deque()
+        self._under_way: deque[tuple[Slices, Pending, bool]] = deque()
 
     @property
     def is_working(self) -> bool:
@@ -58,29 +66,35 @@ class SlicedWork:
         """The result of the operation if its first slice is all of it; else a Pending of that.
         Raises as the first slice does, which has changed nothing then."""
         try:
-            next(slices)
+            has_changed = next(slices)
         except StopIteration as over:
             return over.value
         answer = Pending()
-        self._under_way.append((slices, answer))
+        self._under_way.append((slices, answer, has_changed))
         return answer
+
+    def do(self, things: list[T], work: Callable[[list[T]], int]) -> int | Pending:
+        """The sum of what `work` returns for the things, SLICE_MOST at a time; or a Pending of it.
+        Raises as `work` does."""
+        done: int | Pending = self.begin(in_slices(things, SLICE_MOST, work))
+        return done
 
     def go_on(self) -> None:
         """Carry out one slice of the operation that has waited longest for its next one."""
         if not self._under_way:
             return
-        slices, answer = self._under_way.popleft()
+        slices, answer, has_changed = self._under_way.popleft()
         try:
-            next(slices)
+            has_changed = next(slices)
         except StopIteration as over:
             answer.settle(over.value)
-        except (DiskFull, NotDone) as error:
-            # Neither says that a part is done.
-            answer.fail(StoreUnavailable(f"only a part of the request was carried out: {error}"))
         except QuinqueError as error:
+            # These say that nothing is done.
+            if has_changed and isinstance(error, DiskFull | NotDone):
+                error = StoreUnavailable(f"only a part of the request was carried out: {error}")
             answer.fail(error)
         else:
-            self._under_way.append((slices, answer))
+            self._under_way.append((slices, answer, has_changed))
 
     def finish(self) -> None:
         """Carry out all slices of all operations."""

@@ -20,6 +20,7 @@ from quinque.engine.tubes.apply import APPLY, apply_taken
 from quinque.engine.tubes.due import is_due, is_over
 from quinque.engine.tubes.task import Task
 from quinque.engine.tubes.tube import Tube
+from quinque.engine.work.message import WorkMessage
 from quinque.errors import BadRequest, NoKind, TubeBusy, TubeExists
 from quinque.model.events import FLUSHED, FORGOTTEN, Flushed, Forgotten, WorkEvent
 from quinque.model.limits import (
@@ -48,10 +49,8 @@ from quinque.model.tube_ops import (
     TruncateTube,
 )
 from quinque.model.tube_terms import refuse_unknown_terms
-from quinque.stores.embedded import slices
 from quinque.stores.embedded.books import ASIDE_MOST
 from quinque.stores.embedded.journal import SPARE_BYTES
-from quinque.stores.embedded.slices import Slices
 from quinque.stores.embedded.tubes import Tubes
 from quinque.stores.pending import Pending
 
@@ -271,70 +270,54 @@ class TubeOperations:
             if ids:
                 self._tubes.carry(tube, [decide.come_back(tube, ids, BY_KICK, now_ms)])
             return len(ids)
-        done: int | Pending = self._books.sliced.begin(self._kick_slices(tube, op.count))
-        return done
+        buried = tube.dead.living(min(max(0, op.count), tube.dead.size), now_ms)
+        return self._books.sliced.do(buried, lambda some: self._kick_some(tube, some))
 
-    def _kick_slices(self, tube: Tube, count: int) -> Slices:
-        """Make the first `count` of the tasks that are buried now ready; return how many were
-        buried still."""
-        buried = tube.dead.living(min(max(0, count), tube.dead.size), self._books.at_ms)
-        kicked, is_first = 0, True
-        for some in slices.sliced(buried, slices.SLICE_MOST):
-            if not is_first:
-                yield
-            is_first = False
-            if self._books.queues.get(tube.name) is not tube:
-                break
-            now_ms = self._books.at_ms
-            ids = [
-                task.id
-                for task in some
-                if task.state == State.DEAD
-                and tube.find(task.id) is task
-                and not is_over(tube, task, now_ms)
-            ]
-            if ids:
-                self._tubes.carry(tube, [decide.come_back(tube, ids, BY_KICK, now_ms)])
-                kicked += len(ids)
-        return kicked
+    def _kick_some(self, tube: Tube, tasks: list[WorkMessage]) -> int:
+        """Make those of the tasks that are buried still ready; return how many these are."""
+        now_ms = self._books.at_ms
+        ids = [
+            task.id
+            for task in tasks
+            if task.state == State.DEAD
+            and tube.find(task.id) is task
+            and not is_over(tube, task, now_ms)
+        ]
+        if ids:
+            self._tubes.carry(tube, [decide.come_back(tube, ids, BY_KICK, now_ms)])
+        return len(ids)
 
     def _return(self, op: ReturnTasks) -> int | Pending:
         tube, now_ms = self._find(op.queue, SETTLE_MOST_COUNTING)
         if tube.is_driven:
-            count: int = self._tubes.driver_of(tube).run(tube, op, now_ms)
-            return count
-        done: int | Pending = self._books.sliced.begin(self._return_slices(tube))
-        return done
+            taken: list[Task] = self._tubes.driver_of(tube).run(tube, op, now_ms)
+        else:
+            taken = [task for held in self._tubes.held() for task in held if task.queue is tube]
+        times = [(task, task.deliveries) for task in taken]
+        return self._books.sliced.do(times, lambda some: self._return_some(tube, some))
 
-    def _return_slices(self, tube: Tube) -> Slices:
-        """Make the tasks that are taken now ready; return how many were taken still, and not taken
-        again."""
-        taken = [task for held in self._tubes.held() for task in held if task.queue is tube]
-        times = slices.sliced([task.deliveries for task in taken], slices.SLICE_MOST)
-        returned, is_first = 0, True
-        for some in slices.sliced(taken, slices.SLICE_MOST):
-            if not is_first:
-                yield
-            is_first = False
-            if self._books.queues.get(tube.name) is not tube:
-                break
-            now_ms = self._books.at_ms
-            still = [
-                task
-                for task, deliveries in zip(some, next(times), strict=True)
-                if task.state == _LEASED
-                and task.deliveries == deliveries
-                and tube.find(task.id) is task
-                and not is_due(tube, task, now_ms)
-                and not is_over(tube, task, now_ms)
-            ]
-            ids = [task.id for task in sorted(still, key=lambda task: task.place)]
-            if ids:
-                self._tubes.carry(tube, [decide.come_back(tube, ids, BY_SESSION, now_ms)])
-                returned += len(ids)
+    def _return_some(self, tube: Tube, taken: list[tuple[Task, int]]) -> int:
+        """Make those of the tasks ready that are taken still, and were not taken again since that
+        many deliveries; return how many these are."""
+        now_ms = self._books.at_ms
+        still = [
+            task
+            for task, deliveries in taken
+            if task.state == _LEASED
+            and task.deliveries == deliveries
+            and tube.find(task.id) is task
+            and not is_due(tube, task, now_ms)
+            and not is_over(tube, task, now_ms)
+        ]
+        still.sort(key=lambda task: task.place)
+        if still and tube.is_driven:
+            self._tubes.driver_of(tube).give_back(tube, still, now_ms)
+        elif still:
+            ids = [task.id for task in still]
+            self._tubes.carry(tube, [decide.come_back(tube, ids, BY_SESSION, now_ms)])
             if tube.soonest_ms <= now_ms:
                 self._tubes.settle(tube, now_ms, SETTLE_MOST)
-        return returned
+        return len(still)
 
     # -- shared steps ------------------------------------------------------------------------
 

@@ -31,7 +31,14 @@ from quinque.model.events import EXPIRED, FLUSHED, FORGOTTEN, Expired, WorkEvent
 from quinque.model.families import TUBES
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING
 from quinque.model.ops import Op
-from quinque.model.tube_events import BY_SESSION, TASKS_RETURNED, TaskKept, TasksPut
+from quinque.model.tube_events import (
+    BY_SESSION,
+    SESSION_ENDED,
+    TASKS_RETURNED,
+    SessionEnded,
+    TaskKept,
+    TasksPut,
+)
 from quinque.model.tube_ops import TubeSettings
 from quinque.stores.embedded.changes import purged_unnamed, task_replaced
 from quinque.stores.embedded.journal import SPARE_BYTES
@@ -52,7 +59,10 @@ class Drivers(Protocol):
         """The driver of the tube, which is on record, begins."""
 
     def run(self, tube: Tube, op: Op, now_ms: int) -> Any:
-        """As the operation says."""
+        """As the operation says. ReturnTasks gives the tasks that are taken, as they are."""
+
+    def give_back(self, tube: Tube, tasks: Sequence[Task], now_ms: int) -> None:
+        """Make the tasks, which are taken, ready. Raises DriverFailed."""
 
     def settle(self, tube: Tube, now_ms: int, most: int) -> None:
         """Carry out what is due, and set `tube.soonest_ms` to when something is due next."""
@@ -187,7 +197,15 @@ class Tubes:
             if left <= 0:
                 return
             left -= self.return_held(session, now_ms, left)
+            if session.held:
+                self.set_apart(session)
         self.sessions.ended(now_ms, looks)  # they have nothing now, and are gone
+
+    def set_apart(self, session: Session) -> None:
+        """The session has ended, also after a restart, though its tasks have yet to come back."""
+        if not session.is_apart:
+            self.books.try_append(SessionEnded(SESSION_ENDED, session.id))
+            self.sessions.set_apart(session)
 
     def return_held(self, session: Session, now_ms: int, most: int) -> int:
         """Make up to `most` tasks that the session has taken ready; return how many."""

@@ -12,6 +12,7 @@ Not here: handing out (work_taking.py), operations that only look (work_looks.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from quinque.engine.work import decide
@@ -206,34 +207,22 @@ class WorkOperations:
         if op.forgets:
             return self._forget([queue])
         if not op.states:
-            return self._lists.remove(queue, Flushed(FLUSHED, queue.name)) if queue.size else 0
-        done: int | Pending = self._books.sliced.begin(self._purge_states(queue, op.states))
-        return done
+            flushed = [(queue, [Flushed(FLUSHED, queue.name)])] if queue.size else []
+            return self._lists.run_all(flushed)
+        wanted = set(map(int, op.states))
+        messages = queue.of_states(wanted)
+        return self._books.sliced.do(messages, lambda some: self._remove_some(queue, some, wanted))
 
-    def _purge_states(self, queue: Worklist, states: Sequence[State]) -> Slices:
-        """Remove the messages that are in these states now, and still when their turn comes; return
-        how many lived."""
-        wanted = set(map(int, states))
-        return (yield from self._remove_slices(queue, queue.of_states(wanted), wanted))
-
-    def _remove_slices(
-        self, queue: Worklist, messages: list[WorkMessage], wanted: set[int]
-    ) -> Slices:
-        living, is_first = 0, True
-        for some in slices.sliced(messages, slices.SLICE_MOST):
-            if not is_first:
-                yield
-            is_first = False
-            if self._lists.queues.get(queue.name) is not queue:
-                break
-            now_ms = self._books.at_ms
-            ids: list[bytes] = []
-            for message in some:
-                if message.state in wanted and queue.find(message.id) is message:
-                    ids.append(message.id)
-                    living += not queue.has_ended(message, now_ms)
-            if ids:
-                self._lists.remove(queue, decide.purge(queue, ids))
+    def _remove_some(self, queue: Worklist, messages: list[WorkMessage], wanted: set[int]) -> int:
+        """Remove those of the messages that are in these states still; return how many lived."""
+        now_ms, living = self._books.at_ms, 0
+        ids: list[bytes] = []
+        for message in messages:
+            if message.state in wanted and queue.find(message.id) is message:
+                ids.append(message.id)
+                living += not queue.has_ended(message, now_ms)
+        if ids:
+            self._lists.remove(queue, decide.purge(queue, ids))
         return living
 
     def _purge_all(self, op: PurgeAll) -> int | Pending:
@@ -244,31 +233,25 @@ class WorkOperations:
     def _purge_queues(self, family: Family) -> Slices:
         """Remove the worklists of the family with all that is in them now; return how many messages
         lived."""
-        lists = self._lists
         queues = [
             (queue, queue.directory.next)
-            for queue in lists.queues.values()
+            for queue in self._lists.queues.values()
             if isinstance(queue, Worklist) and queue.family is family
         ]
-        living, is_first = 0, True
-        for next_ones in slices.sliced(queues, slices.SLICE_QUEUES_MOST):
-            if not is_first:
-                yield
-            is_first = False
-            old: list[Worklist] = []
-            mixed: list[tuple[Worklist, int]] = []  # of these, what came since stays
-            for queue, until in next_ones:
-                if lists.queues.get(queue.name) is queue:
-                    if queue.newest_number < until:
-                        old.append(queue)
-                    else:
-                        mixed.append((queue, until))
-            # At once: after the next slice, something may have come to these too.
-            living += self._forget(old)
-            for queue, until in mixed:
-                yield
-                messages = [it for it in queue.all() if it.number < until]
-                living += yield from self._remove_slices(queue, messages, _EVERY_STATE)
+        mixed: list[tuple[Worklist, int]] = []  # of these, what came since stays
+
+        def forget_some(some: list[tuple[Worklist, int]]) -> int:
+            there = [it for it in some if self._lists.queues.get(it[0].name) is it[0]]
+            mixed.extend(it for it in there if it[0].newest_number >= it[1])
+            return self._forget([it[0] for it in there if it[0].newest_number < it[1]])
+
+        living = yield from slices.in_slices(queues, slices.SLICE_QUEUES_MOST, forget_some)
+        for queue, until in mixed:
+            yield True
+            messages = [it for it in queue.all() if it.number < until]
+            living += yield from slices.in_slices(
+                messages, slices.SLICE_MOST, partial(self._remove_some, queue, wanted=_EVERY_STATE)
+            )
         return living
 
     def _forget(self, queues: Sequence[Worklist]) -> int:

@@ -9,13 +9,14 @@ Not here: waiting for something to take (server/waiters.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from quinque.engine.work import decide
 from quinque.engine.work.apply import apply_taken
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import Worklist
 from quinque.errors import DiskFull, Leaving, NotDone, WrongType
+from quinque.model.glob import match_cost, matcher
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES
 from quinque.model.work_ops import Take, WorkDelivery
 from quinque.stores.embedded.books import ASIDE_MOST
@@ -23,6 +24,11 @@ from quinque.stores.embedded.names import Names
 from quinque.stores.embedded.slices import Slices
 from quinque.stores.embedded.worklists import Worklists
 from quinque.stores.pending import Pending
+
+# Names that one slice looks at, at about 1 µs each. To match one with patterns may cost more, and
+# to take from a worklist does.
+_LOOKS_MOST: Final = 5_000
+_TAKE_COST: Final = 10
 
 
 class WorkTaking:
@@ -33,42 +39,37 @@ class WorkTaking:
         self.runners: dict[type, Callable[[Any], Any]] = {Take: self._take}
 
     def _take(self, op: Take) -> list[WorkDelivery] | Pending:
-        self._books.at_ms = self._books.clock.now_us() // 1000
-        if not op.patterns:
-            return self._take_from_all(op, op.queues)
-        given: list[WorkDelivery] | Pending = self._books.sliced.begin(self._take_matching(op))
-        return given
-
-    def _take_matching(self, op: Take) -> Slices:
-        names: list[bytes] = yield from self._lists.matching(op.family, op.patterns)
-        return self._take_from_all(op, names)
-
-    def _take_from_all(self, op: Take, names: Sequence[bytes]) -> list[WorkDelivery]:
-        now_ms = self._books.at_ms
-        given: list[WorkDelivery] = []
-        if len(names) == 1:
+        self._books.at_ms = now_ms = self._books.clock.now_us() // 1000
+        if len(op.queues) == 1:
             most = min(op.count, RESERVE_MOST)
-            given = self._take_from(op, names[0], most, now_ms, RESERVE_MOST_BYTES)
-        elif op.is_drained:
-            self._drain(op, names, now_ms, given)
-        else:
-            # Before anything is taken. Names that match patterns are of the family.
-            for name in () if op.patterns else names:
+            given = self._take_from(op, op.queues[0], most, now_ms, RESERVE_MOST_BYTES)
+            return self._unless_leaving(op, given)
+        if op.is_drained:
+            return self._unless_leaving(op, self._drain(op, now_ms))
+        if op.patterns:
+            self._lists.settle_alarms()
+        else:  # a name of another family refuses them all, before anything is changed
+            for name in op.queues:
                 self._lists.check_family(op.family, name)
-            self._take_in_turn(op, names, now_ms, given)
+            for name in op.queues:
+                self._lists.settled(op.family, name, now_ms)
+        some: list[WorkDelivery] | Pending = self._books.sliced.begin(self._take_in_turn(op))
+        return some
+
+    def _unless_leaving(self, op: Take, given: list[WorkDelivery]) -> list[WorkDelivery]:
+        """What is given. Raises Leaving if that is nothing, and the client may not wait."""
         if not given and op.is_waiting and self._books.node.is_leaving:
             raise Leaving
         return given
 
-    def _drain(
-        self, op: Take, names: Sequence[bytes], now_ms: int, given: list[WorkDelivery]
-    ) -> None:
+    def _drain(self, op: Take, now_ms: int) -> list[WorkDelivery]:
         """All of the first worklist, then all of the second, until there are enough."""
+        given: list[WorkDelivery] = []
         most = min(op.count, RESERVE_MOST)
         room_bytes = RESERVE_MOST_BYTES
-        for name in names:
+        for name in op.queues:
             if len(given) == most or room_bytes <= 0:
-                return
+                break
             try:
                 some = self._take_from(op, name, most - len(given), now_ms, room_bytes)
             except (DiskFull, NotDone, WrongType):
@@ -77,35 +78,54 @@ class WorkTaking:
                 raise
             given += some
             room_bytes -= sum(len(delivery.body) for delivery in some)
+        return given
 
-    def _take_in_turn(
-        self, op: Take, names: Sequence[bytes], now_ms: int, given: list[WorkDelivery]
-    ) -> None:
-        """One from each worklist, again and again, until there are enough or no more."""
-        # Before the first is leased: a name of another family refuses them all.
-        for name in () if op.patterns else names:
-            self._lists.settled(op.family, name, now_ms)
-        left = list(names)
+    def _take_in_turn(self, op: Take) -> Slices:
+        """One from each worklist, again and again, until there are enough or no more. Of worklists
+        that match patterns, the one that was read from last is the last."""
+        busy = self._lists.busy
+        matches = matcher(op.patterns) if op.patterns else None
+        cost = match_cost(tuple(op.patterns))
+        given: list[WorkDelivery] = []
         most = min(op.count, RESERVE_MOST)
         room_bytes = RESERVE_MOST_BYTES
-        while left and len(given) < most and room_bytes > 0:
+        left: Sequence[bytes] = list(busy) if op.patterns else op.queues
+        room = _LOOKS_MOST
+        while left:
             still: list[bytes] = []
             for name in left:
                 if len(given) == most or room_bytes <= 0:
-                    break
+                    return given
+                if room <= 0:
+                    yield bool(given)
+                    room = _LOOKS_MOST
+                room -= 1
+                if op.patterns:
+                    queue = busy.get(name)
+                    if queue is None or queue.family is not op.family:
+                        continue
+                    if not queue.ready.size:
+                        del busy[name]
+                        continue
+                if matches is not None:
+                    room -= cost.of(name)
+                    if not matches(name):
+                        continue
+                room -= _TAKE_COST
                 try:
-                    some = self._take_from(op, name, 1, now_ms, room_bytes)
-                except (DiskFull, NotDone):
+                    some = self._take_from(op, name, 1, self._books.at_ms, room_bytes)
+                except (DiskFull, NotDone, WrongType):
                     if given:  # they are leased, so they must be delivered
-                        return
+                        return given
                     raise
                 if some:
                     given += some
                     room_bytes -= len(some[0].body)
                     still.append(name)
-                    if op.patterns and (queue := self._lists.busy.pop(name, None)) is not None:
-                        self._lists.busy[name] = queue  # the next reader begins with another
-            left = still
+                    if op.patterns and (queue := busy.pop(name, None)) is not None:
+                        busy[name] = queue  # the next reader begins with another
+            left, matches = still, None
+        return self._unless_leaving(op, given)
 
     def _take_from(
         self, op: Take, name: bytes, most: int, now_ms: int, room_bytes: int

@@ -30,19 +30,14 @@ from quinque.model.events import (
     REQUEUED,
     Added,
     Expired,
-    Flushed,
     Removed,
     WorkEvent,
 )
 from quinque.model.families import JOBS, Family
-from quinque.model.glob import match_cost, matcher
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING, SETTLE_MOST_FLOODED
 from quinque.model.own_events import MOVED_BACK
 from quinque.stores.embedded.books import Books
-from quinque.stores.embedded.slices import Slices
 
-# Names that one slice matches, at about 1 µs each; a pattern with a star in it may cost more.
-MATCH_MOST: Final = 5_000
 _ALARMS_MOST: Final = 100  # worklists settled at once, most of them with little to do
 
 
@@ -143,33 +138,7 @@ class Worklists:
         if queue is not None and queue.family is not family:
             self.books.make_way(queue)
 
-    def matching(self, family: Family, patterns: Sequence[bytes]) -> Slices:
-        """The worklists of these patterns that have something ready, the last read from last. A
-        slice matches some of the names; those that come meanwhile are not among them."""
-        self._settle_alarms()
-        matches, cost = matcher(patterns), match_cost(tuple(patterns))
-        names: list[bytes] = []
-        room, is_sliced = MATCH_MOST, False
-        for name in list(self.busy):
-            if room <= 0:
-                yield
-                room, is_sliced = MATCH_MOST, True
-            queue = self.busy.get(name)
-            if queue is None:
-                continue
-            room -= 1
-            if not queue.ready.size:
-                del self.busy[name]
-            elif queue.family is family:
-                room -= cost.of(name)
-                if matches(name):
-                    names.append(name)
-        if is_sliced:  # others may have used the name meanwhile
-            found = [(name, self.busy.get(name)) for name in names]
-            names = [name for name, it in found if it is not None and it.family is family]
-        return names
-
-    def _settle_alarms(self) -> None:
+    def settle_alarms(self) -> None:
         """Settle what is due in the worklists that have waited longest for it."""
         others: list[Queue] = []
         for _ in range(_ALARMS_MOST):
@@ -206,6 +175,10 @@ class Worklists:
         lived in those that they emptied."""
         living = 0
         rows = [(queue, event) for queue, events in work for event in events]
+        if self.books.watched:
+            self.books.notice_end(
+                [queue for queue, event in rows if event.kind == FLUSHED or event.kind == FORGOTTEN]
+            )
         for number, (queue, event) in enumerate(rows):
             # The first takes the room of all, so that none of the others is refused.
             spare_bytes = 0
@@ -244,12 +217,11 @@ class Worklists:
         self.books.stamp_us = event.place + len(messages) - 1
         self.bodies.came(messages, event.bodies)
 
-    def remove(self, queue: Worklist, event: Removed | Expired | Flushed) -> int:
-        """The messages are gone; if the event emptied the worklist, how many of them lived."""
+    def remove(self, queue: Worklist, event: Removed | Expired) -> None:
+        """The messages are gone."""
         self.journal.append(event)
-        living = self.apply(queue, event)
+        self.apply(queue, event)
         self.books.set_alarm(queue)
-        return living
 
     def keep(self, queue: Worklist) -> None:
         """The worklist, which is new, can be found."""

@@ -7,7 +7,7 @@
 --          4  most             settle in up to this many worklists
 -- RETURNS  name, when its turn comes (µs), name, when, ...
 -- ERRORS   none
--- SAME AS  stores/embedded/worklists.py:matching
+-- SAME AS  stores/embedded/worklists.py:settle_alarms
 
 -- include lib/work_settle.lua
 -- include lib/work_answer.lua

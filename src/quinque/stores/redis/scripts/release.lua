@@ -26,6 +26,7 @@
 -- include lib/keep_time.lua
 
 local IDS_MOST = 5000  -- messages, if there are few groups: some 10 ms
+local NEVER_MS = 2 ^ 62  -- model/limits.py:NEVER_MS
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -43,8 +44,9 @@ for at = #ids, most + 1, -1 do
 end
 local keys = feed_group_keys(feed, group)
 local is_held, is_detached = feed_held(feed, keys, ids, now_ms)
+-- A claim holds messages without a deadline: they are not leased.
 local function is_meant(ends_ms)
-  return ends_ms and (deadline_ms == 0 or ends_ms == deadline_ms)
+  return ends_ms and ends_ms < NEVER_MS and (deadline_ms == 0 or ends_ms == deadline_ms)
 end
 local results, picked = feed_pick(ids, function(at)
   return is_meant(is_held[at]) and 'back' or is_meant(is_detached[at]) and 'flushed'
