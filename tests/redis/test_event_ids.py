@@ -238,7 +238,7 @@ def time_of(foreign: Any) -> float:
     if isinstance(foreign, redis.RedisCluster):
         where["target_nodes"] = foreign.get_node_from_key(EVENT_IDS)
     seconds, us = foreign.time(**where)
-    return float(seconds) + us / 1_000_000
+    return int(seconds) + int(us) / 1_000_000
 
 
 def repeated(ids: Iterable[bytes]) -> list[bytes]:
