@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from quinque.model.claim_ops import MarkClaim, Outcome, SettleClaims
-from quinque.model.families import EVENTS
+from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.ops import Ack, Count, Flush, Put, Reserve
+from quinque.model.own_ops import RELIABLE_TERMS
+from quinque.model.work_ops import Add, LookAt, PurgeAll
 from quinque.stores.clock import ManualClock
 from quinque.stores.pending import Pending
 from quinque.stores.redis.calls import Steps
@@ -22,10 +24,11 @@ from quinque.stores.redis.served import ServedRedisStore
 from quinque.stores.redis.store import RedisStore
 from tests.conformance.work_words import add, bodies, counts
 from tests.redis.claim_words import MANY as CLAIMED
-from tests.redis.claim_words import S, fill_up, numbered, subscribe
+from tests.redis.claim_words import S, fill, fill_up, numbered, subscribe
 from tests.servers.redis_server import RedisServer
 
 MANY = 12_000
+QUEUES = 350
 CHUNKS = 3  # of a claim
 SOON_MS = 1_000
 # Of the commands in a script, those that a message needs are far more than this for many of them.
@@ -122,6 +125,37 @@ def _go_on(steps: Steps, results: list[Any]) -> Steps:
             results = yield steps.send(results)
     except StopIteration:
         return None
+
+
+def test_a_purge_of_very_many_queues_with_claimed_messages_has_an_end(store: RedisStore) -> None:
+    queues = [b"{slot}%d" % number for number in range(QUEUES)]
+    for name in queues:
+        add(store, b"claimed", b"waits", queue=name)
+        fill(store, subscribe(store, queue=name), 1, queue=name)
+
+    purge = RUNNERS[PurgeAll](PurgeAll(JOBS), store._store.edge)
+
+    assert store.finish(_with_an_end(purge)) == QUEUES
+    assert [store.run(LookAt(JOBS, name)).ready for name in queues] == [0] * QUEUES
+
+
+def test_a_purge_reaches_queues_behind_very_many_of_another_family(store: RedisStore) -> None:
+    for number in range(3_100):
+        store.run(Add(RELIABLE, b"{slot}%d" % number, [b"x"], RELIABLE_TERMS))
+    add(store, b"x", queue=b"{slot}jobs")
+
+    assert store.run(PurgeAll(JOBS)) == 1
+
+
+def _with_an_end(steps: Steps, calls_most: int = 100) -> Steps:
+    """The steps, which ask for a few calls only."""
+    try:
+        calls = next(steps)
+        for _ in range(calls_most):
+            calls = steps.send((yield calls))
+    except StopIteration as done:
+        return done.value
+    raise AssertionError(f"not at an end after {calls_most} calls")
 
 
 @pytest.mark.parametrize("every", [1, 100])

@@ -15,6 +15,7 @@ from quinque.model.claim_ops import OpenClaims
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Flush, Op, Put
 from quinque.model.work_ops import Add, Take, Terms
+from quinque.stores.clock import ManualClock
 from quinque.stores.pending import Pending
 from quinque.stores.redis.empty_slots import EmptySlots
 from quinque.stores.redis.keys import ALL_SLOTS, slot_of, tags
@@ -66,12 +67,12 @@ def test_nothing_is_believed_when_notices_may_have_been_lost() -> None:
 
 @asynccontextmanager
 async def broker(url: str) -> AsyncIterator[ServedRedisStore]:
-    """A store as a broker has it, which hears what others do. The only rounds are those of the
-    test: on a slow machine there would be more by themselves."""
-    store = await ServedRedisStore.open(url, timeout_s=PATIENCE_S)
-    assert store._round is not None
-    store._round.cancel()
+    """A store as a broker has it, which hears what others do. Its time stands still, and it looks
+    round only when a test lets it: so nothing depends on how long a test takes."""
+    store = await ServedRedisStore.open(url, clock=ManualClock())
     try:
+        assert store._round is not None
+        store._round.cancel()
         async with asyncio.timeout(PATIENCE_S):
             while not store.edge.empty._missed:  # it listens
                 await asyncio.sleep(0.01)
@@ -91,8 +92,9 @@ async def run(store: ServedRedisStore, op: Op) -> Any:
 async def rounds(store: ServedRedisStore, count: int = ROUNDS) -> None:
     for _ in range(count):
         store.look_round()
-        while not store.is_idle:
-            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            while not store.is_idle:
+                await asyncio.sleep(0)
 
 
 async def until_heard(store: ServedRedisStore, slot: int) -> None:

@@ -17,6 +17,7 @@ from quinque.model.families import EVENTS
 from quinque.model.ops import Count, Put
 from quinque.stores.clock import ManualClock
 from quinque.stores.pending import Pending
+from quinque.stores.redis import event_ids
 from quinque.stores.redis.event_lanes import BROKERS_MOST
 from quinque.stores.redis.keys import EVENT_IDS, slot_key, slot_of
 from quinque.stores.redis.served import ServedRedisStore
@@ -163,13 +164,39 @@ def test_a_broker_that_has_lost_its_number_gets_another(
     foreign.delete(EVENT_IDS)  # as after a failover that lost it
     other = open_one()
     ids = other.run(Put(EVENTS, b"elsewhere", [b"x"] * 50))
-    clock.advance(301_000)  # it asks whether the number is still its own
+    clock.advance(61_000)  # it asks whether the number is still its own
 
     ids += store.run(Put(EVENTS, b"q", [b"x"] * 50))
     ids += other.run(Put(EVENTS, b"third", [b"x"] * 50))
 
     assert sorted(foreign.hkeys(EVENT_IDS)) == [b"0", b"1"]
     assert repeated(ids) == []
+
+
+@pytest.mark.parametrize(("timeout_s", "lease_s"), [(5, 120), (90, 150)])
+def test_the_number_of_a_broker_that_was_killed_is_free_two_minutes_later(
+    url: str, foreign: Any, timeout_s: float, lease_s: int
+) -> None:
+    """Or when the last addition that it began is over."""
+    with closing(RedisStore(url, timeout_s=timeout_s)):
+        ends_ms = int(foreign.hget(EVENT_IDS, "0").split()[1])
+
+        assert 0 < ends_ms / 1000 - time_of(foreign) <= lease_s
+
+
+def test_a_broker_keeps_its_number_every_fifteen_seconds(
+    store: RedisStore, clock: ManualClock, foreign: Any
+) -> None:
+    token, _ = foreign.hget(EVENT_IDS, "0").split()
+    foreign.hset(EVENT_IDS, "0", token + b" 1000")  # so that it shows when it is kept
+
+    clock.advance(14_000)
+    store.finish(event_ids.keep(store._store.edge))
+    assert foreign.hget(EVENT_IDS, "0") == token + b" 1000"
+    clock.advance(2_000)
+    store.finish(event_ids.keep(store._store.edge))
+
+    assert int(foreign.hget(EVENT_IDS, "0").split()[1]) / 1000 > time_of(foreign)
 
 
 def test_a_broker_without_a_number_refuses_events_and_adds_nothing(
@@ -203,6 +230,15 @@ def calls(foreign: Any) -> int:
         where["target_nodes"] = foreign.get_node_from_key(slot_key(slot_of(b"q")))
     said = foreign.info("commandstats", **where)
     return int(said["cmdstat_evalsha"]["calls"])
+
+
+def time_of(foreign: Any) -> float:
+    """The time of the server that leases the numbers."""
+    where = {}
+    if isinstance(foreign, redis.RedisCluster):
+        where["target_nodes"] = foreign.get_node_from_key(EVENT_IDS)
+    seconds, us = foreign.time(**where)
+    return int(seconds) + int(us) / 1_000_000
 
 
 def repeated(ids: Iterable[bytes]) -> list[bytes]:

@@ -3,6 +3,7 @@ messages that expired, lapsed, are dead, delayed or held, in one queue or in a t
 
     make test                                                 8,000 messages, and work is counted
     QUINQUE_EFFORT=1 pytest tests/redis/test_script_work.py   1,000,000, and scripts are timed
+    QUINQUE_EFFORT=1 pytest … -k claims                       those of a family
 
 A scene is filled once and saved by Redis; before each command Redis loads it again.
 """
@@ -58,6 +59,7 @@ from quinque.model.tube_ops import (
 )
 from quinque.model.work_ops import (
     Add,
+    AwaitEnd,
     Browse,
     Configure,
     FindQueues,
@@ -89,7 +91,8 @@ NAMED: Final = min(MANY, 10_000)  # as many as one command may name, or take
 # 4,000 take about a millisecond. A script that goes through all messages does many times as much.
 WORK_MOST: Final = 80_000
 LONGEST_US: Final = 50_000
-RUNS: Final = 3 if EFFORT else 1  # of which the shortest counts
+MOST: Final = LONGEST_US if EFFORT else WORK_MOST
+RUNS: Final = 3 if EFFORT else 1
 SOON_MS: Final = 1_000
 LONG_MS: Final = 10 * MINUTE_MS
 Q: Final = b"{q}"
@@ -114,14 +117,14 @@ def check(server: RedisServer, fill: Fill, acts: Mapping[str, Act]) -> None:
     costs = {name: cost_of(server, clock, act, ids) for name, act in acts.items()}
     if EFFORT:
         sys.stderr.write(f"\n{fill.__name__}, {MANY} messages: {costs}\n")
-    most = LONGEST_US if EFFORT else WORK_MOST
-    assert {name: cost for name, cost in costs.items() if cost.amount > most} == {}
+    assert {name: cost for name, cost in costs.items() if cost.amount > MOST} == {}
 
 
 def cost_of(server: RedisServer, clock: ManualClock, act: Act, ids: list[bytes]) -> Work:
-    """The largest work of one call; or its time, in the shortest of some runs."""
-    runs = []
-    for _ in range(RUNS):
+    """The largest work of one call; or its time. If that is too long it is measured again, and the
+    shortest counts: the first call after a reload may read memory that the system took away."""
+    runs: list[Work] = []
+    while len(runs) < RUNS and not (runs and min(runs).amount <= MOST):
         server.ask("DEBUG", "RELOAD", "NOSAVE")
         opened = RedisStore(server.url, clock=clock, timeout_s=60)
         with measured(server, is_timed=EFFORT > 0) as works, closing(opened) as store:
@@ -562,6 +565,8 @@ CLAIM_ACTS: Final[dict[str, Act]] = {
     "mark one": ask(lambda ids: MarkClaim(Q, S, 1, Outcome.NACK, ids[-1:])),
     "mark many": ask(lambda ids: MarkClaim(Q, S, 1, Outcome.NACK, ids)),
     "find": ask(lambda ids: FindClaims()),
+    "await one": ask(lambda ids: AwaitEnd(JOBS, ids[-1:])),
+    "await many": ask(lambda ids: AwaitEnd(JOBS, ids)),
 }
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -13,24 +12,9 @@ from tests.server.broker import start_broker, wait_until
 from tests.server.iproto import LISTEN, PING, IprotoClient, call, packet
 from tests.server.resp import Client
 from tests.servers import stores
-from tests.servers.redis_cluster import RedisCluster
-from tests.servers.redis_server import RedisServer
 from tests.transcripts.stage import Stage
 
 TAKES = 20
-
-
-@contextmanager
-def silent(server: RedisServer | RedisCluster) -> Iterator[None]:
-    """Within, the store answers nothing."""
-    nodes = server.primaries if isinstance(server, RedisCluster) else [server]
-    for node in nodes:
-        node.pause()
-    try:
-        yield
-    finally:
-        for node in nodes:
-            node.go_on()
 
 
 @pytest.mark.parametrize("together", [TAKES - 1, 3, 1])
@@ -43,7 +27,7 @@ def test_a_take_that_comes_alone_stands_behind_those_that_came_together(
     takes = [call(sync, "queue.tube.t:take", 60) for sync in range(TAKES)]
     with start_broker(tmp_path, *flags) as broker, IprotoClient(broker) as client:
         assert not isinstance(client.told("queue.create_tube", "t", "fifo"), Exception)
-        with silent(server):
+        with stores.silent(server):
             for some in (takes[:together], *([take] for take in takes[together:])):
                 client.send(*some, packet(PING, 1_000))
                 assert client.read().sync == 1_000  # the broker has asked for them
@@ -71,7 +55,7 @@ def test_of_takes_that_came_together_the_first_wait_if_not_all_may(
         assert not isinstance(client.told("queue.create_tube", "t", "fifo"), Exception)
         with ExitStack() as asked:
             if kind in stores.SHARED:
-                asked.enter_context(silent(request.getfixturevalue(stores.SHARED[kind])))
+                asked.enter_context(stores.silent(request.getfixturevalue(stores.SHARED[kind])))
             replies = []
             for some in (takes[:3], takes[3:7], takes[7:]):
                 client.send(*some, packet(PING, 1_000))
@@ -114,7 +98,7 @@ def test_clients_that_wait_are_served_in_the_order_they_came(
         other = left.enter_context(broker.connect())
         other.call("TUBE.CREATE", "t", "fifo")
         numbers = [client.call("CLIENT", "ID") for client in clients]
-        with silent(server):
+        with stores.silent(server):
             for number, client in zip(numbers, clients, strict=True):
                 client.send(*take.split())
                 wait_until(partial(is_waiting, other, number))
@@ -142,3 +126,95 @@ def test_a_job_that_comes_while_a_client_may_not_wait_yet_is_delivered_when_it_m
         stage.settle()
 
         assert b"$4\r\nbody\r\n" in stage.replies()["second"]
+
+
+@pytest.mark.parametrize(
+    ("take", "add"),
+    [
+        ("GETJOB FROM", "ADDJOB $ x 0"),
+        ("RQ.POP BLOCK -1", "RQ.PUSH $ x"),
+    ],
+    ids=["jobs", "reliable"],
+)
+@pytest.mark.parametrize("queues", ["{o}a {o}b", "{o}b {o}a", "{o}a b", "b {o}a"])
+@pytest.mark.parametrize("kind", stores.ALL)
+def test_a_client_that_waits_on_several_queues_is_not_overtaken(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, queues: str, take: str, add: str
+) -> None:
+    """The client that came first gets each message, and the one after it gets the next."""
+    with start_broker(tmp_path, *stores.store_flags(request, kind)) as broker, ExitStack() as left:
+        clients = [left.enter_context(broker.connect()) for _ in range(4)]
+        other = left.enter_context(broker.connect())
+        numbers = [client.call("CLIENT", "ID") for client in clients]
+        waits = [queues, "{o}a", queues, "{o}a"]
+        for number, client, names in zip(numbers, clients, waits, strict=True):
+            client.send(*take.split(), *names.split())
+            wait_until(partial(is_waiting, other, number))
+
+        for client in clients:
+            other.call(*add.replace("$", "{o}a").split())
+            assert client.value()[0][-1] == b"x"
+
+
+@pytest.mark.parametrize(
+    ("take", "add"),
+    [("GETJOB FROM", "ADDJOB $ x 0"), ("RQ.POP BLOCK -1", "RQ.PUSH $ x")],
+    ids=["jobs", "reliable"],
+)
+@pytest.mark.parametrize("queues", ["{o}a {o}b", "{o}b {o}a", "b {o}a"])
+@pytest.mark.parametrize("kind", stores.SHARED)
+def test_a_client_that_asks_for_several_queues_is_not_overtaken_meanwhile(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, queues: str, take: str, add: str
+) -> None:
+    """To take from several queues, Redis is asked twice. A client that comes later and waits on one
+    of them is asked for only after that, though the message was there for both."""
+    server = request.getfixturevalue(stores.SHARED[kind])
+    with start_broker(tmp_path, *stores.store_flags(request, kind)) as broker, ExitStack() as left:
+        clients = [left.enter_context(broker.connect()) for _ in range(4)]
+        other, adding = (left.enter_context(broker.connect()) for _ in range(2))
+        numbers = [client.call("CLIENT", "ID") for client in clients]
+        waits = [queues, "{o}a", queues, "{o}a"]
+        with stores.silent(server):
+            adding.send(*add.replace("$", "{o}a").split())
+            other.call("PING")
+            for number, client, names in zip(numbers, clients, waits, strict=True):
+                client.send(*take.split(), *names.split())
+                wait_until(partial(is_waiting, other, number))
+        assert clients[0].value()[0][-1] == b"x"
+        for client in clients[1:]:
+            other.call(*add.replace("$", "{o}a").split())
+            assert client.value()[0][-1] == b"x"
+
+
+@pytest.mark.parametrize(
+    ("take", "add"),
+    [
+        ("GETJOB FROM q", "ADDJOB q $ 0"),
+        ("RQ.POP BLOCK -1 q", "RQ.PUSH q $"),
+        ("WQ.LEASE {q} 60000 BLOCK 600000", "WQ.ADD {q} id-$ $"),
+        ("TUBE.TAKE t", "TUBE.PUT t $"),
+    ],
+    ids=["jobs", "reliable", "items", "tubes"],
+)
+@pytest.mark.parametrize("kind", stores.SHARED)
+def test_clients_that_came_together_are_not_overtaken_by_one_that_came_later(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, take: str, add: str
+) -> None:
+    server = request.getfixturevalue(stores.SHARED[kind])
+    with start_broker(tmp_path, *stores.store_flags(request, kind)) as broker, ExitStack() as left:
+        clients = [left.enter_context(broker.connect()) for _ in range(6)]
+        other = left.enter_context(broker.connect())
+        other.call("TUBE.CREATE", "t", "fifo")
+        number = [client.call("CLIENT", "ID") for client in clients][5]
+        with stores.silent(server):
+            with broker.halted():  # the first five are found in one turn
+                for client in clients[:5]:
+                    client.send(*take.split())
+            other.call("PING")  # the broker has read their requests
+            clients[5].send(*take.split())
+            wait_until(partial(is_waiting, other, number))
+        for at in range(6):
+            other.call(*add.replace("$", f"body-{at}").split())
+
+        replies = [repr(client.read()) for client in clients]
+        assert "body-5" in replies[5]

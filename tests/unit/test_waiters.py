@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from quinque.dialects.command import Wait
-from quinque.errors import QuinqueError
-from quinque.model.families import JOBS
+from quinque.errors import NotDone, QuinqueError, StoreUnavailable
+from quinque.model.families import JOBS, RELIABLE
 from quinque.model.glob import compile_glob
 from quinque.model.work_ops import Take
 from quinque.server.waiters import Waiters
@@ -33,8 +33,10 @@ class Asked:
 
     def __init__(self) -> None:
         self.pending: list[Pending] = []
+        self.ops: list[Any] = []
 
     def run(self, op: Any) -> Pending:
+        self.ops.append(op)
         self.pending.append(Pending())
         return self.pending[-1]
 
@@ -90,4 +92,146 @@ def test_patterns_that_are_waited_on_are_compiled_once() -> None:
     assert compile_glob.cache_info().misses == before
     waiters.remove(waiting)
     waiters.remove(reader.waiting)
+    loop.close()
+
+
+def late_waiters(asked: Asked) -> tuple[asyncio.AbstractEventLoop, Waiters]:
+    loop = asyncio.new_event_loop()
+    return loop, Waiters(loop, asked.run, answers_at_once=False)
+
+
+def test_a_reader_that_comes_where_another_waits_is_not_asked_for() -> None:
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    Reader(waiters, [b"a", b"b"])
+
+    behind = Wait(Take(JOBS, [b"a"]), [b"a"], b"", 60_000)
+    partly = Wait(Take(JOBS, [b"b", b"c"]), [b"b", b"c"], b"", 60_000)
+    elsewhere = Wait(Take(JOBS, [b"c"]), [b"c"], b"", 60_000)
+    of_another_family = Wait(Take(RELIABLE, [b"a"]), [b"a"], b"", 60_000)
+
+    assert waiters.part_for(behind) is None
+    part = waiters.part_for(partly)
+    assert isinstance(part, Take)
+    assert part.queues == [b"c"]
+    assert waiters.part_for(elsewhere) is elsewhere.op
+    assert waiters.part_for(of_another_family) is of_another_family.op
+    loop.close()
+
+
+def test_a_reader_is_asked_for_only_where_it_is_the_first() -> None:
+    """It gets nothing of a queue where another waits, though that one was told of nothing yet."""
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    Reader(waiters, [b"a"])
+    Reader(waiters, [b"a", b"c"])
+
+    waiters.wake([b"c"])
+
+    assert [list(op.queues) for op in asked.ops] == [[b"c"]]
+    loop.close()
+
+
+def test_a_reader_behind_another_is_asked_for_when_that_one_is_served() -> None:
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    first = Reader(waiters, [b"a", b"b"])
+    waiters.expect(first.waiting, asked.run(first.waiting.wait.op))
+    second = Reader(waiters, [b"a"])
+    waiters.stand(second.waiting)
+
+    asked.pending[0].settle([b"one"])
+    assert first.answers == [[b"one"]]
+    asked.pending[1].settle([b"two"])
+
+    assert second.answers == [[b"two"]]
+    loop.close()
+
+
+def test_readers_from_the_front_are_asked_for_as_one() -> None:
+    """However many wait, and whatever is there for them, the store is asked a few times."""
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    readers = [Reader(waiters, [b"a"]) for _ in range(100)]
+
+    waiters.wake([b"a"])
+    asked.pending[0].settle([b"%d" % at for at in range(60)])
+    asked.pending[1].settle([])
+
+    assert [op.count for op in asked.ops] == [100, 40]
+    assert [it.answers for it in readers[:60]] == [[[b"%d" % at]] for at in range(60)]
+    assert waiters.count == 40
+    loop.close()
+
+
+def test_an_error_is_that_of_each_reader_that_was_asked_for() -> None:
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    readers = [Reader(waiters, [b"a"]) for _ in range(3)]
+
+    waiters.wake([b"a"])
+    asked.pending[0].fail(NotDone("not now"))
+    assert [it.errors for it in readers] == [[], [], []]
+    waiters.wake([b"a"])
+    asked.pending[1].fail(StoreUnavailable("lost"))
+
+    assert [len(it.errors) for it in readers] == [1, 1, 1]
+    assert waiters.count == 0
+    loop.close()
+
+
+def test_the_first_request_of_each_reader_is_refused_when_it_was_not_done() -> None:
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    readers = [Reader(waiters, [b"a"]) for _ in range(3)]
+    waiters.expect_all([it.waiting for it in readers], asked.run(None), (NotDone,))
+
+    asked.pending[0].fail(NotDone("not now"))
+
+    assert [len(it.errors) for it in readers] == [1, 1, 1]
+    loop.close()
+
+
+def test_messages_that_come_while_the_first_is_asked_for_go_to_the_first() -> None:
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    first, second = Reader(waiters, [b"b", b"a"]), Reader(waiters, [b"b", b"a"])
+    waiters.wake([b"b"])
+    waiters.wake([b"a"])
+
+    asked.pending[0].settle([])
+    asked.pending[1].settle([b"one"])
+
+    assert first.answers == [[b"one"]]
+    assert second.answers == []
+    loop.close()
+
+
+def test_a_reader_that_is_gone_is_before_no_other() -> None:
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    gone = Reader(waiters, [b"a"])
+    Reader(waiters, [b"a", b"b"])
+    gone.is_gone = True
+
+    waiters.wake([b"a"])
+
+    assert [list(op.queues) for op in asked.ops] == [[b"a", b"b"]]
+    loop.close()
+
+
+def test_the_store_is_asked_for_a_reader_that_is_alone_once_and_once_for_each_message() -> None:
+    asked = Asked()
+    loop, waiters = late_waiters(asked)
+    op = Take(JOBS, [b"a", b"b"])
+    assert waiters.part_for(Wait(op, [b"a", b"b"], b"", 60_000)) is op
+    reader = Reader(waiters, [b"a", b"b"])
+    waiters.expect(reader.waiting, asked.run(op))
+
+    asked.pending[0].settle([])
+    waiters.wake([b"b"])
+    asked.pending[1].settle([b"one"])
+
+    assert reader.answers == [[b"one"]]
+    assert len(asked.ops) == 2
     loop.close()

@@ -111,7 +111,7 @@ class Broker:
         self._ended_turns = -1
         self.all_gone = asyncio.Event()  # set when a stopping broker has no client left
         self._is_stopping = False
-        self.waiters = Waiters(loop, store.run)
+        self.waiters = Waiters(loop, store.run, answers_at_once=store.answers_at_once)
         store.watched = self.waiters.lines
         store.on_doubt = self.waiters.wake_patterns
         store.consumers.own = self._own_consumers

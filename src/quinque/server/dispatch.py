@@ -426,6 +426,11 @@ class Dispatch:
                 request.timeout_ms = 0  # nothing waits within a transaction
                 if isinstance(request.op, Take):
                     request.op.is_waiting = False
+            if request.timeout_ms:
+                op = self._broker.waiters.part_for(request)
+                if op is not request.op:
+                    self._wait_behind(connection, row, request, op)
+                    return
         result = self._run(request.op if isinstance(request, Wait) else request)
         if not isinstance(result, Pending):
             self._reply_or_wait(connection, row, request, result)
@@ -439,12 +444,23 @@ class Dispatch:
         ):
             # In line from here on: clients that come meanwhile stand behind, and notifications of
             # the store are not missed.
-            self._wait(connection, row, request)
+            self.wait(connection, row, request)
             assert connection.waiting is not None
             self._broker.waiters.expect(connection.waiting, result)
         else:
             go_on = partial(self._reply_or_give_back, connection, row, request)
             self._ask(connection, row, result, go_on)
+
+    def _wait_behind(self, connection: Connection, row: Command, wait: Wait, op: Op | None) -> None:
+        """The client stands in line behind others. The store is asked only about queues where it is
+        the first, if there are any."""
+        self.wait(connection, row, wait)
+        if connection.waiting is not None:
+            waiters = self._broker.waiters
+            waiters.stand(connection.waiting)
+            if isinstance(op, Take):
+                found: Any = self._run(op)
+                waiters.expect(connection.waiting, found, op.queues)
 
     def _reply_or_give_back(
         self, connection: Connection, row: Command, request: Op | Wait, result: Any
@@ -463,11 +479,11 @@ class Dispatch:
     ) -> None:
         assert row.reply is not None
         if isinstance(request, Wait) and request.timeout_ms and not is_something(result):
-            self._wait(connection, row, request)
+            self.wait(connection, row, request)
         else:
             self._reply(connection, row, row.reply(request, result, connection))
 
-    def _wait(self, connection: Connection, row: Command, wait: Wait) -> None:
+    def wait(self, connection: Connection, row: Command, wait: Wait) -> None:
         if connection.is_over:  # it has closed, and would not get what it waits for
             connection.close()
             return
@@ -494,6 +510,15 @@ class Dispatch:
             connection.skip_replies -= connection.skip_replies > 0
 
         connection.waiting = self._broker.waiters.add(connection, wait, answer, refuse)
+
+    def may_all_wait(self, connections: Sequence[Connection]) -> bool:
+        """Whether each of these clients, one request of each, may wait."""
+        waiters, most = self._broker.waiters, self._broker.config.max_blocked_clients
+        return (
+            len(set(connections)) == len(connections)
+            and waiters.count + len(connections) <= most
+            and not any(connection.is_over for connection in connections)
+        )
 
     def _has_room(self) -> bool:
         """Whether one more client may wait."""

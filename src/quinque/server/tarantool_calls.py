@@ -162,6 +162,13 @@ class TarantoolCalls:
         else:
             if isinstance(request, Wait):
                 self._broker.serve_first(request.queues)
+                if (
+                    self._waits_ahead(client, asked, request)
+                    and self._broker.waiters.part_for(request) is None
+                ):
+                    for behind in self._wait_each(client, asked):
+                        self._broker.waiters.stand(behind)
+                    return
             result = self._run(request.op if isinstance(request, Wait) else request)
         if not isinstance(result, Pending):
             self._answer(client, asked, request, result)
@@ -287,6 +294,9 @@ class TarantoolCalls:
 
     def _wait_together(self, client: TarantoolConnection, asked: Asked, pending: Pending) -> None:
         """The calls, which the store was asked for as one, stand in line, each by itself."""
+        self._broker.waiters.expect_all(self._wait_each(client, asked), pending, FOR_ALL)
+
+    def _wait_each(self, client: TarantoolConnection, asked: Asked) -> list[Waiting]:
         waitings: list[Waiting] = []
         for packet in asked.packets:
             alone = Asked(asked.call, asked.row, [packet])
@@ -294,7 +304,7 @@ class TarantoolCalls:
             waiting = self._wait(client, alone, packet, request)
             assert waiting is not None
             waitings.append(waiting)
-        self._broker.waiters.expect_all(waitings, pending, FOR_ALL)
+        return waitings
 
     def _wait(
         self, client: TarantoolConnection, asked: Asked, packet: Packet, request: Any

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quinque.dialects.command import Command, Wait
 from quinque.errors import NoReplicas, NotDone, QuinqueError, StoreUnavailable
 from quinque.model.giving_back import HANDING_OUT
+from quinque.server.waiters import Waiting
 from quinque.stores.pending import Pending
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class Together:
                 if isinstance(request, Wait):
                     may_wait = request.timeout_ms > 0
                     self._broker.serve_first(request.queues)
+                    if may_wait and self._broker.waiters.part_for(request) is not request.op:
+                        self._execute_each(alike, 0)  # each stands behind others
+                        return
                 results = self._broker.store.run(
                     request.op if isinstance(request, Wait) else request
                 )
@@ -70,7 +74,12 @@ class Together:
         go_on = _Answer(alike, share, may_wait, started_ns, sessions)
         go_on.op = request.op if isinstance(request, Wait) else request
         if isinstance(results, Pending):
-            self._ask(go_on, results)
+            if may_wait and go_on.is_one_each and self._dispatch.may_all_wait(alike.connections):
+                # In line from here on, as in dispatch.py.
+                self._broker.waiters.expect_all(self._wait_each(alike), results, FOR_ALL)
+                row.calls += len(alike.connections)
+            else:
+                self._ask(go_on, results)
         else:
             self._answer(go_on, results)
 
@@ -80,6 +89,18 @@ class Together:
         log.exception("unexpected error in %s; disconnecting its clients", alike.row.name)
         for connection in dict.fromkeys(alike.connections):
             connection.drop()
+
+    def _wait_each(self, alike: Alike) -> list[Waiting]:
+        """The requests stand in line, each by itself."""
+        row = alike.row
+        assert row.parse is not None
+        waitings: list[Waiting] = []
+        for connection, argv in zip(alike.connections, alike.requests(), strict=True):
+            self._dispatch.wait(connection, row, row.parse(argv, connection))
+            assert connection.waiting is not None
+            connection.last_command = row
+            waitings.append(connection.waiting)
+        return waitings
 
     def _ask(self, go_on: _Answer, pending: Pending) -> None:
         """All of the clients are held until the store has answered."""

@@ -8,6 +8,11 @@ A reader stands in a line for each queue it waits on. When a queue gets somethin
 through from the front, and each reader's operation is run again; what gives nothing for a group
 ends the line for that group.
 
+A store that answers later is asked about a queue for the first reader of a kind only, or for
+several from the front as one: another reader could be quicker, and get what came in between. So a
+reader that comes where others of its kind wait stands behind them, and is not asked for. A reader
+that waits on several queues is asked for where it is the first.
+
 Not here: what an operation finds (engine/).
 """
 
@@ -17,16 +22,19 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
 from quinque.dialects.command import Wait
 from quinque.errors import NotDone, QuinqueError
+from quinque.model.families import TUBES
 from quinque.model.giving_back import giving_back
 from quinque.model.glob import compile_glob
-from quinque.model.limits import NEVER_MS
-from quinque.model.ops import FindReady
+from quinque.model.limits import NEVER_MS, RESERVE_MOST
+from quinque.model.ops import FindReady, Op
 from quinque.model.tube_ops import PutTasks, TakeTasks
+from quinque.model.work_ops import Take
 from quinque.stores.pending import Pending
 
 log = logging.getLogger("quinque.server")
@@ -34,6 +42,12 @@ log = logging.getLogger("quinque.server")
 _NO_LANES: Final[Mapping[bytes, Collection[bytes]]] = {}
 
 _INTERNAL = "internal error; the broker's log has the details"
+
+Kind = tuple[str, bytes]  # the family, and the group or lane
+
+
+def _nothing() -> None:
+    """There are no other clients to serve."""
 
 
 class Reader(Protocol):
@@ -53,11 +67,14 @@ class Waiting:
 
     __slots__ = (
         "answer",
+        "asked",
         "asks_again",
         "client",
+        "has_follower",
         "is_asking",
         "is_late",
         "is_over",
+        "kind",
         "lane",
         "refuse",
         "timer",
@@ -78,18 +95,31 @@ class Waiting:
         self.answer = answer
         self.refuse = refuse
         self.timer: asyncio.TimerHandle | None = None
+        # Readers of one kind take the same messages of a queue.
+        self.kind = kind_of(wait)
         self.is_over = False
         self.is_asking = False
+        self.asked: Collection[bytes] = wait.queues  # the store, about these queues
         self.asks_again = False
+        self.has_follower = False  # that was not asked for, because this reader is first
         self.is_late = False
 
 
 class Waiters:
-    def __init__(self, loop: asyncio.AbstractEventLoop, run: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        run: Callable[[Any], Any],
+        *,
+        answers_at_once: bool = True,
+    ) -> None:
         self._loop = loop
         self._run = run
+        self._answers_at_once = answers_at_once
         # By queue, in order of arrival.
         self.lines: dict[bytes, dict[Waiting, None]] = {}
+        # The same, each kind by itself.
+        self._kinds: dict[tuple[bytes, Kind], dict[Waiting, None]] = {}
         # Clients that wait on patterns of queues, by pattern.
         self._lines_by_pattern: dict[bytes, dict[Waiting, None]] = {}
         # Each of these patterns, compiled once.
@@ -109,6 +139,8 @@ class Waiters:
             waiting.timer = self._loop.call_later(wait.timeout_ms / 1000, self.give_up, waiting)
         for queue in wait.queues:
             self.lines.setdefault(queue, {})[waiting] = None
+            if waiting.kind is not None:
+                self._kinds.setdefault((queue, waiting.kind), {})[waiting] = None
         for pattern in wait.patterns:
             if pattern not in self._matches:
                 self._matches[pattern] = compile_glob(pattern)
@@ -136,6 +168,30 @@ class Waiters:
                         del lines[name]
                         if lines is self._lines_by_pattern:
                             del self._matches[name]
+        if waiting.kind is not None:
+            for name in waiting.wait.queues:
+                alike = self._kinds.get((name, waiting.kind))
+                if alike is not None:
+                    alike.pop(waiting, None)
+                    if not alike:
+                        del self._kinds[name, waiting.kind]
+
+    def part_for(self, wait: Wait) -> Op | None:
+        """The operation to run for a reader that comes now: its own, or only that for queues where
+        no other of its kind waits; None if there is no such queue."""
+        kind = kind_of(wait)
+        if self._answers_at_once or kind is None or not self.count:
+            return wait.op
+        free = [queue for queue in wait.queues if (queue, kind) not in self._kinds]
+        return _narrowed(wait.op, wait.queues, free)
+
+    def stand(self, waiting: Waiting) -> None:
+        """The reader was not asked for where it is not the first: it is, when the first has got
+        something."""
+        assert waiting.kind is not None, "a reader that takes nothing is always asked for"
+        for queue in waiting.wait.queues:
+            first = next(iter(self._kinds[queue, waiting.kind]))
+            first.has_follower = first is not waiting
 
     def wake(
         self, queues: Iterable[bytes], lanes: Mapping[bytes, Collection[bytes]] = _NO_LANES
@@ -150,31 +206,35 @@ class Waiters:
                     readers = list(line)
                 else:
                     readers = [it for it in line if it.lane is None or it.lane in news]
-                self._serve(readers, 0, set())
+                self._serve(readers, 0, set(), queue, is_news=True)
             for pattern, matches in list(self._matches.items()):
                 if matches.fullmatch(queue):
-                    self._serve(list(self._lines_by_pattern.get(pattern, ())), 0, set())
+                    line = self._lines_by_pattern.get(pattern, {})
+                    self._serve(list(line), 0, set(), is_news=True)
 
     def wake_all(self) -> None:
         """Serve everyone who waits, as if every queue had got something."""
-        for line in list(self.lines.values()):
-            self._serve(list(line), 0, set())
+        for queue, line in list(self.lines.items()):
+            self._serve(list(line), 0, set(), queue, is_news=True)
         self.wake_patterns()
 
     def wake_patterns(self) -> None:
         """Serve those who wait on patterns of queues, as if something had come."""
         for line in list(self._lines_by_pattern.values()):
-            self._serve(list(line), 0, set())
+            self._serve(list(line), 0, set(), is_news=True)
 
     def serve_late(self, waiting: Waiting) -> None:
-        """Ask for the reader once more. It stands in line since its operation found nothing, and
-        was not woken by what came between."""
-        self._serve([waiting], 0, set())
+        """Go through its lines once more. The reader stands in them since its operation found
+        nothing, and was not woken by messages that came between."""
+        self._go_through_again(waiting)
 
-    def expect(self, waiting: Waiting, answer: Pending) -> None:
-        """The reader's operation is under way; it is served when the answer is there, if it is
-        something."""
+    def expect(
+        self, waiting: Waiting, answer: Pending, asked: Collection[bytes] | None = None
+    ) -> None:
+        """The reader's operation is under way, for all of its queues or for those that are `asked`
+        about; it is served when the answer is there, if it is something."""
         waiting.is_asking = True
+        waiting.asked = waiting.wait.queues if asked is None else asked
         answer.then(partial(self._came, waiting, set(), _nothing), partial(self._refused, waiting))
 
     def expect_all(
@@ -188,124 +248,210 @@ class Waiters:
         for waiting in waitings:
             waiting.is_asking = True
 
-        def came(found: Sequence[Any]) -> None:
-            is_news = _let_go(waitings)
-            for waiting, item in zip(waitings, found, strict=False):
-                self._give(waiting, [item], set())
-            if found:
-                # Less than was asked for may be a matter of size.
-                self._serve(waitings[len(found) :], 0, set())
-            else:
-                for waiting in waitings:
-                    self._give(waiting, None, set())
-            waitings[0].asks_again |= is_news
-            self._go_through_again(waitings[0])
-
         def refused(error: QuinqueError) -> None:
-            is_news = _let_go(waitings)
-            if isinstance(error, for_all):
+            is_for_all = isinstance(error, for_all)
+            again = _let_go(waitings, is_served=is_for_all)
+            if is_for_all:
                 for waiting in waitings:
                     self._fail(waiting, error)
             else:
                 self._serve(waitings, 0, set())
-            waitings[0].asks_again |= is_news
-            self._go_through_again(waitings[0])
+            self._go_through_again(again)
 
-        answer.then(came, refused)
+        answer.then(partial(self._came_together, waitings, set(), _nothing), refused)
 
     def _serve(
         self,
         readers: Sequence[Waiting],
         at: int,
         empty: set[bytes],
-        done: Callable[[], None] | None = None,
+        queue: bytes | None = None,
+        done: Callable[[], None] = _nothing,
+        *,
+        is_news: bool = False,
     ) -> bool:
-        """Serve the readers from number `at` on; nothing is left for the groups in `empty`.
+        """Serve the readers from number `at` on, which wait on `queue`, if that is known; nothing
+        is left for the groups in `empty`. It `is_news` that the queue may have got something.
 
         Return whether all of them have been served. If the store has to be waited for, `done` is
-        called when they have; it is None where they are served for the first time.
+        called when they have.
         """
         while at < len(readers):
             waiting = readers[at]
-            at += 1
             wait = waiting.wait
+            at += 1
             if waiting.is_asking:
-                # It comes first: if this is news, the line is gone through again when it has its
-                # answer.
-                waiting.asks_again |= done is None
+                # It comes first: if this is news, or something it was not asked for, the line is
+                # gone through again when it has its answer.
+                waiting.asks_again |= is_news or (
+                    queue is not None and queue not in waiting.asked and not waiting.is_over
+                )
                 empty.add(wait.group)
-            elif wait.group in empty or waiting.is_over or waiting.client.is_gone:
                 continue
-            else:
-                try:
-                    found = self._run(wait.op if wait.again is None else wait.again)
-                except QuinqueError as error:
-                    self._fail(waiting, error)
-                    continue
-                except Exception:
-                    log.exception("unexpected error for a blocked client")
-                    self._fail(waiting, QuinqueError(_INTERNAL))
-                    continue
-                if isinstance(found, Pending):
-                    waiting.is_asking = True
-                    go_on = partial(self._go_on, readers, at, empty, done)
-                    found.then(
-                        partial(self._came, waiting, empty, go_on),
-                        partial(self._failed, waiting, go_on),
-                    )
-                    return False
+            if wait.group in empty or waiting.is_over or waiting.client.is_gone:
+                continue
+            op = self._part_of(waiting)
+            if op is None:  # in other lines, others are before it
+                continue
+            together = [waiting] if self._answers_at_once else self._together(readers, at - 1)
+            try:
+                found = self._run(op if len(together) == 1 else _gathered(op, together))
+            except QuinqueError as error:
+                self._fail(waiting, error)
+                continue
+            except Exception:
+                log.exception("unexpected error for a blocked client")
+                self._fail(waiting, QuinqueError(_INTERNAL))
+                continue
+            if not isinstance(found, Pending):
                 self._give(waiting, found, empty)
+                continue
+            go_on = partial(self._go_on, readers, at, empty, queue, done)
+            self._expect_next(together, found, empty, go_on)
+            return False
         return True
+
+    def _expect_next(
+        self,
+        waitings: Sequence[Waiting],
+        answer: Pending,
+        empty: set[bytes],
+        go_on: Callable[[], None],
+    ) -> None:
+        """The operation of the reader, or of several as one, is under way; the others follow."""
+        for waiting in waitings:
+            waiting.is_asking = True
+        if len(waitings) == 1:
+            came = partial(self._came, waitings[0], empty, go_on)
+            answer.then(came, partial(self._failed, waitings[0], empty, go_on))
+        else:
+            came = partial(self._came_together, waitings, empty, go_on)
+            answer.then(came, partial(self._failed_together, waitings, empty, go_on))
+
+    def _part_of(self, waiting: Waiting) -> Op | None:
+        """The reader's operation, for the queues where no other of its kind is before it."""
+        wait = waiting.wait
+        op = wait.op if wait.again is None else wait.again
+        waiting.asked = wait.queues
+        if self._answers_at_once or waiting.kind is None or len(wait.queues) == 1:
+            return op
+        free = [it for it in wait.queues if self._is_first(waiting, it)]
+        waiting.asked = free
+        return _narrowed(op, wait.queues, free)
+
+    def _is_first(self, waiting: Waiting, queue: bytes) -> bool:
+        """Whether no reader of its kind is before it in the line that is still there."""
+        assert waiting.kind is not None
+        alike = self._kinds[queue, waiting.kind]
+        return next(it for it in alike if it is waiting or not it.client.is_gone) is waiting
+
+    def _together(self, readers: Sequence[Waiting], at: int) -> list[Waiting]:
+        """The reader with this number, and those after it that the store can be asked for with it
+        as one: they take a message each, in the same way."""
+        first = readers[at]
+        alike = [first]
+        if _takes_one(first.wait):
+            end = min(len(readers), at + RESERVE_MOST)
+            while at + len(alike) < end and _is_like(readers[at + len(alike)], first):
+                alike.append(readers[at + len(alike)])
+        return alike
 
     def _go_on(
         self,
         readers: Sequence[Waiting],
         at: int,
         empty: set[bytes],
-        done: Callable[[], None] | None,
+        queue: bytes | None,
+        done: Callable[[], None],
     ) -> None:
         """Serve the other readers, now that the store has answered for one."""
-        if self._serve(readers, at, empty, done) and done is not None:
+        if self._serve(readers, at, empty, queue, done):
             done()
 
     def _came(
         self, waiting: Waiting, empty: set[bytes], go_on: Callable[[], None], found: Any
     ) -> None:
-        waiting.is_asking = False
+        again = _let_go([waiting], is_served=is_something(found))
         self._give(waiting, found, empty)
+        # First: what came for this reader meanwhile, it gets before those after it.
+        self._go_through_again(again)
         go_on()
-        self._go_through_again(waiting)
 
-    def _failed(self, waiting: Waiting, go_on: Callable[[], None], error: QuinqueError) -> None:
-        waiting.is_asking = False
-        if isinstance(error, NotDone):  # it has got nothing, and waits for something anyway
-            self._give(waiting, None, set())
-        else:
+    def _failed(
+        self, waiting: Waiting, empty: set[bytes], go_on: Callable[[], None], error: QuinqueError
+    ) -> None:
+        # If it was not done, it has got nothing, and waits for something anyway.
+        is_over = not isinstance(error, NotDone)
+        again = _let_go([waiting], is_served=is_over)
+        if is_over:
             self._fail(waiting, error)
+        else:
+            self._give(waiting, None, empty)
+        self._go_through_again(again)
         go_on()
-        self._go_through_again(waiting)
 
     def _refused(self, waiting: Waiting, error: QuinqueError) -> None:
-        waiting.is_asking = False
+        again = _let_go([waiting], is_served=True)
         self._fail(waiting, error)
-        self._go_through_again(waiting)
+        self._go_through_again(again)
 
-    def _go_through_again(self, waiting: Waiting) -> None:
-        """Offer messages that came during the reader's reply to the client that is first now."""
-        if waiting.asks_again:
-            waiting.asks_again = False
+    def _came_together(
+        self,
+        waitings: Sequence[Waiting],
+        empty: set[bytes],
+        go_on: Callable[[], None],
+        found: Sequence[Any],
+    ) -> None:
+        """Each of the readers, which were asked for as one, gets an item, the first come first."""
+        again = _let_go(waitings, is_served=bool(found))
+        for waiting, item in zip(waitings, found, strict=False):
+            self._give(waiting, [item], set())
+        for waiting in waitings[len(found) :]:
+            if not found or waiting.is_late or waiting.is_over or waiting.client.is_gone:
+                self._give(waiting, None, empty)
+        self._go_through_again(again)
+        if 0 < len(found) < len(waitings):
+            # Less than was asked for may be a matter of size.
+            self._serve(waitings, len(found), set())
+        go_on()
+
+    def _failed_together(
+        self,
+        waitings: Sequence[Waiting],
+        empty: set[bytes],
+        go_on: Callable[[], None],
+        error: QuinqueError,
+    ) -> None:
+        is_over = not isinstance(error, NotDone)
+        again = _let_go(waitings, is_served=is_over)
+        for waiting in waitings:
+            if is_over:
+                self._fail(waiting, error)
+            else:
+                self._give(waiting, None, empty)
+        self._go_through_again(again)
+        go_on()
+
+    def _go_through_again(self, waiting: Waiting | None) -> None:
+        """Offer messages that came during the reader's reply, or that may be left, to the client
+        that is first now."""
+        if waiting is not None:
             wait = waiting.wait
-            lines = [self.lines.get(name, {}) for name in wait.queues]
-            lines += [self._lines_by_pattern.get(name, {}) for name in wait.patterns]
-            self._serve_lines([list(line) for line in lines], 0)
+            lines: list[tuple[bytes | None, Sequence[Waiting]]] = [
+                (name, list(self.lines.get(name, ()))) for name in wait.queues
+            ]
+            lines += [(None, list(self._lines_by_pattern.get(it, ()))) for it in wait.patterns]
+            self._serve_lines(lines, 0)
 
-    def _serve_lines(self, lines: Sequence[Sequence[Waiting]], number: int) -> None:
+    def _serve_lines(
+        self, lines: Sequence[tuple[bytes | None, Sequence[Waiting]]], number: int
+    ) -> None:
         """Serve one line after the other, from that number on: the store is not asked for two lines
         at once, because a reader may stand in both."""
         while number < len(lines):
-            line = lines[number]
+            queue, line = lines[number]
             number += 1
-            if not self._serve(line, 0, set(), partial(self._serve_lines, lines, number)):
+            if not self._serve(line, 0, set(), queue, partial(self._serve_lines, lines, number)):
                 return
 
     def _give(self, waiting: Waiting, found: Any, empty: set[bytes]) -> None:
@@ -366,13 +512,63 @@ def is_something(found: Any) -> bool:
     return found is not None and not (isinstance(found, list) and not found)
 
 
-def _let_go(waitings: Sequence[Waiting]) -> bool:
-    """The readers have their answer; whether something came for one of them meanwhile."""
-    is_news = any(waiting.asks_again for waiting in waitings)
+def kind_of(wait: Wait) -> Kind | None:
+    """Which readers take the messages that this one could take; None if it takes none, or waits on
+    patterns of queues."""
+    op = wait.op
+    if wait.patterns:
+        return None
+    if isinstance(op, Take):
+        return op.family.name, wait.group
+    return (TUBES.name, wait.group) if isinstance(op, TakeTasks) else None
+
+
+def _narrowed(op: Op, queues: Sequence[bytes], some: Sequence[bytes]) -> Op | None:
+    """The operation, for some of its queues; None without a queue."""
+    if len(some) == len(queues):
+        return op
+    if not some:
+        return None
+    assert isinstance(op, Take), "no other operation takes from several queues"
+    return replace(op, queues=some)
+
+
+def _takes_one(wait: Wait) -> bool:
+    """Whether the reader takes one message of one queue."""
+    op = wait.op
+    if not isinstance(op, Take | TakeTasks) or wait.patterns:
+        return False
+    return len(wait.queues) == 1 and op.count == 1
+
+
+def _is_like(waiting: Waiting, first: Waiting) -> bool:
+    """Whether the store can be asked for both readers of a line as one."""
+    if waiting.is_asking or waiting.is_over or waiting.client.is_gone:
+        return False
+    wait, other = waiting.wait, first.wait
+    if waiting.kind != first.kind or not _takes_one(wait):
+        return False
+    op, other_op = wait.op, other.op
+    if isinstance(op, TakeTasks) and isinstance(other_op, TakeTasks):
+        return op.is_strict is other_op.is_strict
+    return bool(op == other_op and wait.again == other.again)
+
+
+def _gathered(op: Op, waitings: Sequence[Waiting]) -> Op:
+    """The operation that takes a message for each of these readers."""
+    if isinstance(op, TakeTasks):
+        ops = [it.wait.op for it in waitings]
+        sessions = [each.session for each in ops if isinstance(each, TakeTasks)]
+        return replace(op, count=len(waitings), sessions=sessions)
+    assert isinstance(op, Take), "no other operation takes a message for each reader"
+    return replace(op, count=len(waitings))
+
+
+def _let_go(waitings: Sequence[Waiting], *, is_served: bool = False) -> Waiting | None:
+    """The readers have their answer. Return the first of them if its lines are to be gone through
+    again: something came for one of them meanwhile, or a reader behind them that was not asked for
+    is next."""
+    is_next = any(it.asks_again or (is_served and it.has_follower) for it in waitings)
     for waiting in waitings:
         waiting.is_asking = waiting.asks_again = False
-    return is_news
-
-
-def _nothing() -> None:
-    """There are no other clients to serve."""
+    return waitings[0] if is_next else None

@@ -50,6 +50,7 @@ class Edge:
         self.named_ms = 0  # when that was last kept for later
         self.follows = False  # whether that clock follows the one of Redis
         self.is_cluster = False
+        self.timeout_ms = 0  # how long a call may be under way
         self.watched: Collection[bytes] = ()
         self.slots: set[int] = set()  # that have, or had, a queue, as far as is known
         self.unnoted_slots: set[int] = set()  # of these, those that Redis does not list yet

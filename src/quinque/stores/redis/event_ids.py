@@ -32,15 +32,15 @@ from typing import Final
 from quinque.errors import LimitReached, QuinqueError, StoreUnavailable
 from quinque.stores.redis.calls import Arg, Call, Steps
 from quinque.stores.redis.edge import Edge
-from quinque.stores.redis.event_lanes import BROKERS_MOST, Lane
+from quinque.stores.redis.event_lanes import BROKERS_MOST, REST_MS, Lane
 from quinque.stores.redis.keys import EVENT_IDS, slot_key
 from quinque.stores.redis.slots import known_slots
 
-_LEASE_MS: Final = 600_000  # from the last time it was kept, by the clock of Redis
-_KEEP_EVERY_MS: Final = 60_000
+_KEEP_EVERY_MS: Final = 15_000
 # After this time without an answer the broker makes no ids: additions under way are over by the end
-# of the lease, after which another broker may get the number.
-_USED_MOST_MS: Final = 300_000
+# of the lease, after which another broker may get the number. The lease is as short as that allows,
+# because the number of a broker that was killed is in use until then.
+_USED_MOST_MS: Final = 60_000
 
 
 def join(edge: Edge, *, may_fail: bool = False) -> Steps:
@@ -49,7 +49,9 @@ def join(edge: Edge, *, may_fail: bool = False) -> Steps:
     full for example, the first addition of events asks for the number."""
     lanes = edge.event_lanes
     asked_ms = edge.now_ms()
-    argv: list[Arg] = [lanes.token, _LEASE_MS, BROKERS_MOST]
+    # By the clock of Redis, from now on.
+    lease_ms = _USED_MOST_MS + max(REST_MS, edge.timeout_ms)
+    argv: list[Arg] = [lanes.token, lease_ms, BROKERS_MOST]
     (number,) = yield [Call("event_share", [EVENT_IDS], argv, may_fail=may_fail)]
     if isinstance(number, QuinqueError):
         return

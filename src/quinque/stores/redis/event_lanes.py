@@ -26,7 +26,7 @@ _COMMON: Final = 1  # the number of the lane of slots that have none of their ow
 BROKERS_MOST: Final = sum(_BROKERS)
 # An addition of which no answer came may still be carried out: for how long is not known exactly,
 # but a connection to Redis is closed before that.
-_REST_MS: Final = 60_000
+REST_MS: Final = 60_000
 
 
 class Share(NamedTuple):
@@ -107,7 +107,7 @@ class EventLanes:
     def leave_unknown(self, lane: Lane, now_ms: int) -> None:
         """The addition may still be carried out."""
         lane.users -= 1
-        lane.rests_until_ms = now_ms + _REST_MS
+        lane.rests_until_ms = now_ms + REST_MS
 
     def is_idle(self, now_ms: int) -> bool:
         """Whether no addition is under way."""

@@ -140,6 +140,7 @@ class ServedRedisStore:
         store.edge.keeping = keeping or Keeping()
         routes.is_counting = store.edge.keeping.is_counting
         store.edge.is_cluster = routes.is_cluster
+        store.edge.timeout_ms = int(timeout_s * 1000)
         try:
             await store._learn(is_alone)
         except QuinqueError:

@@ -289,11 +289,13 @@ def purge_all(op: PurgeAll, edge: Edge) -> Steps:
     living = 0
     for slot in (yield from known_slots(edge)):
         argv: list[Arg] = [op.family.code, edge.now_ms(), _REMOVE_MOST]
-        is_more = True
-        while is_more:
-            (reply,) = yield [Call("purge_all", [slot_key(slot)], argv)]
-            some, is_more = reply
+        number, last = 0, 0
+        while True:
+            (reply,) = yield [Call("purge_all", [slot_key(slot)], [*argv, number, last])]
+            some, number, last = reply
             living += some
+            if not number:
+                break
     return living
 
 
