@@ -202,3 +202,47 @@ def test_requests_of_tarantool_that_take_long_run_one_in_a_turn(
         client.connection_lost(None)
         assert max(answered) == 1
         assert sum(answered) == 3
+
+
+SLOW = [b"*%b%d*" % (b"a" * 500, number) for number in range(100)]
+LONG = b"a" * 1_000
+
+
+def test_others_are_served_while_a_name_is_compared_with_many_patterns(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2) as stage:
+        stage.send("a", [[b"GETJOB", b"MATCH", *SLOW]])
+        stage.send("b", [words("GETJOB MATCH a*")])
+        stage.settle()
+
+        stage.send("c", [[b"ADDJOB", LONG, b"x", b"0"]])
+        stage.go_on(1)
+
+        seen = stage.replies()
+        assert list(seen) == ["c"]
+        assert seen["c"].startswith(b"+D-")
+        stage.settle()
+        assert stage.replies()["b"].endswith(b"$1\r\nx\r\n")
+
+
+def test_readers_of_many_paused_queues_do_not_hold_up_those_who_add_to_them(
+    tmp_path: Path,
+) -> None:
+    queues = [b"q%d" % number for number in range(1_000)]
+    with Stage(tmp_path, 2) as stage:
+        stage.send("b", [[b"PAUSE", queue, b"out"] for queue in queues])
+        stage.settle()
+        stage.send("a", [[b"GETJOB", b"FROM", *queues]])
+        stage.settle()
+        stage.replies()
+
+        stage.send("b", [[b"ADDJOB", queue, b"x", b"0"] for queue in queues[:100]])
+        stage.go_on(1)
+
+        assert stage.replies()["b"].count(b"+D-") == 100
+        assert stage.broker.waiters.is_spent
+        assert stage.broker.store.ready
+        stage.settle()
+        assert not stage.broker.store.ready
+        stage.send("b", [[b"PAUSE", queues[0], b"none"]])
+        stage.settle()
+        assert stage.replies()["a"].endswith(b"$1\r\nx\r\n")

@@ -101,6 +101,38 @@ def test_a_client_is_read_no_more_when_it_has_sent_many_requests_in_a_turn(tmp_p
         assert tap.is_open
 
 
+def test_a_client_is_read_no_more_when_it_has_sent_many_words_in_a_turn(tmp_path: Path) -> None:
+    """An event loop reads a socket again and again before it looks at others."""
+    words = b"*100\r\n$4\r\nNONE\r\n" + b"$0\r\n\r\n" * 99
+    with Stage(tmp_path, 2) as stage:
+        tap = connect(stage, "a")
+        assert tap.connection is not None
+        for _ in range(2):
+            tap.connection.data_received(words * 80)
+            assert tap.is_open
+
+        tap.connection.data_received(words * 80)
+
+        assert not tap.is_open
+        stage.settle()
+        assert stage.replies()["a"].count(b"-ERR unknown command") == 240
+        assert tap.is_open
+
+
+def test_a_stranger_is_read_no_more_in_a_turn_in_which_it_began_a_long_request(
+    tmp_path: Path,
+) -> None:
+    with Stage(tmp_path, 2, {"requirepass": "secret"}) as stage:
+        tap = connect(stage, "a")
+        assert tap.connection is not None
+
+        tap.connection.data_received(b"*1000000\r\n" + b"$0\r\n\r\n" * 40_000)
+
+        assert not tap.is_open
+        stage.settle()
+        assert tap.written.startswith(b"-ERR Protocol error: unauthenticated multibulk length")
+
+
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("small", SMALL)
 @pytest.mark.parametrize("held_by", ["a wait", "a pause", "replies"])

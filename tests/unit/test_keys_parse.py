@@ -10,7 +10,7 @@ from quinque.dialects import keys
 from quinque.dialects.command import Session
 from quinque.errors import BadArgument
 from quinque.model.families import EVENTS, FAMILIES, ITEMS, JOBS, RELIABLE
-from quinque.model.limits import SPAN_MOST_MS
+from quinque.model.limits import SCAN_MOST, SPAN_MOST_MS
 from quinque.model.queue_ops import (
     DeleteQueues,
     FindFamilies,
@@ -165,6 +165,25 @@ def test_a_scan_shows_what_matches_and_the_user_may_see() -> None:
     names = [b"orders.1", b"orders.2", b"letters", b"secret.orders.3"]
 
     assert scan("SCAN 2 MATCH *orders*", (0, names))[1] == [b"orders.1", b"orders.2"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least", "most"),
+    [
+        ("*", SCAN_MOST, SCAN_MOST),
+        ("orders.*", SCAN_MOST, SCAN_MOST),
+        ("?" * 1_024, SCAN_MOST, SCAN_MOST),
+        ("*a*", 1_000, 5_000),
+        ("*" + "a" * 1_000 + "b*", 1, 20),
+    ],
+)
+def test_a_scan_looks_at_fewer_names_if_its_pattern_takes_long_to_match(
+    pattern: str, least: int, most: int
+) -> None:
+    """The names of a page are matched while no other client is served."""
+    scan = parsed(f"SCAN 0 MATCH {pattern} COUNT 1000000").op
+
+    assert least <= scan.count <= most
 
 
 def test_a_cursor_that_no_scan_gave_is_taken_for_the_end() -> None:

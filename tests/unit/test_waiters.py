@@ -10,7 +10,7 @@ from quinque.errors import NotDone, QuinqueError, StoreUnavailable
 from quinque.model.families import JOBS, RELIABLE
 from quinque.model.glob import compile_glob
 from quinque.model.work_ops import Take
-from quinque.server.waiters import Waiters
+from quinque.server.waiters import LOOKS_MOST, Waiters
 from quinque.stores.pending import Pending
 
 MANY = 10_000
@@ -50,6 +50,7 @@ def test_a_reader_of_many_queues_is_asked_for_again_without_recursion() -> None:
     queues = [b"q%d" % number for number in range(MANY)]
     reader = Reader(waiters, queues)
     waiters.wake([b"q0"])
+    waiters.begin_turn()
     waiters.wake([b"q1"])
 
     asked.pending[0].settle([b"found"])
@@ -66,6 +67,7 @@ def test_a_reader_of_many_queues_whose_answer_was_nothing_is_asked_for_once_more
     queues = [b"q%d" % number for number in range(MANY)]
     reader = Reader(waiters, queues)
     waiters.wake([b"q0"])
+    waiters.begin_turn()
     waiters.wake([b"q1"])
 
     asked.pending[0].settle([])
@@ -73,6 +75,103 @@ def test_a_reader_of_many_queues_whose_answer_was_nothing_is_asked_for_once_more
 
     assert reader.answers == [[b"found"]]
     assert len(asked.pending) == 2
+    loop.close()
+
+
+class PatternReader(Reader):
+    """A client that waits on these patterns."""
+
+    def __init__(self, waiters: Waiters, patterns: list[bytes]) -> None:
+        self.answers = []
+        self.errors = []
+        wait = Wait(Take(JOBS, [], patterns=patterns), (), b"", 60_000, patterns=patterns)
+        self.waiting = waiters.add(self, wait, self.answers.append, self.errors.append)
+
+
+def slow_patterns(count: int, number: int = 0) -> list[bytes]:
+    """Patterns that take long to read, and to compare with LONG, which they do not mean."""
+    return [b"*%b%d-%d*" % (b"a" * 500, number, at) for at in range(count)]
+
+
+LONG = b"a" * 1_000
+
+
+def turns_until_compared(waiters: Waiters) -> int:
+    """Turns pass until all names are compared with all patterns; how many."""
+    turns = 0
+    while waiters.is_comparing:
+        waiters.begin_turn()
+        turns += 1
+    return turns
+
+
+def test_a_name_is_compared_with_many_patterns_in_several_turns() -> None:
+    loop = asyncio.new_event_loop()
+    waiters = Waiters(loop, lambda op: [b"found"] if LONG[:5] + b"*" in op.patterns else [])
+    others = [PatternReader(waiters, slow_patterns(20, number)) for number in range(5)]
+    reader = PatternReader(waiters, [LONG[:5] + b"*"])
+
+    waiters.wake([LONG])
+
+    assert not reader.answers
+    assert turns_until_compared(waiters) > 10
+    assert reader.answers == [[b"found"]]
+    assert waiters.count == len(others)
+    for other in others:
+        waiters.remove(other.waiting)
+    waiters.begin_turn()
+    loop.close()
+
+
+def test_a_queue_that_gets_more_meanwhile_is_compared_once_more() -> None:
+    loop = asyncio.new_event_loop()
+    there: list[bytes] = []
+    waiters = Waiters(loop, lambda op: [there.pop()] if there and b"a*" in op.patterns else [])
+    reader = PatternReader(waiters, [b"a*"])
+    other = PatternReader(waiters, slow_patterns(20))
+    waiters.wake([LONG])  # which another client has emptied by now
+    assert waiters.is_comparing
+
+    there.append(b"found")
+    waiters.wake([LONG])
+
+    assert not reader.answers
+    turns_until_compared(waiters)
+    assert reader.answers == [[b"found"]]
+    waiters.remove(other.waiting)
+    loop.close()
+
+
+def test_nothing_is_compared_when_no_client_waits_on_patterns_any_more() -> None:
+    loop = asyncio.new_event_loop()
+    waiters = Waiters(loop, lambda op: [])
+    reader = PatternReader(waiters, slow_patterns(20))
+    waiters.wake([LONG, LONG + b"b"])
+    assert waiters.is_comparing
+
+    waiters.remove(reader.waiting)
+    waiters.begin_turn()
+
+    assert turns_until_compared(waiters) == 0
+    loop.close()
+
+
+def test_a_reader_of_many_queues_is_asked_for_a_limited_number_of_times_in_a_turn() -> None:
+    """It finds nothing each time, for example because the queues are paused."""
+    loop = asyncio.new_event_loop()
+    asked: list[Any] = []
+    waiters = Waiters(loop, asked.append)
+    queues = [b"q%d" % number for number in range(LOOKS_MOST // 4)]
+    reader = Reader(waiters, queues)
+
+    left = waiters.wake(queues[:10])
+
+    assert left == queues[4:10]
+    assert waiters.wake(left) == left
+    waiters.begin_turn()
+    assert waiters.wake(left) == left[4:]
+    assert len(asked) == 8
+    waiters.remove(reader.waiting)
     loop.close()
 
 
@@ -88,8 +187,9 @@ def test_patterns_that_are_waited_on_are_compiled_once() -> None:
 
     for number in range(5):
         waiters.wake([b"q%d" % number])
+        turns_until_compared(waiters)
 
-    assert compile_glob.cache_info().misses == before
+    assert compile_glob.cache_info().misses == before + len(patterns)
     waiters.remove(waiting)
     waiters.remove(reader.waiting)
     loop.close()

@@ -97,6 +97,56 @@ def test_small_requests_are_read_some_at_a_time(small: bytes) -> None:
     assert reader.broken is None
 
 
+MANY = 20_000
+WORDY = {
+    "one request": (array([b"x"] * MANY), [[b"x"] * MANY]),
+    "requests": (array([b""] * 100) * (MANY // 100), [[b""] * 100] * (MANY // 100)),
+    "lines": (b"x " * 5_000 + b"\n", [[b"x"] * 5_000]),
+}
+
+
+@pytest.mark.parametrize("wordy", WORDY)
+def test_words_are_read_some_at_a_time(wordy: str) -> None:
+    """256 KB can be 40,000 of them, in a few requests, and take 25 ms."""
+    data, wanted = WORDY[wordy]
+    times = MANY // sum(map(len, wanted))
+    reader = RequestReader(LIMITS)
+    reader.feed(b"*1\r\n$4\r\nPI")  # as most chunks of a long stream end
+    found = reader.feed(b"NG\r\n" + data * times + array([b"END"]) + b"*1\r\n$4\r\nPI")
+
+    pauses = 0
+    while reader.has_more:
+        found += reader.feed(b"")
+        pauses += 1
+
+    assert pauses == 2
+    assert found == [[b"PING"], *wanted * times, [b"END"]]
+    assert reader.feed(b"NG\r\n") == [[b"PING"]]
+
+
+def test_a_request_of_many_words_is_refused_before_all_of_them_are_read() -> None:
+    reader = RequestReader(LIMITS)
+    reader.feed(array([b"x"] * MANY))
+    assert reader.has_more
+
+    reader.refuse_large(10, 1 << 20)
+
+    assert reader.broken is not None
+    assert not reader.has_more
+
+
+def test_requests_of_few_words_are_not_refused_while_there_are_more() -> None:
+    reader = RequestReader(LIMITS)
+    reader.feed(b"*")
+    found = reader.feed(array([b"x"] * 10)[1:] + array([b"x"] * 10) * (MANY // 10))
+
+    while reader.has_more:
+        reader.refuse_large(10, 1_000)  # which none of these is
+        found += reader.feed(b"")
+
+    assert found == [[b"x"] * 10] * (1 + MANY // 10)
+
+
 def test_bytes_that_come_while_there_are_more_are_read_after_those() -> None:
     reader = RequestReader(LIMITS)
     found = reader.feed(b"\n" * 5_000 + array([b"1"]))

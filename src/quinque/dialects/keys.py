@@ -25,8 +25,8 @@ from quinque.dialects.command import Command, Right, Session, Wait, first_queue,
 from quinque.dialects.options import read_any_queue
 from quinque.errors import BadArgument, printable
 from quinque.model.families import FAMILIES, RELIABLE, Family
-from quinque.model.glob import compile_glob
-from quinque.model.limits import SPAN_MOST_MS
+from quinque.model.glob import compile_glob, match_cost
+from quinque.model.limits import NAME_MOST_BYTES, SCAN_MOST, SPAN_MOST_MS
 from quinque.model.queue_ops import (
     DeleteQueues,
     FindFamilies,
@@ -42,6 +42,7 @@ GROUP: Final = "queues"  # the group of these commands in lists
 _NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")  # in its one way of writing, as in Redis
 _CURSOR: Final = re.compile(rb"[0-9]{1,20}")
 _SCAN_COUNT: Final = 10  # as in Redis
+_LONGEST: Final = bytes(NAME_MOST_BYTES)
 _NO_TYPE: Final = b"none"
 _TYPES: Final = {family: family.name.encode() for family in FAMILIES} | {RELIABLE: b"RELIABLEQ"}
 _LAST: Final = len(FAMILIES) - 1
@@ -223,6 +224,8 @@ def parse_scan(argv: list[bytes], session: Session) -> Wait:
         [number] = of_this
     number = min(number, _LAST)
     family = FAMILIES[number]
+    # Fewer names than asked for, if each could take long to match: 0.3 ms at worst.
+    count = min(count, max(1, SCAN_MOST // (1 + match_cost((pattern,)).of(_LONGEST))))
     is_last = bool(of_type) or number == _LAST
     return Wait(
         ScanQueues(family, cursor, count), (), b"", timeout_ms=0, patterns=[pattern], detail=is_last

@@ -219,11 +219,12 @@ class Broker:
             self.all_gone.set()
 
     def serve_first(self, queues: Iterable[bytes]) -> None:
-        """Serve clients that are blocked on these queues, before the client that asks now."""
+        """Serve clients that are blocked on these queues, before the client that asks now; as far
+        as this turn goes."""
         if self.waiters.count:
             ready, lanes = self.store.ready, self.store.ready_lanes
             for queue in queues:
-                if queue in ready:
+                if queue in ready and not self.waiters.is_spent:
                     ready.discard(queue)
                     news = lanes.pop(queue, None)
                     self.waiters.wake((queue,), {} if news is None else {queue: news})

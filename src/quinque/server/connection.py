@@ -31,8 +31,10 @@ from quinque.wire.resp import encode_error
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
 
-# Of one client, no more requests are read in a turn, but for those of the bytes at hand.
+# Of one client, no more requests and words are read in a turn, but for those of the bytes at hand.
+# Event loops read a socket up to 32 times, 256 KB each, before they look at another one.
 _READ_MOST: Final = 4096
+_READ_MOST_WORDS: Final = 16_384
 
 
 class Connection(Client):
@@ -48,6 +50,7 @@ class Connection(Client):
         self._in_line_bytes = 0
         self._read_turn = -1
         self._read_count = 0  # requests that were read in that turn
+        self._read_words = 0
 
     # -- the event loop calls these -----------------------------------------------------------
 
@@ -73,9 +76,10 @@ class Connection(Client):
         requests = reader.feed(data)
         turn.arrived(self, requests)
         if self._read_turn != turn.ended:
-            self._read_turn, self._read_count = turn.ended, 0
+            self._read_turn, self._read_count, self._read_words = turn.ended, 0, 0
         self._read_count += len(requests)
-        if reader.has_more or self._read_count > _READ_MOST:
+        self._read_words += sum(map(len, requests))
+        if reader.has_more or self._read_count > _READ_MOST or self._read_words > _READ_MOST_WORDS:
             self._read_later()
 
     @property

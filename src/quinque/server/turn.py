@@ -95,13 +95,10 @@ class Turn:
 
     def _end(self) -> None:
         store = self._store
+        self._waiters.begin_turn()
         self._inbox.run()
         # Readers first: messages that they get belong to this turn, and to its one sync.
-        while store.ready:
-            ready, lanes = store.ready, store.ready_lanes
-            store.ready, store.ready_lanes = set(), {}
-            if self._waiters.count:
-                self._waiters.wake(ready, lanes)
+        self._wake_readers()
         replying = self._replying
         self._replying = []
         self._is_set = False
@@ -124,13 +121,39 @@ class Turn:
             except Exception:
                 log.exception("disconnecting client %d: cannot send its replies", client.id)
                 client.drop()
-        if self._inbox.has_some:  # a request of this turn let others go on (CLIENT UNPAUSE)
+        # A request of this turn let others go on (CLIENT UNPAUSE), or readers wait for the next.
+        if self._inbox.has_some or store.ready or self._waiters.is_comparing:
             self.touch()
         if self.later:
             self._loop.call_soon(self.run_later)
         self._ticker.set()
         self._expiry_log.look()
         self.ended += 1
+
+    def _wake_readers(self) -> None:
+        """Blocked clients have what came for them. Queues that this turn does not get to are
+        ready in the next one."""
+        store, waiters = self._store, self._waiters
+        while store.ready:
+            ready, lanes = store.ready, store.ready_lanes
+            store.ready, store.ready_lanes = set(), {}
+            left = waiters.wake(ready, lanes) if waiters.count else ()
+            for queue in left:
+                self._leave_ready(queue, lanes.get(queue))
+            if left:
+                return
+
+    def _leave_ready(self, queue: bytes, news: set[bytes] | None) -> None:
+        """The queue is ready in the next turn: these lanes of it, or all, and those that got
+        something since."""
+        ready, lanes = self._store.ready, self._store.ready_lanes
+        if news is None:
+            lanes.pop(queue, None)
+        elif queue not in ready:
+            lanes[queue] = news
+        elif queue in lanes:  # else all lanes did
+            lanes[queue] |= news
+        ready.add(queue)
 
     def run_later(self) -> None:
         """Carry out the additions that were answered before they were made."""

@@ -13,6 +13,9 @@ several from the front as one: another reader could be quicker, and get what cam
 reader that comes where others of its kind wait stands behind them, and is not asked for. A reader
 that waits on several queues is asked for where it is the first.
 
+A turn has a limit for this work. Queues and patterns beyond it come in the next turns, and other
+clients are served in between.
+
 Not here: what an operation finds (engine/).
 """
 
@@ -40,6 +43,14 @@ from quinque.stores.pending import Pending
 log = logging.getLogger("quinque.server")
 
 _NO_LANES: Final[Mapping[bytes, Collection[bytes]]] = {}
+
+# How many queues the operations of readers look at in one turn, each of which takes about 1 µs.
+LOOKS_MOST: Final = 10_000
+# How many bytes of names and patterns are compared in one turn: about 5 ms. A short pattern counts
+# as some bytes, and to read one takes as long as to compare thousands for each of its own.
+COMPARED_MOST: Final = 6_400_000
+_SHORT_COST: Final = 256
+_READ_COST: Final = 4_096
 
 _INTERNAL = "internal error; the broker's log has the details"
 
@@ -105,6 +116,42 @@ class Waiting:
         self.is_late = False
 
 
+class _Pattern:
+    """A pattern that readers wait on, in order of their arrival. It is compiled when a name is
+    first compared with it."""
+
+    __slots__ = ("line", "matches", "text", "weight")
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.line: dict[Waiting, None] = {}
+        self.matches: re.Pattern[bytes] | None = None
+        # A pattern that ends with its first star fails early; any other may be tried at each place.
+        self.weight = len(text) if b"*" in text[:-1] else 1
+
+    def cost(self, name: bytes) -> int:
+        """How many bytes are compared, about."""
+        read = _READ_COST * len(self.text) if self.matches is None else 0
+        return _SHORT_COST + len(self.text) + self.weight * len(name) + read
+
+    def means(self, name: bytes) -> bool:
+        if self.matches is None:
+            self.matches = compile_glob(self.text)
+        return self.matches.fullmatch(name) is not None
+
+
+class _Comparing:
+    """A queue that got something: which patterns its name is to be compared with, from which number
+    on; and whether it got something more meanwhile."""
+
+    __slots__ = ("at", "is_again", "patterns")
+
+    def __init__(self, patterns: Sequence[_Pattern]) -> None:
+        self.patterns = patterns
+        self.at = 0
+        self.is_again = False
+
+
 class Waiters:
     def __init__(
         self,
@@ -120,10 +167,12 @@ class Waiters:
         self.lines: dict[bytes, dict[Waiting, None]] = {}
         # The same, each kind by itself.
         self._kinds: dict[tuple[bytes, Kind], dict[Waiting, None]] = {}
-        # Clients that wait on patterns of queues, by pattern.
-        self._lines_by_pattern: dict[bytes, dict[Waiting, None]] = {}
-        # Each of these patterns, compiled once.
-        self._matches: dict[bytes, re.Pattern[bytes]] = {}
+        # Patterns of queues that clients wait on.
+        self._patterns: dict[bytes, _Pattern] = {}
+        self._listed: list[_Pattern] | None = None  # the same, until there are others
+        self._comparing: dict[bytes, _Comparing] = {}  # by queue
+        self._looks_left = LOOKS_MOST  # in this turn
+        self._compared_left = COMPARED_MOST
         self.count = 0
 
     def add(
@@ -141,10 +190,12 @@ class Waiters:
             self.lines.setdefault(queue, {})[waiting] = None
             if waiting.kind is not None:
                 self._kinds.setdefault((queue, waiting.kind), {})[waiting] = None
-        for pattern in wait.patterns:
-            if pattern not in self._matches:
-                self._matches[pattern] = compile_glob(pattern)
-            self._lines_by_pattern.setdefault(pattern, {})[waiting] = None
+        for text in wait.patterns:
+            pattern = self._patterns.get(text)
+            if pattern is None:
+                pattern = self._patterns[text] = _Pattern(text)
+                self._listed = None
+            pattern.line[waiting] = None
         self.count += 1
         return waiting
 
@@ -156,25 +207,43 @@ class Waiters:
         if waiting.timer is not None:
             waiting.timer.cancel()
         self.count -= 1
-        for lines, names in (
-            (self.lines, waiting.wait.queues),
-            (self._lines_by_pattern, waiting.wait.patterns),
-        ):
-            for name in names:
-                line = lines.get(name)
-                if line is not None:
-                    line.pop(waiting, None)
-                    if not line:
-                        del lines[name]
-                        if lines is self._lines_by_pattern:
-                            del self._matches[name]
-        if waiting.kind is not None:
-            for name in waiting.wait.queues:
-                alike = self._kinds.get((name, waiting.kind))
-                if alike is not None:
-                    alike.pop(waiting, None)
-                    if not alike:
-                        del self._kinds[name, waiting.kind]
+        for name in waiting.wait.queues:
+            line = self.lines.get(name)
+            if line is not None:
+                line.pop(waiting, None)
+                if not line:
+                    del self.lines[name]
+            alike = None if waiting.kind is None else self._kinds.get((name, waiting.kind))
+            if alike is not None:
+                assert waiting.kind is not None
+                alike.pop(waiting, None)
+                if not alike:
+                    del self._kinds[name, waiting.kind]
+        for text in waiting.wait.patterns:
+            pattern = self._patterns.get(text)
+            if pattern is not None:
+                pattern.line.pop(waiting, None)
+                if not pattern.line:
+                    del self._patterns[text]
+                    self._listed = None
+
+    def begin_turn(self) -> None:
+        """The work of a turn begins, with the patterns that the one before did not get to."""
+        self._looks_left, self._compared_left = LOOKS_MOST, COMPARED_MOST
+        if not self._patterns:
+            self._comparing.clear()
+        while self._comparing and self._compare(next(iter(self._comparing))):
+            pass
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the readers of further queues wait for the next turn."""
+        return self._looks_left <= 0
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether patterns are left for the next turn."""
+        return bool(self._comparing)
 
     def part_for(self, wait: Wait) -> Op | None:
         """The operation to run for a reader that comes now: its own, or only that for queues where
@@ -195,10 +264,15 @@ class Waiters:
 
     def wake(
         self, queues: Iterable[bytes], lanes: Mapping[bytes, Collection[bytes]] = _NO_LANES
-    ) -> None:
+    ) -> list[bytes]:
         """Serve the readers that wait on these queues. If `lanes` names lanes of a queue, only they
-        got something: readers of its other lanes go on waiting."""
+        got something: readers of its other lanes go on waiting. Return the queues that this turn
+        does not get to."""
+        left: list[bytes] = []
         for queue in queues:
+            if self.is_spent:
+                left.append(queue)
+                continue
             line = self.lines.get(queue)
             if line is not None:
                 news = lanes.get(queue)
@@ -207,10 +281,37 @@ class Waiters:
                 else:
                     readers = [it for it in line if it.lane is None or it.lane in news]
                 self._serve(readers, 0, set(), queue, is_news=True)
-            for pattern, matches in list(self._matches.items()):
-                if matches.fullmatch(queue):
-                    line = self._lines_by_pattern.get(pattern, {})
-                    self._serve(list(line), 0, set(), is_news=True)
+            under_way = self._comparing.get(queue)
+            if under_way is not None:
+                under_way.is_again = True
+            elif self._patterns:
+                self._comparing[queue] = _Comparing(self._all_patterns())
+                self._compare(queue)
+        return left
+
+    def _all_patterns(self) -> list[_Pattern]:
+        if self._listed is None:
+            self._listed = list(self._patterns.values())
+        return self._listed
+
+    def _compare(self, queue: bytes) -> bool:
+        """Serve the readers of the patterns that mean the queue, as far as this turn goes. Return
+        whether it went to the end."""
+        comparing = self._comparing[queue]
+        patterns = comparing.patterns
+        while comparing.at < len(patterns):
+            if self._compared_left <= 0:
+                return False
+            pattern = patterns[comparing.at]
+            comparing.at += 1
+            if pattern.line:
+                self._compared_left -= pattern.cost(queue)
+                if pattern.means(queue):
+                    self._serve(list(pattern.line), 0, set(), is_news=True)
+        del self._comparing[queue]
+        if comparing.is_again:
+            self._comparing[queue] = _Comparing(self._all_patterns())
+        return True
 
     def wake_all(self) -> None:
         """Serve everyone who waits, as if every queue had got something."""
@@ -220,8 +321,8 @@ class Waiters:
 
     def wake_patterns(self) -> None:
         """Serve those who wait on patterns of queues, as if something had come."""
-        for line in list(self._lines_by_pattern.values()):
-            self._serve(list(line), 0, set(), is_news=True)
+        for pattern in list(self._patterns.values()):
+            self._serve(list(pattern.line), 0, set(), is_news=True)
 
     def serve_late(self, waiting: Waiting) -> None:
         """Go through its lines once more. The reader stands in them since its operation found
@@ -293,6 +394,7 @@ class Waiters:
             op = self._part_of(waiting)
             if op is None:  # in other lines, others are before it
                 continue
+            self._looks_left -= len(op.queues) if isinstance(op, Take | FindReady) else 1
             together = [waiting] if self._answers_at_once else self._together(readers, at - 1)
             try:
                 found = self._run(op if len(together) == 1 else _gathered(op, together))
@@ -440,7 +542,8 @@ class Waiters:
             lines: list[tuple[bytes | None, Sequence[Waiting]]] = [
                 (name, list(self.lines.get(name, ()))) for name in wait.queues
             ]
-            lines += [(None, list(self._lines_by_pattern.get(it, ()))) for it in wait.patterns]
+            patterns = [self._patterns.get(text) for text in wait.patterns]
+            lines += [(None, list(it.line)) for it in patterns if it is not None]
             self._serve_lines(lines, 0)
 
     def _serve_lines(

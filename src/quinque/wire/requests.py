@@ -38,6 +38,8 @@ _ALIKE_LEAST: Final = 4
 # The careful way takes so many requests at once, empty ones counted: they can be a byte long, and
 # 256 KB of them would take a quarter of a second.
 _AT_ONCE_MOST: Final = 4096
+# And about so many words: each takes half a microsecond, and 256 KB of requests can be 40,000.
+_WORDS_AT_ONCE_MOST: Final = 8192
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,10 @@ class RequestReader:
     def refuse_large(self, args_most: int, bytes_most: int) -> None:
         """The request under way is refused, as Redis does it, if it will have more arguments or
         bytes than a client may send before it has authenticated."""
-        if self.has_more:  # none is under way
-            return
         if len(self._args) + self._args_left > args_most:
             self._refuse(f"unauthenticated multibulk length; at most {args_most} arguments")
+        elif self.has_more:  # the bytes that were not looked at are those of other requests too
+            return
         elif self._args_bytes + max(self._rest_bytes, self._need_bytes) > bytes_most:
             self._refuse(f"unauthenticated bulk length; at most {bytes_most} bytes")
 
@@ -108,9 +110,13 @@ class RequestReader:
 
     def _read_carefully(self, data: bytes, at: int, requests: list[list[bytes]]) -> None:
         end = len(data)
-        left = _AT_ONCE_MOST
+        left, words_left = _AT_ONCE_MOST, _WORDS_AT_ONCE_MOST
         while at < end and self.broken is None:
+            if words_left <= 0:
+                self.has_more = True
+                break
             if self._args_left:
+                words_left -= 1
                 following = self._read_arg(data, at)
                 if following > at and not self._args_left:
                     requests.append(self._args)
@@ -124,7 +130,10 @@ class RequestReader:
                 following = self._read_count(data, at)
             else:
                 left -= 1
+                count = len(requests)
                 following = self._read_inline(data, at, requests)
+                if len(requests) > count:
+                    words_left -= len(requests[-1])
             if following == at:
                 break
             at = following
