@@ -101,9 +101,9 @@ OPTIONS: Final = (
     Option("maxBytesPerTrigger", "max_bytes", size(1, 1 << 40), "256mb", (CLAIM,),
            "maximum bytes of bodies in a batch, plus those of one request (4mb)"),
     Option("minPartitions", "min_partitions", number(1, 100_000), "1", _READS,
-           "minimum number of tasks of a batch, if it has that many chunks"),
+           "minimum number of tasks of a batch, if it has that many rows"),
     Option("maxRecordsPerPartition", "max_records", number(1, 10_000_000), "50000", _READS,
-           "maximum number of rows in a task, to the nearest chunk of 1,000"),
+           "maximum number of rows in a task, approximately"),
     Option("pollWait", "poll_ms", span(0, 60_000), "200ms", (CLAIM,),
            "how long the broker waits for a message before it reports that there is none"),
     Option("failOnDataLoss", "fails_on_loss", BOOLEAN, "true", (CLAIM, LOG, WRITE),
@@ -140,6 +140,11 @@ OPTIONS: Final = (
            "maximum number of deliveries before a message is dead, for rows without one; 0: the "
            "limit of the queue"),
 )  # fmt: skip
+
+_NO_OPTIONS: Final = (
+    "no option is set; Spark drops the options of CREATE TABLE … USING quinque: use "
+    "CREATE TEMPORARY VIEW … USING quinque OPTIONS (…), or FROM table WITH (url = '…', queue = '…')"
+)
 
 BY_LOWER_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
@@ -221,6 +226,9 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
             raise BadOption(f"option {option.name} has no effect here: it is for {_for(option)}")
         else:
             known[option.field] = text
+    if not known and use in (PEEK, WRITE):
+        # Not the default broker: a table may have been created with the URL of another one.
+        raise BadOption(_NO_OPTIONS)
     values = {option.field: _value(option, known.get(option.field)) for option in OPTIONS}
     options = Options(**values)
     _check(options, use)
