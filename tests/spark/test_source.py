@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -429,3 +430,34 @@ def test_a_batch_that_the_sink_skips_unread_is_not_acked(
         write("two")
 
     assert queue.in_flight() == len(BODIES) - 5
+
+
+def test_batches_are_kept_in_files_before_they_are_acked(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    kept, folder = Kept(), tmp_path / "kept"
+    options = {"maxMessagesPerTrigger": 10, "keepDir": str(folder), "keepFor": "1h"}
+
+    def spoiling(batch: DataFrame, number: int) -> None:
+        kept(batch, number)
+        folder.rmdir()
+        folder.write_text("not a folder")
+
+    with pytest.raises(StreamingQueryException, match="kept/"):
+        run(queue.stream(spark, **options), tmp_path / "checkpoint", spoiling)
+    assert queue.in_flight() == 10
+    folder.unlink()
+    folder.mkdir()
+    for name in ("claim-old.parquet", "mine.parquet"):
+        (folder / name).touch()
+        os.utime(folder / name, (0, 0))
+
+    run(queue.stream(spark, **options), tmp_path / "checkpoint", kept)
+
+    assert (kept.bodies, queue.ready(), queue.in_flight()) == (BODIES, 0, 0)
+    assert not (folder / "claim-old.parquet").exists()
+    (folder / "mine.parquet").unlink()
+    rows = spark.read.parquet(str(folder)).orderBy("enqueued").collect()
+    assert rows == [row for batch in kept.batches.values() for row in batch]
+    assert len(list(folder.glob("claim-*.0.*.parquet"))) == 3

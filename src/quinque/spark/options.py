@@ -113,6 +113,11 @@ OPTIONS: Final = (
            "again; fail with its name; or halve it down to one message, which becomes dead"),
     Option("maxReplays", "max_replays", number(1, 1000), "3", (CLAIM,),
            "number of times a batch is started before `onPoison` applies"),
+    Option("keepDir", "keep_dir", _TEXT, None, (CLAIM,),
+           "directory, or URL of one, in which the rows of each batch are kept as Parquet before "
+           "they are acked"),
+    Option("keepFor", "keep_ms", span(0, SPAN_MOST_MS), "0", (CLAIM,),
+           "age at which a file of `keepDir` is deleted; 0: never"),
     Option("states", "states", STATES, "ready,delayed,dead", (PEEK,),
            "states of the messages to read; `events` have no states, and all events are read"),
     Option("startingOffset", "starting", POSITION, "earliest", (LOG,),
@@ -177,6 +182,8 @@ class Options:
     fails_on_loss: bool
     on_poison: str
     max_replays: int
+    keep_dir: str | None
+    keep_ms: int
     states: tuple[State, ...]
     starting: str | dict[int, int]
     ending: str | dict[int, int]
@@ -285,6 +292,8 @@ def _check(options: Options, use: str) -> None:
         raise BadOption(f"option group: the family {options.family.name} has no groups")
     if use == CLAIM and 0 < options.release_ms < options.lease_ms:
         raise BadOption("option releaseAfter must be 0 or at least lease")
+    if use == CLAIM and options.keep_ms and options.keep_dir is None:
+        raise BadOption("option keepFor requires keepDir")
     if use == WRITE and options.queues is not None and len(options.queues) > 1:
         raise BadOption(
             "option queue: a write has one queue; rows for other queues name them in a column"

@@ -1,7 +1,7 @@
 """A queue as a stream: each micro-batch is a claim.
 
 Called by   Spark: `read` on the executors, the rest in one process next to the driver.
-Calls       subscriptions.py, schema.py, the broker.
+Calls       subscriptions.py, keeping.py, schema.py, the broker.
 
 The offset is, for each shard of each queue, the number of the last claim that was handed out, and
 when the subscription was created that has the claim:
@@ -30,6 +30,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
@@ -51,6 +52,8 @@ from quinque.spark.subscriptions import DataLoss, Shard, Subscriptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from quinque.spark.keeping import Keeper
 
 _LOG: Final = logging.getLogger(__name__)
 _VERSION: Final = 1
@@ -91,6 +94,7 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_bounded = False
         self._is_chosen = chooser(options)
         self._strange: set[Shard] = set()  # that the checkpoint has of another subscription
+        self._keeper: Keeper | None = None
         self._end: dict[str, Any] | None = None  # the offset that was handed out last
         self._report: tuple[float, dict[str, Any]] = (float("-inf"), {})
 
@@ -252,6 +256,7 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "which was not read: the sink has a batch of that number from another "
                     "checkpoint, or does not read its batches",
                 )
+            self._keep(shard, subscriptions.unsettled(shard, number))
             subscriptions.settle(shard, number)
             for claim in subscriptions.take_released(shard, number):
                 self._lost(
@@ -260,6 +265,25 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "acked, because the query was away for longer than releaseAfter: its messages "
                     "are in the queue again",
                 )
+
+    def _keep(self, shard: Shard, claims: Sequence[ClaimView]) -> None:
+        """The claims are in files, if the options say so. A claim that was released meanwhile is
+        not acked, and so it is not kept."""
+        options = self._options
+        if options.keep_dir is None:
+            return
+        if self._keeper is None:
+            # Not in every process of Spark: files of Parquet take as long to import as all else.
+            from quinque.spark.keeping import Keeper
+
+            self._keeper = Keeper(options, options.keep_dir)
+        subscription = (options.subscription or "").encode()
+        created_us = self._opened().of(shard).created_us
+        for view in claims:
+            claim = ClaimName(shard.queue, shard.number, subscription, view.number)
+            with suppress(NoClaim):
+                self._keeper.keep(claim, created_us, view.chunks)
+        self._keeper.drop_old()
 
     def _base(self, shard: Shard, reached: int) -> int:
         """The claim after which the query goes on: that of the checkpoint, if the broker knows what

@@ -151,15 +151,17 @@ class Subscriptions:
         it.played = {k for k in it.played if k >= number}
 
     def unread(self, shard: Shard, number: int) -> list[ClaimView]:
-        """The claims up to that one that are about to be settled, and were never read."""
+        """Those of unsettled() that were never read."""
+        views = self.unsettled(shard, number)
+        return [view for view in views if not view.plays and view.messages]
+
+    def unsettled(self, shard: Shard, number: int) -> list[ClaimView]:
+        """The claims up to that one that are about to be settled."""
         it = self._by_shard[shard]
         return [
             view
             for claim, view in sorted(it.claims.items())
-            if it.settled < claim <= number
-            and view.state == ClaimState.SEALED
-            and not view.plays
-            and view.messages
+            if it.settled < claim <= number and view.state == ClaimState.SEALED
         ]
 
     def take_released(self, shard: Shard, number: int) -> list[ClaimView]:
