@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from quinque.cli.main import main
+from quinque.cli.pipeline_run import _last_words
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from tests.server.broker import RunningBroker, start_broker
@@ -188,16 +189,18 @@ def test_a_bad_line_of_a_new_file_is_refused_until_it_is_set_aside(
 
     from quinque.spark.jobs.ingest import Ingest, ingest
 
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "one.json").write_text('{"a": 1}\n{broken\n{"a": 2}\n')
+    (tmp_path / "one.json").write_text('{"a": 1}\n{broken\n{"a": 2}\n')
     asked = Ingest(
-        *(str(tmp_path / "in"), "rows", "json"),
+        *(str(tmp_path / "one.json"), "rows", "json"),
         checkpoint=str(tmp_path / "checkpoint"),
         broker={"url": url},
     )
 
-    with pytest.raises(StreamingQueryException, match=r"\{broken.*--bad-lines"):
+    with pytest.raises(StreamingQueryException) as refusal:
         ingest(spark, asked)
+    said = _last_words(refusal.value)
+    assert "a line cannot be read: {broken; correct the file, or" in said
+    assert "STREAM_FAILED" not in said
     assert broker.call("QLEN", "rows") == 0
     done = ingest(spark, replace(asked, bad_lines=str(tmp_path / "bad")))
 
@@ -248,6 +251,27 @@ def test_a_rate_is_kept_and_a_checkpoint_goes_on(
     assert (first["messages"], second["messages"]) == (5, 1)
     bodies = [job[2] for job in broker.call("QPEEK", "slow", 9)]
     assert sorted(bodies) == [b"a", b"b", b"c", b"d", b"e", b"f"]
+
+
+def test_a_row_without_a_body_is_named_in_the_last_line(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from pyspark.errors import PySparkException
+
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    (tmp_path / "rows.json").write_text('{"n": 1, "k": "a"}\n{"n": null, "k": "b"}')
+    asked = Ingest(
+        str(tmp_path / "rows.json"), "rows", "json", "n", {"key": "k"}, broker={"url": url}
+    )
+
+    with pytest.raises(PySparkException) as refusal:
+        ingest(spark, asked)
+
+    assert _last_words(refusal.value) == (
+        "BadRow: column body is null in row 2 of the task (key 'b')"
+    )
+    assert broker.call("QLEN", "rows") == 0
 
 
 def test_the_dead_come_back_by_a_condition(spark: SparkSession, url: str, broker: Broker) -> None:

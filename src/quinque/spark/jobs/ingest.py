@@ -190,6 +190,7 @@ def _read(
     spark: SparkSession, asked: Ingest, schema: StructType, *, is_stream: bool = False
 ) -> DataFrame:
     reader: Any = spark.readStream if is_stream else spark.read
+    source = _streamed(spark, asked.source) if is_stream else asked.source
     if is_stream and asked.rate:
         reader = reader.option("maxFilesPerTrigger", "1")
     if not _is_lines(asked):
@@ -197,7 +198,7 @@ def _read(
             reader.format(asked.format).options(**_reading(asked)).schema(schema).load(asked.source)
         )
         return rows
-    lines: DataFrame = reader.format("text").options(**asked.reading).load(asked.source)
+    lines: DataFrame = reader.format("text").options(**asked.reading).load(source)
     # A line may have a list of rows.
     is_list = F.ltrim("value").startswith("[")
     listed = F.transform(F.from_json("value", "array<variant>"), lambda row: F.to_json(row))
@@ -207,6 +208,17 @@ def _read(
     return lines.select(_LINE, F.from_json(_LINE, schema, _reading(asked)).alias("_")).select(
         _LINE, "_.*"
     )
+
+
+def _streamed(spark: SparkSession, source: str) -> str:
+    """The path as a stream takes it: a single file must be a pattern that matches it."""
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(source)
+    files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not (files.exists(path) and files.getFileStatus(path).isFile()):
+        return source
+    folder, slash, name = source.rpartition("/")
+    return f"{folder}{slash}[{name[0]}]{name[1:]}"
 
 
 def _is_lines(asked: Ingest) -> bool:
