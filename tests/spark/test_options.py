@@ -95,6 +95,7 @@ def test_a_position_is_a_word_or_rows_by_shard() -> None:
             {**CLAIMS, "releaseAfter": "1s"},
             "option releaseAfter must be 0 or at least lease",
         ),
+        (CLAIM, {**CLAIMS, "keepFor": "1h"}, "option keepFor requires keepDir"),
         (CLAIM, {**CLAIMS, "onPoison": "x"}, "'x' is not replay or fail or deadletter"),
         (CLAIM, {**CLAIMS, "family": "tubes"}, "option family: 'tubes' is not events or jobs"),
         (CLAIM, {**CLAIMS, "family": "jobs", "group": "g"}, "the family jobs has no groups"),

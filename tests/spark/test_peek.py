@@ -78,3 +78,23 @@ def test_a_broker_that_is_not_there_is_named_without_its_password(spark: SparkSe
 def test_a_wrong_option_is_refused_when_it_is_loaded(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="option retries: 'often' is not a number"):
         spark.read.format("quinque").options(queue="q", retries="often").load()
+
+
+def test_a_table_of_the_catalog_has_no_options_and_is_refused(
+    spark: SparkSession, queue: Queue
+) -> None:
+    """Spark drops the options of CREATE TABLE: a write would go to the broker of the default."""
+    queue.add([b"x"])
+    options = f"USING quinque OPTIONS (url '{queue.url}', queue '{queue.name}')"
+    spark.sql(f"CREATE TABLE refused {options}")
+    spark.sql(f"CREATE TEMPORARY VIEW looked {options}")
+
+    for statement in (
+        "SELECT count(*) FROM refused",
+        "INSERT INTO refused (queue, body) SELECT 'q', cast('y' AS binary)",
+    ):
+        with pytest.raises(PySparkException, match=r"CREATE TABLE .* CREATE TEMPORARY VIEW"):
+            spark.sql(statement).collect()
+    spark.sql("DROP TABLE refused")
+
+    assert [row.n for row in spark.sql("SELECT count(*) AS n FROM looked").collect()] == [1]

@@ -53,7 +53,8 @@ def test_a_table_becomes_messages(spark: SparkSession, queue: Queue) -> None:
 def test_columns_say_how_a_message_is_treated(spark: SparkSession, queue: Queue) -> None:
     frame = spark.createDataFrame(
         [(b"a", 60_000, 0, 7_000, 4), (b"b", None, 500_000, 0, None)],
-        "body binary, ttl_ms long, delay_ms long, retry_ms int, max_deliveries int",
+        # Names of columns have no case in Spark.
+        "Body binary, TTL_MS long, delay_ms long, retry_ms int, max_deliveries int",
     )
 
     write(frame, queue)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -36,14 +38,19 @@ def queue(broker: RunningBroker, queue: str) -> Queue:
     return Queue(broker, queue)
 
 
-def reports(query: StreamingQuery) -> list[dict[str, int]]:
-    """What the query's progress says of its source."""
+def reports(query: StreamingQuery) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The offset that was reached and the newest one there is, as the query's progress has them."""
     return [
-        source["latestOffset"]
+        (source["endOffset"], source["latestOffset"])
         for progress in query.recentProgress
         for source in json.loads(progress.json)["sources"]
         if source["latestOffset"]
     ]
+
+
+def lags(query: StreamingQuery) -> list[int]:
+    """The backlogs that its progress tells of."""
+    return [latest["backlog"] for _, latest in reports(query) if "backlog" in latest]
 
 
 def failing(*numbers: int) -> Sink:
@@ -184,8 +191,8 @@ def test_a_batch_may_be_read_many_times(spark: SparkSession, queue: Queue, tmp_p
 
 
 def test_a_batch_is_divided_among_tasks(spark: SparkSession, queue: Queue, tmp_path: Path) -> None:
-    bodies = [b"%d" % n for n in range(3_000)]
-    queue.add(bodies)
+    """Also one that is a single chunk of the claim."""
+    queue.add(BODIES)
     parts: list[int] = []
     kept = Kept()
 
@@ -196,7 +203,7 @@ def test_a_batch_is_divided_among_tasks(spark: SparkSession, queue: Queue, tmp_p
     run(queue.stream(spark, minPartitions=3), tmp_path, sink)
 
     assert parts[0] == 3
-    assert kept.bodies == bodies
+    assert kept.bodies == BODIES
 
 
 def test_a_running_query_reports_backlog_and_acks_at_once(
@@ -211,9 +218,20 @@ def test_a_running_query_reports_backlog_and_acks_at_once(
         queue.add([b"new"])
         wait_for(query, lambda: len(kept.bodies) == 26, "the new one is read")
         wait_for(query, lambda: bool(reports(query)), "there is progress")
-        assert set(reports(query)[0]) == {"backlog", "inflight", "oldest_ms"}
+        wait_for(query, lambda: bool(lags(query)), "it has told of the backlog")
     finally:
         query.stop()
+
+    # Where nothing waits, the newest offset is the one that was reached: a program that compares
+    # the two sees no lag. Else it is a later one, with the numbers beside it.
+    for end, latest in reports(query):
+        if latest == end:
+            continue
+        assert latest["claims"][queue.name]["0"] == end["claims"][queue.name]["0"] + 1
+        assert latest["created"] == end["created"]
+        assert latest.keys() - end.keys() == {"backlog", "inflight", "oldest_ms"}
+    assert reports(query)[-1][0] == reports(query)[-1][1]
+    assert lags(query)[0] == 15
 
 
 @on_redis_too
@@ -311,13 +329,13 @@ def test_a_schema_chooses_columns(spark: SparkSession, queue: Queue, tmp_path: P
     frame = (
         spark.readStream.format("quinque")
         .options(url=queue.url, queue=queue.name, subscription="tests")
-        .schema("body binary, attempt int")
+        .schema("Body binary, attempt int")
         .load()
     )
 
     run(frame, tmp_path, kept)
 
-    assert [row.asDict() for row in kept.batches[0]] == [{"body": b"x", "attempt": 1}]
+    assert [row.asDict() for row in kept.batches[0]] == [{"Body": b"x", "attempt": 1}]
 
 
 @on_redis_too
@@ -412,3 +430,34 @@ def test_a_batch_that_the_sink_skips_unread_is_not_acked(
         write("two")
 
     assert queue.in_flight() == len(BODIES) - 5
+
+
+def test_batches_are_kept_in_files_before_they_are_acked(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    queue.add(BODIES)
+    kept, folder = Kept(), tmp_path / "kept"
+    options = {"maxMessagesPerTrigger": 10, "keepDir": str(folder), "keepFor": "1h"}
+
+    def spoiling(batch: DataFrame, number: int) -> None:
+        kept(batch, number)
+        folder.rmdir()
+        folder.write_text("not a folder")
+
+    with pytest.raises(StreamingQueryException, match="kept/"):
+        run(queue.stream(spark, **options), tmp_path / "checkpoint", spoiling)
+    assert queue.in_flight() == 10
+    folder.unlink()
+    folder.mkdir()
+    for name in ("claim-old.parquet", "mine.parquet"):
+        (folder / name).touch()
+        os.utime(folder / name, (0, 0))
+
+    run(queue.stream(spark, **options), tmp_path / "checkpoint", kept)
+
+    assert (kept.bodies, queue.ready(), queue.in_flight()) == (BODIES, 0, 0)
+    assert not (folder / "claim-old.parquet").exists()
+    (folder / "mine.parquet").unlink()
+    rows = spark.read.parquet(str(folder)).orderBy("enqueued").collect()
+    assert rows == [row for batch in kept.batches.values() for row in batch]
+    assert len(list(folder.glob("claim-*.0.*.parquet"))) == 3

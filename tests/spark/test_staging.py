@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 from quinque.spark.options import WRITE, BadOption, read_options
 from quinque.spark.staging import BadRow, Chunk, Stager, check_columns
 
+URL = {"url": "redis://127.0.0.1:1"}
 RETRY_MS = -1  # the family's own
 
 
@@ -89,7 +90,7 @@ def test_at_a_limited_rate_a_chunk_has_what_goes_in_a_second() -> None:
 
 
 def test_each_queue_gets_its_rows_in_order() -> None:
-    stager = Stager(read_options({}, WRITE))
+    stager = Stager(read_options(URL, WRITE))
     batch = pa.record_batch({"body": [b"1", b"2", b"4"], "queue": ["a", "b", "a"]})
     chunks = [*stager.chunks(batch), *stager.rest()]
 
@@ -126,7 +127,12 @@ def test_an_id_is_for_a_feed_or_an_item() -> None:
 @pytest.mark.parametrize(
     ("columns", "options", "said"),
     [
-        ({"body": [b"a", None]}, {}, "column body is null"),
+        ({"body": [b"a", None]}, {}, "column body is null in row 2 of the task"),
+        (
+            {"body": [b"a", None], "key": ["x", "y"], "ttl_ms": [None, 5]},
+            {},
+            "column body is null in row 2 of the task (key 'y', ttl_ms 5)",
+        ),
         ({"body": [b"a"], "id": ["x"]}, {}, "column id: the family jobs creates the ids itself"),
         (
             {"body": [b"a"], "key": ["x"]},
@@ -135,7 +141,7 @@ def test_an_id_is_for_a_feed_or_an_item() -> None:
         ),
         ({"body": [b"a"], "lane": ["x"]}, {}, "column lane: the family jobs does not support lane"),
         ({"body": [b"a"], "priority": [1]}, {}, "the family jobs does not support priority"),
-        ({"body": [b"a"], "delay_ms": [-1]}, {}, "column delay_ms is negative"),
+        ({"body": [b"a"], "delay_ms": [-1]}, {}, "column delay_ms is negative in row 1 of"),
         ({"body": [b"a"], "delay_ms": [9]}, {"family": "events"}, "column delay_ms: the family ev"),
         (
             {"body": [b"a"], "ttl_ms": [9]},
@@ -169,6 +175,14 @@ def test_a_row_that_cannot_be_put_is_refused_by_its_column(
     assert said in str(refusal.value)
 
 
+def test_a_row_that_cannot_be_put_is_counted_over_all_batches_of_its_task() -> None:
+    stager = Stager(read_options({"queue": "q"}, WRITE))
+    list(stager.chunks(pa.record_batch({"body": [b"a", b"b"]})))
+
+    with pytest.raises(BadRow, match="column body is null in row 3 of the task"):
+        list(stager.chunks(pa.record_batch({"body": pa.array([None, b"c"], pa.binary())})))
+
+
 def test_a_null_is_no_value() -> None:
     columns = {"body": [b"a"], "lane": pa.nulls(1, pa.string()), "id": pa.nulls(1, pa.string())}
 
@@ -183,6 +197,7 @@ def test_a_null_is_no_value() -> None:
         ({"text": StringType()}, "column text cannot be written"),
         ({"body": DoubleType()}, "column body is double and must be string or binary"),
         ({"delay_ms": LongType()}, "a column body (binary or string) is required"),
+        ({"body": BinaryType(), "Body": BinaryType()}, "columns body and Body are the same"),
         ({"body": BinaryType(), "_action": StringType()}, "requires the columns _claim and _id"),
     ],
 )
@@ -199,7 +214,7 @@ def test_without_any_queue_there_must_be_a_column() -> None:
     schema = StructType([StructField("body", BinaryType())])
 
     with pytest.raises(BadOption, match="set the option queue, or add a column queue"):
-        check_columns(schema, read_options({}, WRITE))
+        check_columns(schema, read_options(URL, WRITE))
 
 
 def staged(columns: dict[str, Any], options: dict[str, str] | None = None) -> list[Chunk]:

@@ -97,6 +97,9 @@ def spark_options(command: Command) -> Command:
 @click.option("--checkpoint", default=None, metavar="DIR",
               help="Directory that remembers the files already added. The next run adds only new "
                    "files.")  # fmt: skip
+@click.option("--bad-lines", default=None, metavar="DIR",
+              help="Directory for lines of json and csv that cannot be read. Without it, such a "
+                   "line makes the command fail.")  # fmt: skip
 @broker_options(URL)
 @spark_options
 @click.pass_context
@@ -130,6 +133,7 @@ def ingest(ctx: click.Context, /, source: str, queue: str, format_: str, **optio
                 options["checkpoint"],
                 options["reading"],
                 asked.connector() | {"family": options["family"]},
+                options["bad_lines"],
             ),
             tell,
         )
@@ -144,7 +148,8 @@ def ingest(ctx: click.Context, /, source: str, queue: str, format_: str, **optio
               help="Format of the files: parquet, json, csv or delta.")  # fmt: skip
 @click.option("--body", "body_as", type=click.Choice(["binary", "text", "base64"]),
               default="binary", show_default=True,
-              help="Form of the bodies. csv and json have no binary: they use text.")  # fmt: skip
+              help="Form of the bodies. csv and json have no binary: they use text. A body that is "
+                   "not UTF-8 is then in the column body_base64.")  # fmt: skip
 @click.option("--subscription", default="drain", show_default=True,
               help="Name under which the broker stores the read position.")  # fmt: skip
 @click.option("--checkpoint", default=None, metavar="DIR",

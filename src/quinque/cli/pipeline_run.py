@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 DONE, FAILED, ASKED_WRONGLY = 0, 1, 2
 
 _TABLE_WIDTH: Final = 140
+_OUR_ERROR: Final = re.compile(r"\bquinque\.(?:\w+\.)*(\w+: .+)")
+_QUERY_ENDED: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _STEPS: Final = 10  # lines that tell how far it is, where there is no terminal
 
 Work = Callable[["SparkSession", "Tell"], dict[str, Any]]
@@ -301,6 +304,10 @@ def _last_words(exc: Exception) -> str:
     """The sentence in what Spark raised that says what happened."""
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
     for line in reversed(lines):
-        if line.startswith("quinque.errors.") or "Exception: " in line or "Error: " in line:
-            return line.rpartition("quinque.errors.")[2]
-    return lines[0] if lines else type(exc).__name__
+        found = _OUR_ERROR.search(line)
+        if found:
+            return found[1]
+    for line in reversed(lines):
+        if "Exception: " in line or "Error: " in line:
+            return line
+    return _QUERY_ENDED.sub("", lines[0]) if lines else type(exc).__name__

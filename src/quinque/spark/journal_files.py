@@ -185,10 +185,10 @@ class JournalFolder:
         path = folder / f"{shard}-{first}-{first + table.num_rows - 1}.parquet"
         fresh = folder / f".{path.name}.unfinished"
         pq.write_table(table, fresh, compression="zstd")
-        _sync(fresh)
+        sync(fresh)
         fresh.replace(path)
         for made in (folder, folder.parent, self.path):
-            _sync(made)
+            sync(made)
         return path
 
 
@@ -218,12 +218,13 @@ def lock_file(path: Path, patience_s: float) -> int:
 def _write_at_once(path: Path, text: str) -> None:
     fresh = path.with_name(f".{path.name}")
     fresh.write_text(text, encoding="utf-8")
-    _sync(fresh)
+    sync(fresh)
     fresh.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """The file, or the names in the folder, are on the disk."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)

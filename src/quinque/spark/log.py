@@ -70,7 +70,7 @@ def log_columns(schema: StructType) -> list[str]:
     """The names of the columns of that schema. Raises BadOption when one is not in the format."""
     known = {field.name: _SQL_TYPES[str(field.type)] for field in JOURNAL_SCHEMA}
     for field in schema.fields:
-        if known.get(field.name) != field.dataType.simpleString() or not field.nullable:
+        if known.get(field.name.lower()) != field.dataType.simpleString() or not field.nullable:
             raise BadOption(
                 f"column {field.name}: the columns of mode=log are {log_schema_text()}, and can "
                 "be null"
@@ -156,7 +156,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the record ends."""
-        return _offset({shard: record.next for shard, record in self._records().items()}, {})
+        records = self._records()
+        logs = {shard: record.log for shard, record in records.items()}
+        return _offset({shard: record.next for shard, record in records.items()}, logs)
 
     def _place(self, record: Record, row: int | None, log: int) -> int:
         """The row of the shard that the offset is at; the first one for an offset that has no row
@@ -217,7 +219,8 @@ def _read(part: Rows, options: Options, columns: list[str]) -> Iterator[pa.Recor
                 return
             table = table.slice(0, part.end - first)
             at = first + table.num_rows
-            yield from table.select(columns).combine_chunks().to_batches()
+            chosen = table.select([name.lower() for name in columns]).rename_columns(columns)
+            yield from chosen.combine_chunks().to_batches()
 
 
 def _lost(shard: int, first: int, last: int, options: Options) -> None:

@@ -101,9 +101,9 @@ OPTIONS: Final = (
     Option("maxBytesPerTrigger", "max_bytes", size(1, 1 << 40), "256mb", (CLAIM,),
            "maximum bytes of bodies in a batch, plus those of one request (4mb)"),
     Option("minPartitions", "min_partitions", number(1, 100_000), "1", _READS,
-           "minimum number of tasks of a batch, if it has that many chunks"),
+           "minimum number of tasks of a batch, if it has that many rows"),
     Option("maxRecordsPerPartition", "max_records", number(1, 10_000_000), "50000", _READS,
-           "maximum number of rows in a task, to the nearest chunk of 1,000"),
+           "maximum number of rows in a task, approximately"),
     Option("pollWait", "poll_ms", span(0, 60_000), "200ms", (CLAIM,),
            "how long the broker waits for a message before it reports that there is none"),
     Option("failOnDataLoss", "fails_on_loss", BOOLEAN, "true", (CLAIM, LOG, WRITE),
@@ -113,6 +113,11 @@ OPTIONS: Final = (
            "again; fail with its name; or halve it down to one message, which becomes dead"),
     Option("maxReplays", "max_replays", number(1, 1000), "3", (CLAIM,),
            "number of times a batch is started before `onPoison` applies"),
+    Option("keepDir", "keep_dir", _TEXT, None, (CLAIM,),
+           "directory, or URL of one, in which the rows of each batch are kept as Parquet before "
+           "they are acked"),
+    Option("keepFor", "keep_ms", span(0, SPAN_MOST_MS), "0", (CLAIM,),
+           "age at which a file of `keepDir` is deleted; 0: never"),
     Option("states", "states", STATES, "ready,delayed,dead", (PEEK,),
            "states of the messages to read; `events` have no states, and all events are read"),
     Option("startingOffset", "starting", POSITION, "earliest", (LOG,),
@@ -140,6 +145,11 @@ OPTIONS: Final = (
            "maximum number of deliveries before a message is dead, for rows without one; 0: the "
            "limit of the queue"),
 )  # fmt: skip
+
+_NO_OPTIONS: Final = (
+    "no option is set; Spark drops the options of CREATE TABLE … USING quinque: use "
+    "CREATE TEMPORARY VIEW … USING quinque OPTIONS (…), or FROM table WITH (url = '…', queue = '…')"
+)
 
 BY_LOWER_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
@@ -172,6 +182,8 @@ class Options:
     fails_on_loss: bool
     on_poison: str
     max_replays: int
+    keep_dir: str | None
+    keep_ms: int
     states: tuple[State, ...]
     starting: str | dict[int, int]
     ending: str | dict[int, int]
@@ -221,6 +233,9 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
             raise BadOption(f"option {option.name} has no effect here: it is for {_for(option)}")
         else:
             known[option.field] = text
+    if not known and use in (PEEK, WRITE):
+        # Not the default broker: a table may have been created with the URL of another one.
+        raise BadOption(_NO_OPTIONS)
     values = {option.field: _value(option, known.get(option.field)) for option in OPTIONS}
     options = Options(**values)
     _check(options, use)
@@ -277,6 +292,8 @@ def _check(options: Options, use: str) -> None:
         raise BadOption(f"option group: the family {options.family.name} has no groups")
     if use == CLAIM and 0 < options.release_ms < options.lease_ms:
         raise BadOption("option releaseAfter must be 0 or at least lease")
+    if use == CLAIM and options.keep_ms and options.keep_dir is None:
+        raise BadOption("option keepFor requires keepDir")
     if use == WRITE and options.queues is not None and len(options.queues) > 1:
         raise BadOption(
             "option queue: a write has one queue; rows for other queues name them in a column"

@@ -81,7 +81,7 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
     """The names of the columns of that schema. Raises BadOption when one is not in the format."""
     known = {column.name: column for column in COLUMNS}
     for field in schema.fields:
-        column = known.get(field.name)
+        column = known.get(field.name.lower())
         if column is None:
             raise BadOption(f"no column {field.name}; the columns are {', '.join(known)}")
         if field.dataType.simpleString() != column.sql_type.lower() or not field.nullable:
@@ -89,15 +89,26 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
     return tuple(field.name for field in schema.fields)
 
 
-def rows_as_batch(chunks: Iterable[bytes], origin: Origin, names: Sequence[str]) -> pa.RecordBatch:
-    """The rows of packed chunks, in order, as one batch of the columns named."""
+def rows_as_batch(
+    chunks: Iterable[bytes],
+    origin: Origin,
+    names: Sequence[str],
+    piece: int = 0,
+    pieces: int = 1,
+) -> pa.RecordBatch:
+    """The rows of packed chunks, in order, as one batch of the columns named; of several pieces of
+    about the same size, the one of that number."""
     rows = list(
         chain.from_iterable(msgpack.unpackb(chunk, raw=True, use_list=False) for chunk in chunks)
     )
+    if pieces > 1:
+        rows = rows[len(rows) * piece // pieces : len(rows) * (piece + 1) // pieces]
     fields = list(zip(*rows, strict=True)) if rows else [()] * (_KEY + 1)
-    columns = [_BY_NAME[name] for name in names]
+    columns = [_BY_NAME[name.lower()] for name in names]
     arrays = [column.make(fields, origin, len(rows)) for column in columns]
-    schema = pa.schema([(column.name, column.arrow_type) for column in columns])
+    # With the names as they were given: Spark compares them exactly.
+    types = [column.arrow_type for column in columns]
+    schema = pa.schema(list(zip(names, types, strict=True)))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -42,7 +42,7 @@ from quinque.model.limits import PUBLISH_MOST
 from quinque.model.stage_ops import DropStage, Part, Publish, Stage
 from quinque.spark.options import Options
 from quinque.spark.outcomes import Marks, add_marks, epochs_of, mark_operations, merged, parted
-from quinque.spark.staging import Chunk, Content, Stager
+from quinque.spark.staging import Chunk, Content, Stager, with_plain_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,7 +174,7 @@ class Batch:
         self, batches: Iterable[pa.RecordBatch], stager: Stager, marks: Marks
     ) -> Iterator[Chunk]:
         for batch in batches:
-            to_put, to_settle = parted(batch)
+            to_put, to_settle = parted(with_plain_names(batch))
             if to_settle is not None:
                 add_marks(marks, to_settle)
             yield from stager.chunks(to_put)

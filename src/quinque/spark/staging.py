@@ -13,6 +13,7 @@ Not here: sending them (sink.py), what becomes of claimed messages (outcomes.py)
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice, pairwise, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -59,7 +60,7 @@ _NOWHERE_YET: Final = ("headers", "lane", "priority")
 
 
 class BadRow(ValueError):
-    """A row that cannot be put; the text names its column."""
+    """A row that cannot be put; the text names its column, and the row where that is known."""
 
 
 class Chunk(NamedTuple):
@@ -86,11 +87,15 @@ class Content(NamedTuple):
 
 def check_columns(schema: StructType, options: Options) -> None:
     """Raises BadOption when rows of that schema cannot be written."""
-    names = schema.fieldNames()
+    names: dict[str, str] = {}
     for field in schema.fields:
-        if field.name in LEFT_ALONE:
+        name = field.name.lower()
+        if name in names:
+            raise BadOption(f"columns {names[name]} and {field.name} are the same")
+        names[name] = field.name
+        if name in LEFT_ALONE:
             continue
-        allowed = COLUMNS.get(field.name)
+        allowed = COLUMNS.get(name)
         if allowed is None:
             raise BadOption(
                 f"column {field.name} cannot be written; the possible columns are "
@@ -103,8 +108,13 @@ def check_columns(schema: StructType, options: Options) -> None:
         raise BadOption("a column body (binary or string) is required")
     if "body" in names and "queue" not in names and options.queues is None:
         raise BadOption("set the option queue, or add a column queue")
-    if "_action" in names and not {"_claim", "_id"} <= set(names):
+    if "_action" in names and not {"_claim", "_id"} <= names.keys():
         raise BadOption("a column _action requires the columns _claim and _id")
+
+
+def with_plain_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with the names of COLUMNS: to Spark, `Body` is the same."""
+    return batch.rename_columns([name.lower() for name in batch.schema.names])
 
 
 class Stager:
@@ -123,6 +133,7 @@ class Stager:
         # The broker publishes whole chunks.
         self._rows_most = min(options.rate or CHUNK_ROWS_MOST, CHUNK_ROWS_MOST)
         self._open: dict[bytes, _OpenChunk] = {}
+        self._rows = 0  # in earlier batches
         self.contents: dict[bytes, Content] = {}  # by queue
 
     def chunks(self, batch: pa.RecordBatch) -> Iterator[Chunk]:
@@ -131,6 +142,7 @@ class Stager:
             return
         for queue, terms, name, bodies in self._runs(batch):
             yield from self._add(queue, terms, name, bodies)
+        self._rows += batch.num_rows
 
     def rest(self) -> Iterator[Chunk]:
         """Chunks of what is left."""
@@ -155,9 +167,10 @@ class Stager:
         self, batch: pa.RecordBatch
     ) -> Iterator[tuple[bytes, _Terms, bytes | None, Sequence[bytes]]]:
         self._refuse_what_has_no_place(batch)
-        bodies = _as_bytes(batch.column("body"), "body")
+        self._refuse_first(batch, batch.column("body").is_null(), "column body is null")
+        bodies = _bytes_of(batch.column("body"))
         queues = self._queues(batch)
-        spans = [_numbers(batch, name) for name in _SPANS]
+        spans = [self._numbers(batch, name) for name in _SPANS]
         naming = _as_bytes_or_none(batch, "key" if self._has_keys else "id")
         if queues is None and naming is None and not any(spans):
             assert self._queue is not None
@@ -208,9 +221,32 @@ class Stager:
         if self._queue is not None:
             self._refuse_other_queues(batch, self._queue)
             return None
-        if not _has_values(batch, "queue") or batch.column("queue").null_count:
-            raise BadRow("column queue is null, and the option queue is not set")
-        return _bytes_of(batch.column("queue"))
+        queues = batch.column("queue")
+        told = "column queue is null, and the option queue is not set,"
+        self._refuse_first(batch, queues.is_null(), told)
+        return _bytes_of(queues)
+
+    def _numbers(self, batch: pa.RecordBatch, name: str) -> list[int | None] | None:
+        if not _has_values(batch, name):
+            return None
+        column = batch.column(name).cast(pa.int64())
+        self._refuse_first(batch, pc.less(column, 0), f"column {name} is negative")
+        found: list[int | None] = column.to_pylist()
+        return found
+
+    def _refuse_first(self, batch: pa.RecordBatch, is_wrong: pa.Array, told: str) -> None:
+        """Raises BadRow for the first of these rows, by its number and its other columns."""
+        at = pc.index(is_wrong, value=True).as_py()
+        if at < 0:
+            return
+        row = {name: batch.column(name)[at].as_py() for name in batch.schema.names}
+        shown = [
+            f"{name} {reprlib.repr(value)}"
+            for name, value in row.items()
+            if name != "body" and value is not None
+        ]
+        others = f" ({', '.join(shown)})" if shown else ""
+        raise BadRow(f"{told} in row {self._rows + at + 1} of the task{others}")
 
     def _refuse_other_queues(self, batch: pa.RecordBatch, queue: bytes) -> None:
         """Raises BadRow when a row names another queue than the options: the rows of a source have
@@ -284,13 +320,6 @@ class _OpenChunk:
         return chunk
 
 
-def _as_bytes(column: pa.Array, name: str) -> list[bytes]:
-    """The bytes of each value. Raises BadRow when one is null."""
-    if column.null_count:
-        raise BadRow(f"column {name} is null")
-    return _bytes_of(column)
-
-
 def _as_bytes_or_none(batch: pa.RecordBatch, name: str) -> list[bytes | None] | None:
     """The bytes of each value that is not null; None when all are, or there is no such column."""
     if not _has_values(batch, name):
@@ -312,16 +341,6 @@ def _bytes_of(column: pa.Array) -> list[bytes]:
     held = data.slice(bounds[0], bounds[-1] - bounds[0]).to_pybytes()
     first = bounds[0]
     return [held[a - first : b - first] for a, b in pairwise(bounds)]
-
-
-def _numbers(batch: pa.RecordBatch, name: str) -> list[int | None] | None:
-    if not _has_values(batch, name):
-        return None
-    column = batch.column(name).cast(pa.int64())
-    if (pc.min(column).as_py() or 0) < 0:
-        raise BadRow(f"column {name} is negative")
-    found: list[int | None] = column.to_pylist()
-    return found
 
 
 def _has_values(batch: pa.RecordBatch, name: str) -> bool:

@@ -1,7 +1,7 @@
 """A queue as a stream: each micro-batch is a claim.
 
 Called by   Spark: `read` on the executors, the rest in one process next to the driver.
-Calls       subscriptions.py, schema.py, the broker.
+Calls       subscriptions.py, keeping.py, schema.py, the broker.
 
 The offset is, for each shard of each queue, the number of the last claim that was handed out, and
 when the subscription was created that has the claim:
@@ -30,6 +30,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
@@ -52,6 +53,8 @@ from quinque.spark.subscriptions import DataLoss, Shard, Subscriptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quinque.spark.keeping import Keeper
+
 _LOG: Final = logging.getLogger(__name__)
 _VERSION: Final = 1
 # As many chunks in one reply as make a batch of the size that Spark itself uses, about 10,000 rows.
@@ -69,12 +72,15 @@ class Reached(NamedTuple):
 
 @dataclass
 class ClaimPart(InputPartition):
-    """Some chunks of one claim."""
+    """Some chunks of one claim; or a piece of one chunk, of several that are about the same
+    size."""
 
     shard: Shard
     claim: int
     first: int
     chunks: int
+    piece: int = 0
+    pieces: int = 1
 
 
 class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -88,7 +94,9 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_bounded = False
         self._is_chosen = chooser(options)
         self._strange: set[Shard] = set()  # that the checkpoint has of another subscription
-        self._report: tuple[float, dict[str, int]] | None = None
+        self._keeper: Keeper | None = None
+        self._end: dict[str, Any] | None = None  # the offset that was handed out last
+        self._report: tuple[float, dict[str, Any]] = (float("-inf"), {})
 
     def __getstate__(self) -> dict[str, Any]:
         """As it goes to the executors: what it was made from."""
@@ -122,19 +130,11 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not ahead:
             most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_messages
             ahead = self._fill(reached, most)
-        subscriptions = self._opened()
-        return _offset(
-            {
-                **begun,
-                **{
-                    shard: Reached(n, subscriptions.of(shard).created_us)
-                    for shard, n in ahead.items()
-                },
-            }
-        )
+        return self._handed_out(_offset({**begun, **self._dated(ahead)}))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[ClaimPart]:
         self._opened()
+        self._handed_out(end)
         begun, ended = _reached(start), _reached(end)
         self._known(ended)
         views: list[tuple[Shard, ClaimView]] = []
@@ -167,24 +167,50 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     self._lost(shard, str(error))
                     return
                 at += len(chunks)
-                yield rows_as_batch(chunks, origin, self._columns)
+                yield rows_as_batch(
+                    chunks, origin, self._columns, partition.piece, partition.pieces
+                )
 
     def commit(self, end: dict[str, Any]) -> None:
         self._opened()
         self._settle(self._known(_reached(end)))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Not an offset: what a user wants to see of the queue in the query's progress."""
-        if self._subscriptions is None:
+        """The offset that was handed out last; while more waits, the one after it, with what a
+        user wants to know of the queue."""
+        if self._subscriptions is None or self._end is None:
             return None
         now_s = time.monotonic()
-        if self._report is None or now_s - self._report[0] >= _REPORT_EVERY_S:
-            self._report = now_s, self._subscriptions.report()
+        if now_s - self._report[0] >= _REPORT_EVERY_S:
+            self._report = now_s, self._newest(self._subscriptions, self._end)
         return self._report[1]
 
     def stop(self) -> None:
         if self._subscriptions is not None:
             self._subscriptions.close()
+
+    def _handed_out(self, offset: dict[str, Any]) -> dict[str, Any]:
+        if offset != self._end:
+            self._end = offset
+            self._report = float("-inf"), {}
+        return offset
+
+    def _newest(self, subscriptions: Subscriptions, end: dict[str, Any]) -> dict[str, Any]:
+        # Of queues that the options name; others are only acked.
+        shards = [shard for shard in subscriptions.shards if self._is_chosen(shard.queue)]
+        backlogs, told = subscriptions.report(shards)
+        reached = _reached(end)
+        later = {
+            shard: (reached[shard].claim if shard in reached else subscriptions.of(shard).settled)
+            + 1
+            for shard, backlog in backlogs.items()
+            if backlog
+        }
+        return _offset({**reached, **self._dated(later)}) | told if later else end
+
+    def _dated(self, claims: dict[Shard, int]) -> dict[Shard, Reached]:
+        of = self._opened().of
+        return {shard: Reached(n, of(shard).created_us) for shard, n in claims.items()}
 
     def _opened(self) -> Subscriptions:
         if self._subscriptions is None:
@@ -230,6 +256,7 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "which was not read: the sink has a batch of that number from another "
                     "checkpoint, or does not read its batches",
                 )
+            self._keep(shard, subscriptions.unsettled(shard, number))
             subscriptions.settle(shard, number)
             for claim in subscriptions.take_released(shard, number):
                 self._lost(
@@ -238,6 +265,25 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "acked, because the query was away for longer than releaseAfter: its messages "
                     "are in the queue again",
                 )
+
+    def _keep(self, shard: Shard, claims: Sequence[ClaimView]) -> None:
+        """The claims are in files, if the options say so. A claim that was released meanwhile is
+        not acked, and so it is not kept."""
+        options = self._options
+        if options.keep_dir is None:
+            return
+        if self._keeper is None:
+            # Not in every process of Spark: files of Parquet take as long to import as all else.
+            from quinque.spark.keeping import Keeper
+
+            self._keeper = Keeper(options, options.keep_dir)
+        subscription = (options.subscription or "").encode()
+        created_us = self._opened().of(shard).created_us
+        for view in claims:
+            claim = ClaimName(shard.queue, shard.number, subscription, view.number)
+            with suppress(NoClaim):
+                self._keeper.keep(claim, created_us, view.chunks)
+        self._keeper.drop_old()
 
     def _base(self, shard: Shard, reached: int) -> int:
         """The claim after which the query goes on: that of the checkpoint, if the broker knows what
@@ -383,7 +429,16 @@ def _planned(views: list[tuple[Shard, ClaimView]], options: Options) -> list[Cla
     parts: list[ClaimPart] = []
     for shard, view in views:
         wished = ceil(options.min_partitions * view.messages / total) if total else 0
-        count = min(view.chunks, max(ceil(view.messages / options.max_records), wished))
+        count = max(ceil(view.messages / options.max_records), wished)
+        if count > view.chunks > 0:
+            # Each of these tasks reads the chunk, and takes its piece of the rows.
+            pieces = ceil(min(count, view.messages) / view.chunks)
+            parts.extend(
+                ClaimPart(shard, view.number, chunk, 1, piece, pieces)
+                for chunk in range(view.chunks)
+                for piece in range(pieces)
+            )
+            continue
         bounds = [view.chunks * i // count for i in range(count + 1)] if count else []
         parts.extend(
             ClaimPart(shard, view.number, first, end - first) for first, end in pairwise(bounds)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -150,15 +151,17 @@ class Subscriptions:
         it.played = {k for k in it.played if k >= number}
 
     def unread(self, shard: Shard, number: int) -> list[ClaimView]:
-        """The claims up to that one that are about to be settled, and were never read."""
+        """Those of unsettled() that were never read."""
+        views = self.unsettled(shard, number)
+        return [view for view in views if not view.plays and view.messages]
+
+    def unsettled(self, shard: Shard, number: int) -> list[ClaimView]:
+        """The claims up to that one that are about to be settled."""
         it = self._by_shard[shard]
         return [
             view
             for claim, view in sorted(it.claims.items())
-            if it.settled < claim <= number
-            and view.state == ClaimState.SEALED
-            and not view.plays
-            and view.messages
+            if it.settled < claim <= number and view.state == ClaimState.SEALED
         ]
 
     def take_released(self, shard: Shard, number: int) -> list[ClaimView]:
@@ -225,15 +228,15 @@ class Subscriptions:
             it.left += view.messages - played.messages
         return played
 
-    def report(self) -> dict[str, int]:
-        """How much waits and how much is claimed, over all shards, and the oldest of what waits."""
-        views = [self._look(shard) for shard in self.shards]
-        return {
-            "backlog": sum(view.backlog for view in views),
-            "inflight": sum(
-                claim.messages for view in views for claim in view.claims if claim.state in _OPEN
-            ),
-            "oldest_ms": max((view.oldest_ms for view in views), default=0),
+    def report(self, shards: Iterable[Shard]) -> tuple[dict[Shard, int], dict[str, int]]:
+        """How much waits in each shard; and over all of them how much waits and how much is
+        claimed, and the oldest of what waits."""
+        views = {shard: self._look(shard) for shard in shards}
+        claims = [claim for view in views.values() for claim in view.claims]
+        return {shard: view.backlog for shard, view in views.items()}, {
+            "backlog": sum(view.backlog for view in views.values()),
+            "inflight": sum(claim.messages for claim in claims if claim.state in _OPEN),
+            "oldest_ms": max((view.oldest_ms for view in views.values()), default=0),
         }
 
     def close(self) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from quinque.cli.main import main
+from quinque.cli.pipeline_run import _last_words
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from tests.server.broker import RunningBroker, start_broker
@@ -119,6 +122,93 @@ def test_a_queue_becomes_a_delta_table_each_batch_once(
     assert len(DeltaTable(str(tmp_path / "other")).to_pyarrow_table()) == 6
 
 
+def test_a_body_that_is_not_text_stops_no_drain_into_text(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
+
+    bodies = [b'say "hi",\nthen go', b"\xff\x00", b""]
+    for queue in ("json", "csv"):
+        for body in bodies:
+            broker.call("ADDJOB", queue, body, 0)
+    places = {
+        queue: [row.enqueued.astimezone(UTC) for row in _peeked(spark, url, queue)]
+        for queue in ("json", "csv")
+    }
+
+    for queue in ("json", "csv"):
+        out = str(tmp_path / queue)
+        drain(spark, Drain(queue, out, "night", f"{out}-state", queue, broker={"url": url}))
+        assert broker.call("QLEN", queue) == 0
+
+    lines = [json.loads(line) for line in _lines(tmp_path / "json")]
+    with next((tmp_path / "csv").glob("*.csv")).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row.get("body") for row in lines] == ['say "hi",\nthen go', None, ""]
+    assert [row.get("body_base64") for row in lines] == [None, "/wA=", None]
+    assert [row["body"] for row in rows] == ['say "hi",\nthen go', "", ""]
+    assert [row["body_base64"] for row in rows] == ["", "/wA=", ""]
+    for queue, written in (("json", lines), ("csv", rows)):
+        assert [datetime.fromisoformat(row["enqueued"]) for row in written] == places[queue]
+
+
+def test_lines_that_cannot_be_read_are_refused_or_set_aside(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import BadLines, Ingest, ingest
+
+    lines = ['{"b": null, "a": 1.10}', "{broken", "", '[{"c": 1}, 7]']
+    (tmp_path / "rows.json").write_text("\n".join(lines))
+    (tmp_path / "rows.csv").write_text("a,b\n1,\n2\n3,4\n")
+    asked = Ingest(str(tmp_path / "rows.json"), "rows", "json", broker={"url": url})
+    table = replace(
+        asked, source=str(tmp_path / "rows.csv"), format="csv", reading={"header": "true"}
+    )
+
+    for files, count in ((asked, 2), (table, 1)):
+        with pytest.raises(BadLines, match=f"{count} of .*--bad-lines"):
+            ingest(spark, files)
+    assert broker.call("QLEN", "rows") == 0
+    done = [
+        ingest(spark, replace(files, bad_lines=str(tmp_path / "bad" / files.format)))
+        for files in (asked, table)
+    ]
+
+    assert [(it["messages"], it["bad_lines"]) for it in done] == [(2, 2), (2, 1)]
+    assert sorted(job[2] for job in broker.call("QPEEK", "rows", 9)) == [
+        *(b'{"a":"1","b":null}', b'{"a":"3","b":"4"}', lines[0].encode(), b'{"c":1}')
+    ]
+    assert sorted(_lines(tmp_path / "bad" / "json")) == ["7", "{broken"]
+    assert _lines(tmp_path / "bad" / "csv") == ["2"]
+
+
+def test_a_bad_line_of_a_new_file_is_refused_until_it_is_set_aside(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    (tmp_path / "one.json").write_text('{"a": 1}\n{broken\n{"a": 2}\n')
+    asked = Ingest(
+        *(str(tmp_path / "one.json"), "rows", "json"),
+        checkpoint=str(tmp_path / "checkpoint"),
+        broker={"url": url},
+    )
+
+    with pytest.raises(StreamingQueryException) as refusal:
+        ingest(spark, asked)
+    said = _last_words(refusal.value)
+    assert "a line cannot be read: {broken; correct the file, or" in said
+    assert "STREAM_FAILED" not in said
+    assert broker.call("QLEN", "rows") == 0
+    done = ingest(spark, replace(asked, bad_lines=str(tmp_path / "bad")))
+
+    assert (done["messages"], done["bad_lines"]) == (2, 1)
+    assert sorted(job[2] for job in broker.call("QPEEK", "rows", 9)) == [b'{"a": 1}', b'{"a": 2}']
+    assert _lines(tmp_path / "bad") == ["{broken"]
+
+
 def test_rows_of_files_name_their_queue(
     spark: SparkSession, url: str, broker: Broker, tmp_path: Path
 ) -> None:
@@ -130,7 +220,7 @@ def test_rows_of_files_name_their_queue(
     ingest(
         spark,
         Ingest(
-            str(tmp_path / "rows.json"), "rest", "json", "n", {"queue": "to"}, broker={"url": url}
+            str(tmp_path / "rows.json"), "rest", "json", "N", {"queue": "TO"}, broker={"url": url}
         ),
     )
 
@@ -161,6 +251,27 @@ def test_a_rate_is_kept_and_a_checkpoint_goes_on(
     assert (first["messages"], second["messages"]) == (5, 1)
     bodies = [job[2] for job in broker.call("QPEEK", "slow", 9)]
     assert sorted(bodies) == [b"a", b"b", b"c", b"d", b"e", b"f"]
+
+
+def test_a_row_without_a_body_is_named_in_the_last_line(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from pyspark.errors import PySparkException
+
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    (tmp_path / "rows.json").write_text('{"n": 1, "k": "a"}\n{"n": null, "k": "b"}')
+    asked = Ingest(
+        str(tmp_path / "rows.json"), "rows", "json", "n", {"key": "k"}, broker={"url": url}
+    )
+
+    with pytest.raises(PySparkException) as refusal:
+        ingest(spark, asked)
+
+    assert _last_words(refusal.value) == (
+        "BadRow: column body is null in row 2 of the task (key 'b')"
+    )
+    assert broker.call("QLEN", "rows") == 0
 
 
 def test_the_dead_come_back_by_a_condition(spark: SparkSession, url: str, broker: Broker) -> None:
@@ -258,3 +369,14 @@ def test_a_broker_that_is_not_there_is_said_before_spark_starts() -> None:
 def _write_orders(path: Path) -> str:
     path.write_text("\n".join(json.dumps(order) for order in ORDERS), encoding="utf-8")
     return str(path)
+
+
+def _peeked(spark: SparkSession, url: str, queue: str) -> list[Any]:
+    options = {"url": url, "queue": queue}
+    return list(spark.read.format("quinque").options(**options).load().collect())
+
+
+def _lines(folder: Path) -> list[str]:
+    """Those of the files that Spark wrote there."""
+    files = sorted(folder.rglob("part-*"))
+    return [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]

@@ -3,6 +3,9 @@
 Called by   cli/pipeline.py.
 Calls       the format `quinque`; the package deltalake for Delta, which needs no jars.
 
+In text, a body that is not UTF-8 is in a column of its own, as base64: it must not make its batch
+fail, again and again.
+
 The checkpoint and the subscription belong together: run again with the same, it goes on where it
 was. With files, the valid ones are those that Spark's file sink lists in _spark_metadata. A Delta
 table records its batches, so a batch that is written again is skipped.
@@ -26,12 +29,17 @@ from quinque.spark.options import CLAIM, read_options
 from quinque.spark.stream import ClaimStreamReader
 
 FORMATS: Final = ("parquet", "json", "csv", "delta")
+BODIES: Final = ("binary", "text", "base64")
+# How rows are written: a file says what its columns are, and times have all their digits. A quote
+# in a value of CSV is doubled, as programs other than Spark expect.
+_TIMES: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+_WRITING: Final = {"json": _TIMES, "csv": _TIMES | {"header": "true", "escape": '"'}}
 _BATCH: Final = re.compile(r"(\d+)(\.compact)?")  # a file of one of Spark's logs
 
 
 @dataclass(frozen=True)
 class Drain:
-    """What is asked for. `body_as`: binary, text or base64; where a format has no binary, text."""
+    """What is asked for. `body_as` is one of BODIES; where a format has no binary, it is text."""
 
     queue: str
     target: str
@@ -66,6 +74,7 @@ def drain(
     else:
         _check_folder(spark, asked)
         writer = rows.writeStream.format(asked.format).option("path", asked.target)
+        writer = writer.options(**_WRITING.get(asked.format, {}))
     writer = writer.option("checkpointLocation", asked.checkpoint)
     if asked.follows:
         writer = writer.trigger(processingTime=asked.every)
@@ -96,14 +105,15 @@ def shaped(rows: DataFrame, asked: Drain) -> DataFrame:
     body_as = asked.body_as
     if body_as == "binary" and asked.format in ("csv", "json"):
         body_as = "text"
-    bodies = {
-        "binary": F.col("body"),
-        "text": F.decode("body", "UTF-8"),
-        "base64": F.base64("body"),
-    }
-    if body_as not in bodies:
-        raise BadSetting(f"--body must be one of {', '.join(bodies)}, not {asked.body_as}")
-    rows = rows.withColumn("body", bodies[body_as])
+    if body_as not in BODIES:
+        raise BadSetting(f"--body must be one of {', '.join(BODIES)}, not {asked.body_as}")
+    as_base64 = F.base64("body")
+    if body_as == "text":
+        text = F.try_validate_utf8(F.col("body").cast("string"))
+        rows = rows.withColumn("body_base64", F.when(text.isNull(), as_base64))
+        rows = rows.withColumn("body", text)
+    elif body_as == "base64":
+        rows = rows.withColumn("body", as_base64)
     if asked.format == "csv":
         rows = rows.withColumn("headers", F.to_json("headers"))
     return rows
@@ -164,6 +174,13 @@ def _delta_writer(asked: Drain) -> Any:
             if last is not None and last >= number:
                 return
         properties = CommitProperties(app_transactions=[Transaction(name, number)])
-        write_deltalake(target, batch.toArrow(), mode="append", commit_properties=properties)
+        # A table of before `body_base64` gets the column.
+        write_deltalake(
+            target,
+            batch.toArrow(),
+            mode="append",
+            schema_mode="merge",
+            commit_properties=properties,
+        )
 
     return write

@@ -9,6 +9,10 @@ Calls       the format `quinque`.
     with a rate              the sink adds that many messages a second; a batch of the stream is one
                              file
 
+Lines of JSON are messages as they are: a row that Spark has read has lost what was null in one line
+and not there in another. Bad lines of JSON and CSV are in the column BAD, and are counted. Without
+a directory for them none is left out: with a checkpoint, the batch that has one fails.
+
 Not here: how rows are put once (spark/sink.py).
 """
 
@@ -20,11 +24,18 @@ from typing import Any, Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+from pyspark.sql.types import StringType, StructType
 
-from quinque.errors import BadSetting
+from quinque.errors import BadSetting, QuinqueError, many
 from quinque.spark.jobs.progress import Stopwatch, Tell, Watched
 
 FORMATS: Final = ("parquet", "json", "csv", "text", "orc")
+
+BAD: Final = "_quinque_bad_line"
+_HAVE_BAD_LINES: Final = ("json", "csv")
+_LINE: Final = "_quinque_line"
+_SET_HERE: Final = ("mode", "columnnameofcorruptrecord")
+_SHOWN_MOST: Final = 80  # characters of a bad line
 
 # The options of a message, by the names of the sink, with their types.
 COLUMNS: Final = {
@@ -41,7 +52,8 @@ COLUMNS: Final = {
 @dataclass(frozen=True)
 class Ingest:
     """What is asked for. `columns` says which column of the files is which of COLUMNS; without
-    `body_column` a row as a whole is the body, as JSON (of text files, the line)."""
+    `body_column` a row as a whole is the body, as JSON (of text files, the line). `bad_lines` is a
+    directory for lines that cannot be read."""
 
     source: str
     queue: str
@@ -52,24 +64,39 @@ class Ingest:
     checkpoint: str | None = None
     reading: dict[str, str] = field(default_factory=dict)  # options of the files' format
     broker: dict[str, str] = field(default_factory=dict)  # options of the format `quinque`
+    bad_lines: str | None = None
+
+
+class BadLines(QuinqueError):
+    """Lines of the files cannot be read, and nothing was added."""
 
 
 def ingest(spark: SparkSession, asked: Ingest, tell: Tell | None = None) -> dict[str, Any]:
     """The rows are messages in the queue. Raises BadSetting when the files or the columns are not
-    there."""
+    there, BadLines."""
     watch = Stopwatch()
-    messages = as_messages(_read(spark, asked), asked)
+    schema = _schema(spark, asked)
     if asked.checkpoint:
-        stream = spark.readStream.format(asked.format).options(**asked.reading)
-        if asked.rate:
-            stream = stream.option("maxFilesPerTrigger", "1")
-        files = stream.schema(_read(spark, asked).schema).load(asked.source)
-        rows, batches = _follow(as_messages(files, asked), asked, asked.checkpoint, tell)
+        messages = as_messages(_read(spark, asked, schema, is_stream=True), asked)
+        if asked.bad_lines:
+            rows, bad, batches = _follow_beside(messages, asked, asked.checkpoint, tell)
+        else:
+            rows, batches = _follow(_whole(messages), asked, asked.checkpoint, tell)
+            bad = 0
     else:
-        rows = messages.count()
+        messages = as_messages(_read(spark, asked, schema), asked)
+        rows, bad = _counted(messages)
+        if bad and asked.bad_lines is None:
+            raise BadLines(
+                f"{bad:,} of {many(rows + bad, 'line')} of {asked.source} cannot be read as "
+                f"{asked.format}, the first of them {_first_bad(messages)}; nothing was added. "
+                "Correct the files, or set these lines aside with --bad-lines DIR"
+            )
         if tell is not None:
             tell("messages", 0, rows)
-        messages.write.format("quinque").options(**_target(asked)).mode("append").save()
+        if bad:
+            _set_aside(messages, str(asked.bad_lines), "append")
+        _write(_good(messages), asked)
         if tell is not None:
             tell("messages", rows, rows)
         batches = 1
@@ -78,6 +105,7 @@ def ingest(spark: SparkSession, asked: Ingest, tell: Tell | None = None) -> dict
         "from": asked.source,
         "to": asked.queue,
         "messages": rows,
+        "bad_lines": bad,
         "batches": batches,
         "seconds": watch.seconds,
         "messages_per_second": watch.rate(rows),
@@ -85,21 +113,28 @@ def ingest(spark: SparkSession, asked: Ingest, tell: Tell | None = None) -> dict
 
 
 def as_messages(rows: DataFrame, asked: Ingest) -> DataFrame:
-    """The rows with the columns that the sink takes. Raises BadSetting."""
-    wanted = {"body": asked.body_column, **asked.columns}
-    for name, column in wanted.items():
-        if column is not None and column not in rows.columns:
+    """The rows with the columns that the sink takes, and BAD. Raises BadSetting."""
+    columns = {name.lower(): name for name in rows.columns if name not in (BAD, _LINE)}
+
+    def found(name: str, column: str) -> str:
+        if column.lower() not in columns:
             raise BadSetting(
-                f"no column {column} (for {name}); the columns are {', '.join(rows.columns)}"
+                f"no column {column} (for {name}); the columns are {', '.join(columns.values())}"
             )
-        if name != "body" and name not in COLUMNS:
+        return columns[column.lower()]
+
+    others: dict[str, Column] = {}
+    for name, column in asked.columns.items():
+        if name not in COLUMNS:
             raise BadSetting(f"messages have no {name}; use one of {', '.join(COLUMNS)}")
-    others = {name: F.col(f"`{asked.columns[name]}`").cast(kind)
-              for name, kind in COLUMNS.items() if name in asked.columns}  # fmt: skip
+        others[name] = _column(found(name, column)).cast(COLUMNS[name])
     if "queue" in others:
         others["queue"] = F.coalesce(others["queue"], F.lit(asked.queue))
     named = [column.alias(name) for name, column in others.items()]
-    return rows.select(_body(rows, asked).alias("body"), *named)
+    body_column = None if asked.body_column is None else found("body", asked.body_column)
+    bad = F.col(BAD) if BAD in rows.columns else F.lit(None).cast("string").alias(BAD)
+    body = _body(rows, list(columns.values()), body_column, asked)
+    return rows.select(body.alias("body"), *named, bad)
 
 
 def _target(asked: Ingest) -> dict[str, str]:
@@ -108,25 +143,133 @@ def _target(asked: Ingest) -> dict[str, str]:
     return asked.broker | rate | ({} if "queue" in asked.columns else {"queue": asked.queue})
 
 
-def _body(rows: DataFrame, asked: Ingest) -> Column:
-    name = asked.body_column or ("value" if rows.columns == ["value"] else None)
+def _body(rows: DataFrame, columns: list[str], body_column: str | None, asked: Ingest) -> Column:
+    if body_column is None and _LINE in rows.columns:
+        return F.col(_LINE)
+    name = body_column or ("value" if asked.format == "text" else None)
     if name is None:
-        return F.to_json(F.struct(*[F.col(f"`{column}`") for column in rows.columns]))
+        return F.to_json(F.struct(*map(_column, columns)), {"ignoreNullFields": "false"})
     kind = rows.schema[name].dataType.simpleString()
-    column = F.col(f"`{name}`")
+    column = _column(name)
     if kind.startswith(("struct", "map", "array")):
-        return F.to_json(column)
+        return F.to_json(column, {"ignoreNullFields": "false"})
     return column if kind == "binary" else column.cast("string")
 
 
-def _read(spark: SparkSession, asked: Ingest) -> DataFrame:
+def _column(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _schema(spark: SparkSession, asked: Ingest) -> StructType:
+    """The columns of the files, with BAD where a format can have bad lines. Raises BadSetting."""
     if asked.format not in FORMATS:
         raise BadSetting(f"--format must be one of {', '.join(FORMATS)}, not {asked.format}")
-    reader = spark.read.format(asked.format).options(**asked.reading)
+    for name in asked.reading:
+        if name.lower() in _SET_HERE and asked.format in _HAVE_BAD_LINES:
+            raise BadSetting(
+                f"--option {name}: bad lines make the command fail; to set them aside, use "
+                "--bad-lines DIR"
+            )
+    reader = spark.read.format(asked.format).options(**_reading(asked))
     try:
-        return reader.load(asked.source)
+        found = reader.load(asked.source).schema
     except AnalysisException as exc:
         raise BadSetting(f"{asked.source}: {str(exc).splitlines()[0]}") from exc
+    if asked.format not in _HAVE_BAD_LINES or BAD in found.names:
+        return found
+    return StructType([*found.fields]).add(BAD, StringType())
+
+
+def _reading(asked: Ingest) -> dict[str, str]:
+    if asked.format not in _HAVE_BAD_LINES:
+        return asked.reading
+    return asked.reading | {"columnNameOfCorruptRecord": BAD}
+
+
+def _read(
+    spark: SparkSession, asked: Ingest, schema: StructType, *, is_stream: bool = False
+) -> DataFrame:
+    reader: Any = spark.readStream if is_stream else spark.read
+    source = _streamed(spark, asked.source) if is_stream else asked.source
+    if is_stream and asked.rate:
+        reader = reader.option("maxFilesPerTrigger", "1")
+    if not _is_lines(asked):
+        rows: DataFrame = (
+            reader.format(asked.format).options(**_reading(asked)).schema(schema).load(asked.source)
+        )
+        return rows
+    lines: DataFrame = reader.format("text").options(**asked.reading).load(source)
+    # A line may have a list of rows.
+    is_list = F.ltrim("value").startswith("[")
+    listed = F.transform(F.from_json("value", "array<variant>"), lambda row: F.to_json(row))
+    each = F.when(is_list, listed)
+    lines = lines.where(F.trim("value") != "")
+    lines = lines.select(F.explode(F.coalesce(each, F.array("value"))).alias(_LINE))
+    return lines.select(_LINE, F.from_json(_LINE, schema, _reading(asked)).alias("_")).select(
+        _LINE, "_.*"
+    )
+
+
+def _streamed(spark: SparkSession, source: str) -> str:
+    """The path as a stream takes it: a single file must be a pattern that matches it."""
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(source)
+    files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not (files.exists(path) and files.getFileStatus(path).isFile()):
+        return source
+    folder, slash, name = source.rpartition("/")
+    return f"{folder}{slash}[{name[0]}]{name[1:]}"
+
+
+def _is_lines(asked: Ingest) -> bool:
+    """Whether the files are JSON with a row in each line, in UTF-8."""
+    given = {name.lower(): text.lower() for name, text in asked.reading.items()}
+    is_utf8 = not given.keys() & {"encoding", "charset"}
+    return asked.format == "json" and is_utf8 and given.get("multiline", "false") == "false"
+
+
+def _good(messages: DataFrame) -> DataFrame:
+    return messages.where(F.col(BAD).isNull()).drop(BAD)
+
+
+def _set_aside(messages: DataFrame, folder: str, mode: str) -> None:
+    """The bad lines are in files there."""
+    # Kept first: of files, Spark does not read its column of bad lines alone.
+    bad = messages.where(F.col(BAD).isNotNull()).persist()
+    try:
+        bad.select(BAD).write.mode(mode).text(folder)
+    finally:
+        bad.unpersist()
+
+
+def _whole(messages: DataFrame) -> DataFrame:
+    """The messages, of which a bad one makes its batch fail."""
+    told = F.concat(
+        F.lit("a line cannot be read: "),
+        F.substring(BAD, 1, _SHOWN_MOST),
+        F.lit("; correct the file, or set such lines aside with --bad-lines DIR"),
+    )
+    is_good = F.col(BAD).isNull()
+    body = F.when(is_good, F.col("body")).otherwise(F.raise_error(told))
+    return messages.withColumn("body", body).drop(BAD)
+
+
+def _counted(messages: DataFrame) -> tuple[int, int]:
+    """How many messages there are, and how many bad lines."""
+    # With the bodies: of files, Spark does not read its column of bad lines alone.
+    is_good = F.col(BAD).isNull()
+    [counts] = messages.agg(F.count_if(is_good), F.count(BAD), F.count("body")).collect()
+    return int(counts[0]), int(counts[1])
+
+
+def _first_bad(messages: DataFrame) -> str:
+    [row] = messages.where(F.col(BAD).isNotNull()).limit(1).collect()
+    return repr(row[BAD][:_SHOWN_MOST])
+
+
+def _write(messages: DataFrame, asked: Ingest, **options: Any) -> None:
+    target = _target(asked) | options
+    messages.write.format("quinque").options(**target).mode("append").save()
 
 
 def _follow(
@@ -138,3 +281,28 @@ def _follow(
     watched = Watched(writer.trigger(availableNow=True).start())
     watched.wait(tell, 0)
     return watched.rows, watched.batches
+
+
+def _follow_beside(
+    messages: DataFrame, asked: Ingest, checkpoint: str, tell: Tell | None
+) -> tuple[int, int, int]:
+    """The same, with the bad lines of each batch in files of their own. Spark may repeat a batch:
+    its files are replaced, and its messages are added once, as those of _follow() are."""
+    counts: dict[int, tuple[int, int]] = {}
+
+    def write(batch: DataFrame, number: int) -> None:
+        run = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        batch.persist()
+        try:
+            counts[number] = _counted(batch)
+            if counts[number][1]:
+                _set_aside(batch, f"{asked.bad_lines}/{run}-{number}", "overwrite")
+            _write(_good(batch), asked, runId=run, batchId=number)
+        finally:
+            batch.unpersist()
+
+    writer = messages.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    watched = Watched(writer.trigger(availableNow=True).start())
+    watched.wait(tell, 0)
+    rows, bad = (sum(column) for column in zip((0, 0), *counts.values(), strict=True))
+    return rows, bad, watched.batches
