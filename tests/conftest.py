@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -21,6 +22,13 @@ settings.register_profile("quinque", effort(examples=100))
 settings.load_profile("quinque")
 
 _LIMIT_S = LIMIT_S * max(1, EFFORT)
+
+# A shell that runs the tests in the background has these ignored, and so would every program that
+# the tests start.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        is_ctrl_c = number is signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_ctrl_c else signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
