@@ -104,7 +104,7 @@ STATES: dict[str, dict[str, Make]] = {
     },
     "items": {
         "messages": make(ITEM),
-        "leases": make(ITEM, ("WQ.LEASE", "Q", 60)),
+        "leases": make(ITEM, ("WQ.LEASE", "Q", 60_000)),
     },
     "tubes": {
         "empty": make(TUBE),

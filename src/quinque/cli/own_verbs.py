@@ -102,11 +102,12 @@ class ItemVerbs(Verbs):
 
     def flush(self, tell: Tell) -> int:
         """Complete items, some at a time, as many as there are now: no command removes them all.
-        Waiting items come first, so that no worker leases them meanwhile."""
+        Waiting items come first, so that no worker leases them meanwhile; they come last again,
+        because a lease may end meanwhile."""
         view = self._items.info()
         left = view.ready + view.leased if view is not None else 0
         count = 0
-        for state in (State.READY, State.LEASED):
+        for state in (State.READY, State.LEASED, State.READY):
             while left > 0 and (items := self._items.peek(min(left, _AT_ONCE), state)):
                 left -= len(items)
                 count += self._completed([_id(item) for item in items], tell)
