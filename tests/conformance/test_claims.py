@@ -7,6 +7,7 @@ import pytest
 from quinque.errors import BadArgument, BadClaim, NoClaim, NoSubscription, Superseded, WrongType
 from quinque.model.claim_ops import ClaimState, FillClaim, FindClaims, LookAtClaims, Outcome
 from quinque.model.families import JOBS
+from quinque.model.limits import CLAIM_KEPT_MS
 from quinque.model.rows import CHUNK_ROWS_MOST, WAS_READY
 from quinque.model.states import State
 from quinque.model.work_ops import AwaitEnd, FindKey, PurgeAll
@@ -751,6 +752,25 @@ def test_a_lapsed_claim_is_forfeited_for_whoever_looks_first(
 
     assert driver.settle(1) == 0
     assert driver.claim(2) == [b"1"]
+
+
+def test_a_forfeited_claim_is_remembered_until_the_next_one_is_begun(
+    store: Store, clock: ManualClock
+) -> None:
+    add(store, b"1")
+    driver = subscribe(store, release_ms=60_000)
+    for number in (1, 2):
+        assert driver.claim(number) == [b"1"]
+        clock.advance(60_000)
+        words.tick(store)
+
+    clock.advance(CLAIM_KEPT_MS)
+    words.tick(store)
+
+    assert [(it.number, it.state) for it in driver.look().claims] == [(2, ClaimState.FORFEITED)]
+    assert driver.claim(3) == [b"1"]
+    words.tick(store)
+    assert [it.number for it in driver.look().claims] == [3]
 
 
 # -- across restarts -------------------------------------------------------------------------------

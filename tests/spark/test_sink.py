@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,16 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
 
 from quinque.model.stage_ops import FindStages
+from quinque.spark import sink
+from quinque.spark.options import WRITE, read_options
+from quinque.spark.sink import QuinqueWriter
+from quinque.spark.source import QuinqueDataSource
 from tests.server.broker import RunningBroker
+from tests.servers.patience import wait_until
 from tests.spark.queries import Queue, copy, on_redis_too
 from tests.spark.queries import on_its_stores as pytest_generate_tests
 
@@ -148,6 +157,35 @@ def test_another_batch_under_the_number_of_a_published_one_is_told(
     assert sorted(queue.bodies()) == [b"1", b"2"]
 
 
+def test_a_batch_write_that_is_killed_while_it_publishes_is_finished_by_the_broker(
+    spark: SparkSession, queue: Queue
+) -> None:
+    class KilledWriter(QuinqueWriter):
+        def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+            # At a limited rate, the driver sleeps when it has published a part.
+            vars(sink)["sleep"] = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+            super().commit(messages)
+
+    class KilledSource(QuinqueDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "killed"
+
+        def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+            return KilledWriter(read_options(self.options, WRITE))
+
+    spark.dataSource.register(KilledSource)
+    frame = spark.range(25).select(sf.col("id").cast("string").alias("body"))
+    given = {"url": queue.url, "queue": queue.name, "maxMessagesPerSecond": "10"}
+
+    with pytest.raises(Exception, match="crashed"):
+        frame.write.format("killed").options(**given).mode("append").save()
+
+    wait_until(lambda: queue.ready() == 25, "the rest is published")
+    assert sorted(queue.bodies(), key=int) == BODIES
+    assert queue.broker.run(FindStages()) == []
+
+
 @pytest.mark.parametrize(
     ("sql", "options", "said"),
     [
@@ -274,6 +312,23 @@ def test_rows_settle_the_messages_they_come_from(
         b"again": ("ready", "no good"),
         b"later": ("delayed", "no good"),
     }
+
+
+def test_an_outcome_of_a_failed_attempt_does_not_hold_for_the_next_one(
+    spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
+) -> None:
+    queue.add([b"1", b"2"])
+    action = sf.when(sf.col("body").cast("string") == "2", "dead").alias("_action")
+    settling = queue.stream(spark).select("body", action, "_claim", sf.col("id").alias("_id"))
+    out.broker.call("PAUSE", out.name, "in")
+    with pytest.raises(StreamingQueryException, match="QueuePaused"):
+        copy(settling, tmp_path, out, retries=0)
+    out.broker.call("PAUSE", out.name, "none")
+
+    copy(queue.stream(spark).select("body"), tmp_path, out)
+
+    assert sorted(out.bodies()) == [b"1", b"2"]
+    assert queue.peek(spark).count() == 0
 
 
 @on_redis_too

@@ -12,9 +12,12 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from quinque.model.claim_ops import FillClaim, OpenClaims
+from quinque.model.families import JOBS
 from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
 from tests.spark.queries import (
+    SUBSCRIPTION,
     TIMEOUT_S,
     Broke,
     Kept,
@@ -409,6 +412,30 @@ def test_a_batch_that_spark_committed_and_the_broker_released_is_told(
         run(queue.stream(spark, **options), tmp_path, kept)
 
     assert queue.ready() == 5
+
+
+def test_a_released_claim_that_spark_has_not_committed_is_no_loss(
+    spark: SparkSession, queue: Queue, tmp_path: Path
+) -> None:
+    """Not for a new checkpoint, nor for one whose driver was killed before it wrote the offset."""
+    queue.add(BODIES[:5])
+    with pytest.raises(StreamingQueryException):
+        run(queue.stream(spark, lease="1s", releaseAfter="1s"), tmp_path / "old", failing(0))
+    wait_until(lambda: queue.ready() == 5, "they are back")
+    kept = Kept()
+
+    run(queue.stream(spark), tmp_path / "new", kept)
+
+    assert kept.bodies == BODIES[:5]
+    queue.add(BODIES[5:])
+    name, subscription = queue.name.encode(), SUBSCRIPTION.encode()
+    view = queue.broker.run(OpenClaims(JOBS, name, subscription, b"", 1_000, 1_000))
+    queue.broker.run(FillClaim(name, subscription, view.epoch, 3, len(BODIES), seals=True))
+    wait_until(lambda: queue.ready() == len(BODIES) - 5, "these are back too")
+
+    run(queue.stream(spark), tmp_path / "new", kept)
+
+    assert kept.bodies == BODIES
 
 
 @on_redis_too

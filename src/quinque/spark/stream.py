@@ -120,7 +120,7 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begun = _reached(start)
         reached = self._known(begun)
-        self._settle(reached)
+        self._settle(begun, reached)
         # A queue that the options no longer name is acked as far as Spark has come, and not read.
         chosen = self._is_chosen
         reached = {
@@ -139,12 +139,11 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known(ended)
         views: list[tuple[Shard, ClaimView]] = []
         for shard, reached in ended.items():
-            if shard in self._strange:
+            if shard in self._strange or not _is_ahead(begun.get(shard), reached):
                 continue
-            for claim in _claims_between(begun.get(shard), reached):
-                view = self._play(shard, claim)
-                if view is not None:
-                    views.append((shard, view))
+            view = self._play(shard, reached.claim)
+            if view is not None:
+                views.append((shard, view))
         return _planned(views, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -173,7 +172,8 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         self._opened()
-        self._settle(self._known(_reached(end)))
+        ended = _reached(end)
+        self._settle(ended, self._known(ended))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """The offset that was handed out last; while more waits, the one after it, with what a
@@ -243,10 +243,11 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._strange.add(shard)
         return it.settled
 
-    def _settle(self, reached: dict[Shard, int]) -> None:
-        """Ack the messages of claims that Spark has committed. Raises DataLoss for a claim that was
-        never read: a sink skips a batch whose number it has from another checkpoint. Likewise for a
-        claim that was released before it was acked: its messages come again."""
+    def _settle(self, offset: dict[Shard, Reached], reached: dict[Shard, int]) -> None:
+        """Ack the messages of claims that Spark has committed: those of the offset. Raises DataLoss
+        for a claim that was never read: a sink skips a batch whose number it has from another
+        checkpoint. Likewise for a claim that was released before it was acked: its messages come
+        again."""
         subscriptions = self._opened()
         for shard, number in reached.items():
             for claim in subscriptions.unread(shard, number):
@@ -258,7 +259,10 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
             self._keep(shard, subscriptions.unsettled(shard, number))
             subscriptions.settle(shard, number)
-            for claim in subscriptions.take_released(shard, number):
+            released = subscriptions.take_released(shard, number)
+            if shard not in offset or shard in self._strange:
+                continue  # this checkpoint has committed none of them
+            for claim in released:
                 self._lost(
                     shard,
                     f"claim {claim.number}, which Spark committed, was released before it was "
@@ -297,10 +301,12 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
             return it.settled
         if reached < it.settled and not self._is_there(shard, reached + 1):
-            self._lost(
-                shard,
-                f"claims {reached + 1} to {it.settled} were settled by another query, or released",
-            )
+            # Of released claims that Spark knew nothing of, the messages are in the queue.
+            released = self._opened().take_released(shard, it.settled)
+            if len(released) < it.settled - reached:
+                self._lost(
+                    shard, f"claims {reached + 1} to {it.settled} were settled by another query"
+                )
             return it.settled
         return reached
 
@@ -413,14 +419,11 @@ def _is_same(one_us: int, other_us: int) -> bool:
     return not one_us or not other_us or one_us == other_us
 
 
-def _claims_between(begun: Reached | None, ended: Reached) -> range:
-    """The numbers after `begun` up to `ended`. A batch has one claim of each shard; so where the
-    batch before knew nothing of the shard, or of another subscription, it is one."""
+def _is_ahead(begun: Reached | None, ended: Reached) -> bool:
+    """Whether a batch has the claim at which it ended: it has one claim of a shard, or none."""
     if begun is None or not _is_same(begun.created_us, ended.created_us):
-        return range(ended.claim, ended.claim + 1)
-    if begun.claim > ended.claim:  # of another subscription, in offsets that do not tell
-        return range(ended.claim, ended.claim + 1)
-    return range(begun.claim + 1, ended.claim + 1)
+        return True
+    return begun.claim != ended.claim
 
 
 def _planned(views: list[tuple[Shard, ClaimView]], options: Options) -> list[ClaimPart]:

@@ -19,6 +19,7 @@ from quinque.cli.main import main
 from quinque.cli.pipeline_run import _last_words
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
+from quinque.model.claim_ops import FindClaims
 from tests.server.broker import RunningBroker, start_broker
 
 if TYPE_CHECKING:
@@ -96,6 +97,38 @@ def test_a_folder_of_another_checkpoint_is_refused_and_the_queue_keeps_its_messa
     assert not (folder / "_checkpoint").exists()
 
 
+def test_two_checkpoints_that_begin_at_once_do_not_write_to_one_folder(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    """Each has its batch 0. The one that comes second has read its messages, and fails."""
+    from pyspark.errors import StreamingQueryException
+    from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+
+    from quinque.spark.jobs.drain import Drain, drain
+
+    folder = tmp_path / "out"
+    first = Drain(
+        "clicks", str(folder), "night", str(tmp_path / "one"), "json", broker={"url": url}
+    )
+    second = replace(first, queue="news", checkpoint=str(tmp_path / "two"))
+    broker.call("ADDJOB", "clicks", "one", 0)
+    broker.call("ADDJOB", "news", "two", 0)
+    source = {"url": url, "queue": "news", "subscription": "night"}
+    rows = spark.readStream.format("quinque").options(**source).load()
+    failing = rows.select(F.raise_error(F.lit("broken")).alias("value")).writeStream.format("noop")
+    failing = failing.option("checkpointLocation", second.checkpoint)
+    query = failing.trigger(availableNow=True).start()
+    with pytest.raises(StreamingQueryException, match="broken"):
+        query.awaitTermination()
+    drain(spark, first)
+
+    with pytest.raises(BadSetting, match="another checkpoint"):
+        drain(spark, second)
+
+    [held] = [view for view in broker.run(FindClaims()) if view.queue == b"news"]
+    assert [claim.messages for claim in held.claims] == [1]
+
+
 def test_a_queue_becomes_a_delta_table_each_batch_once(
     spark: SparkSession, url: str, broker: Broker, tmp_path: Path
 ) -> None:
@@ -127,7 +160,8 @@ def test_a_body_that_is_not_text_stops_no_drain_into_text(
 ) -> None:
     from quinque.spark.jobs.drain import Drain, drain
 
-    bodies = [b'say "hi",\nthen go', b"\xff\x00", b""]
+    text = ' \tsay "hi",\nthen go \0'
+    bodies = [text.encode(), b"\xff\x00", b""]
     for queue in ("json", "csv"):
         for body in bodies:
             broker.call("ADDJOB", queue, body, 0)
@@ -144,9 +178,9 @@ def test_a_body_that_is_not_text_stops_no_drain_into_text(
     lines = [json.loads(line) for line in _lines(tmp_path / "json")]
     with next((tmp_path / "csv").glob("*.csv")).open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [row.get("body") for row in lines] == ['say "hi",\nthen go', None, ""]
+    assert [row.get("body") for row in lines] == [text, None, ""]
     assert [row.get("body_base64") for row in lines] == [None, "/wA=", None]
-    assert [row["body"] for row in rows] == ['say "hi",\nthen go', "", ""]
+    assert [row["body"] for row in rows] == [text, "", ""]
     assert [row["body_base64"] for row in rows] == ["", "/wA=", ""]
     for queue, written in (("json", lines), ("csv", rows)):
         assert [datetime.fromisoformat(row["enqueued"]) for row in written] == places[queue]
@@ -335,6 +369,9 @@ def test_columns_and_files_that_are_not_there_are_named(
         ingest(spark, Ingest(str(tmp_path / "nowhere"), "q", "json"))
     with pytest.raises(BadSetting, match="not avro"):
         ingest(spark, Ingest(source, "q", "avro"))
+    (tmp_path / "empty.csv").touch()
+    with pytest.raises(BadSetting, match=r"empty.csv: no columns"):
+        ingest(spark, Ingest(str(tmp_path / "empty.csv"), "q", "csv"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ Not here: how claimed messages go back (returning.py).
 from __future__ import annotations
 
 from quinque.engine.claims.subscription import Claim, Subscription
-from quinque.model.limits import CLAIM_KEPT_MS
 
 
 def lapsed_claims(found: Subscription, now_ms: int) -> list[Claim]:
@@ -26,7 +25,7 @@ def stale_number(found: Subscription, now_ms: int) -> int:
         (
             number
             for number, claim in found.claims.items()
-            if not claim.holds and claim.ended_ms + CLAIM_KEPT_MS <= now_ms
+            if found.kept_until_ms(claim) <= now_ms and not claim.holds
         ),
         default=0,
     )

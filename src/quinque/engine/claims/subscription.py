@@ -236,6 +236,14 @@ class Subscription:
         """Whether one of its claims up to that number is being closed."""
         return any(it.is_closing and it.number <= upto for it in self.claims.values())
 
+    def kept_until_ms(self, claim: Claim) -> int:
+        """When the claim, which is finished, is removed. A forfeited one stays until the next claim
+        is begun: a reader that comes back late learns from it that the messages are in the queue
+        again."""
+        if claim.state == FORFEITED and claim.number == self.newest:
+            return NEVER_MS
+        return claim.ended_ms + CLAIM_KEPT_MS
+
     def due_ms(self) -> int:
         """When time next changes something of it, or a tick goes on with it."""
         due_ms = 0 if self.is_awaited else NEVER_MS
@@ -243,7 +251,7 @@ class Subscription:
             if claim.is_closing:
                 due_ms = 0
             elif not claim.is_open:
-                due_ms = min(due_ms, claim.ended_ms + CLAIM_KEPT_MS)
+                due_ms = min(due_ms, self.kept_until_ms(claim))
             elif self.release_ms:
                 due_ms = min(due_ms, self.renewed_ms + self.release_ms)
         return max(due_ms, self.retry_ms)

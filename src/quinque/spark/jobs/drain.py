@@ -16,6 +16,7 @@ Not here: how a queue is read (spark/stream.py).
 from __future__ import annotations
 
 import re
+import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,9 +32,15 @@ from quinque.spark.stream import ClaimStreamReader
 FORMATS: Final = ("parquet", "json", "csv", "delta")
 BODIES: Final = ("binary", "text", "base64")
 # How rows are written: a file says what its columns are, and times have all their digits. A quote
-# in a value of CSV is doubled, as programs other than Spark expect.
+# in a value of CSV is doubled, as programs other than Spark expect, and spaces at its ends stay.
 _TIMES: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-_WRITING: Final = {"json": _TIMES, "csv": _TIMES | {"header": "true", "escape": '"'}}
+_SPACES: Final = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+_WRITING: Final = {"json": _TIMES, "csv": _TIMES | _SPACES | {"header": "true", "escape": '"'}}
+# Where the checkpoint and the folder keep the name that they have in common. It goes with the log
+# of the folder, which takes only numbers for batches.
+_NAME_OF_CHECKPOINT: Final = "_quinque_name"
+_NAME_IN_FOLDER: Final = f"_spark_metadata/{_NAME_OF_CHECKPOINT}"
+_ADVICE: Final = "Use the checkpoint of these files, or another directory"
 _BATCH: Final = re.compile(r"(\d+)(\.compact)?")  # a file of one of Spark's logs
 
 
@@ -129,8 +136,9 @@ def _ack(source: dict[str, str], committed: dict[str, Any]) -> None:
 
 
 def _check_folder(spark: SparkSession, asked: Drain) -> None:
-    """Raises BadSetting when the folder has batches that the checkpoint does not know: Spark's file
-    sink would skip new batches of these numbers, and their messages would be in no file."""
+    """The folder belongs to the checkpoint. Raises BadSetting when it has batches that the
+    checkpoint does not know, or belongs to another one: Spark's file sink would skip new batches of
+    these numbers, and their messages would be in no file."""
     written = _last_batch(spark, f"{asked.target}/_spark_metadata")
     known = _last_batch(spark, f"{asked.checkpoint}/offsets")
     if written > known:
@@ -138,8 +146,35 @@ def _check_folder(spark: SparkSession, asked: Drain) -> None:
         raise BadSetting(
             f"{asked.target} has batch {written}, and the checkpoint {asked.checkpoint} {had}: the "
             "files were written with another checkpoint, and Spark would skip batches of these "
-            "numbers. Use the checkpoint of these files, or another directory"
+            f"numbers. {_ADVICE}"
         )
+    of_checkpoint = f"{asked.checkpoint}/{_NAME_OF_CHECKPOINT}"
+    of_folder = f"{asked.target}/{_NAME_IN_FOLDER}"
+    # Two that begin at once have the same numbers, and both have read their batch.
+    owner = _text(spark, of_folder)
+    if owner is None:
+        owner = _text(spark, of_folder, _text(spark, of_checkpoint, uuid.uuid4().hex))
+    if owner != _text(spark, of_checkpoint):
+        raise BadSetting(
+            f"{asked.target} belongs to another checkpoint than {asked.checkpoint}. {_ADVICE}"
+        )
+
+
+def _text(spark: SparkSession, name: str, new: str | None = None) -> str | None:
+    """What the file says; `new` is for a file that is not there."""
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(name)
+    files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    if new is not None and not files.exists(path):
+        stream = files.create(path, False)
+        stream.write(new.encode())
+        stream.close()
+    if not files.exists(path):
+        return None
+    stream = files.open(path)
+    text: str = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+    stream.close()
+    return text
 
 
 def _last_batch(spark: SparkSession, folder: str) -> int:

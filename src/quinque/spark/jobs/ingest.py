@@ -175,6 +175,8 @@ def _schema(spark: SparkSession, asked: Ingest) -> StructType:
         found = reader.load(asked.source).schema
     except AnalysisException as exc:
         raise BadSetting(f"{asked.source}: {str(exc).splitlines()[0]}") from exc
+    if asked.format == "csv" and not found.fields:
+        raise BadSetting(f"{asked.source}: no columns in these files")
     if asked.format not in _HAVE_BAD_LINES or BAD in found.names:
         return found
     return StructType([*found.fields]).add(BAD, StringType())

@@ -24,7 +24,7 @@ local function claim_pass(subscription, now_ms, settle_most)
   claim_close(subscription, now_ms, settle_most, upto, CLAIM_IS_FORFEITED, CLAIM_FORFEITED)
   local last = subscription.first + CLAIM_PURGE_MOST
   while subscription.first < math.min(subscription.closing, last)
-      and subscription.ended_ms + CLAIM_KEPT_MS <= now_ms do
+      and claim_stale_ms(subscription) <= now_ms do
     claim_purge(subscription, subscription.first)
   end
   claim_keep_subscription(subscription, now_ms)

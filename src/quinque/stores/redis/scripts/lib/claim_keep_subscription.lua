@@ -1,13 +1,26 @@
 -- claim_keep_subscription(subscription, now_ms): what the script changed in it is kept, and so is when
 -- time next does something to its claims.
 --
+-- claim_stale_ms(subscription): when its first claim, which is finished, was kept for long enough. A
+-- forfeited one stays until the next claim is begun.
+-- SAME AS engine/claims/subscription.py: kept_until_ms
+--
 -- include lib/answer.lua
+-- include lib/claim_load.lua
 -- include lib/keep_time.lua
 
 local CLAIM_KEPT_MS = 3600000  -- model/limits.py:CLAIM_KEPT_MS
 local CLAIM_NEVER_MS = 2 ^ 62  -- model/limits.py:NEVER_MS
 -- The broker that closes claims goes on at once. If it is gone, another goes on after this time.
 local CLAIM_GOES_ON_MS = 1000
+
+local function claim_stale_ms(subscription)
+  if subscription.first == subscription.last
+      and claim_load(subscription, subscription.first).state == CLAIM_IS_FORFEITED then
+    return CLAIM_NEVER_MS
+  end
+  return subscription.ended_ms + CLAIM_KEPT_MS
+end
 
 local function claim_soonest(subscription, now_ms)
   local soonest_ms = CLAIM_NEVER_MS
@@ -18,7 +31,7 @@ local function claim_soonest(subscription, now_ms)
     soonest_ms = math.min(soonest_ms, subscription.renewed_ms + subscription.release_ms)
   end
   if subscription.first <= subscription.settled then
-    soonest_ms = math.min(soonest_ms, subscription.ended_ms + CLAIM_KEPT_MS)
+    soonest_ms = math.min(soonest_ms, claim_stale_ms(subscription))
   end
   return soonest_ms
 end
