@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from threading import Thread
 
+import psutil
 import pytest
 
 from tests.cli.shell import Shell
@@ -174,6 +175,9 @@ except KeyboardInterrupt:
             with asking:
                 asking.settimeout(PATIENCE_S)
                 assert b"GETJOB" in asking.recv(1024)
+                # Before, an interrupt finds it in Python code, and ends the command in any case.
+                asleep = psutil.STATUS_SLEEPING
+                wait_until(lambda: psutil.Process(process.pid).status() == asleep, "it waits")
 
                 said, _ = process.communicate("x", timeout=PATIENCE_S)
         finally:

@@ -51,6 +51,33 @@ def test_a_take_that_waits_or_is_cancelled_disturbs_no_other_request(
     assert len(set(ids)) == 20
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_connection_on_which_a_take_may_wait_is_not_shared(
+    embedded_broker: RunningBroker, queue: str, is_cancelled: bool
+) -> None:
+    """Also when it was idle before."""
+
+    async def work() -> list[str]:
+        async with quinque.aio.connect(url_of(embedded_broker), timeout_s=10_000) as queues:
+            jobs, empty = queues.jobs(queue), queues.jobs(f"{queue}?")
+            ids = [await jobs.add(b"x")]
+            for _ in range(5):
+                taking = asyncio.create_task(empty.take(timeout=None))
+                for _ in range(3):  # it is sent
+                    await asyncio.sleep(0)
+                adding = asyncio.create_task(jobs.add(b"x"))
+                await asyncio.sleep(0)
+                if is_cancelled:
+                    taking.cancel()
+                async with asyncio.timeout(TIMEOUT_S):
+                    ids.append(await adding)
+                taking.cancel()
+                await asyncio.wait([taking])
+        return ids
+
+    assert len(set(asyncio.run(work()))) == 6
+
+
 def test_requests_share_a_connection_that_is_slow_if_the_broker_has_no_room_for_another(
     tmp_path: Path, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,7 @@ def test_a_cancelled_take_does_not_end_the_session(lonely: RunningBroker, queue:
             tube = queues.tube(queue)
             await tube.make()
             await tube.put(b"x")
-            task = await tube.take()
+            task = await tube.take(TIMEOUT_S)  # on a connection that it has alone
             assert task is not None
             open_before = await asyncio.to_thread(clients, url, b"connected_clients")
             waiting = asyncio.create_task(tube.take(timeout=None))

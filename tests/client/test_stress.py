@@ -19,7 +19,7 @@ LEASE_S = 3600  # a message that is lost comes back long after the test
 LARGE_BYTES = 800_000  # more than a socket takes at once
 MESSAGES = 400
 PRODUCERS, CONSUMERS, LOOKERS = 10, 80, 10
-ROUNDS = 20 + EFFORT
+ROUNDS = 16 + EFFORT
 
 Take = Callable[[float | None], Awaitable[Any]]
 Add = Callable[[int], Awaitable[Any]]
@@ -52,8 +52,17 @@ async def use_items(queues: Any, name: str) -> tuple[Add, Take, Finish]:
     )
 
 
+async def use_elements(queues: Any, name: str) -> tuple[Add, Take, Finish]:
+    elements = queues.reliable(name)
+    return (
+        lambda number: elements.push(b"%d" % number),
+        elements.pop,
+        lambda element: element.ack(),
+    )
+
+
 @pytest.mark.parametrize("store", ["embedded_broker", "redis_broker"])
-@pytest.mark.parametrize("use", [use_jobs, use_events, use_tube, use_items])
+@pytest.mark.parametrize("use", [use_jobs, use_events, use_tube, use_items, use_elements])
 def test_cancelled_tasks_of_a_busy_client_lose_nothing_and_swap_nothing(
     request: pytest.FixtureRequest,
     queue: str,

@@ -23,6 +23,7 @@ from tests.conformance.stage_words import drop, publish, publish_all, run_of, st
 from tests.conformance.work_words import (
     DAY_MS,
     MINUTE_MS,
+    add,
     add_one,
     all_messages,
     bodies,
@@ -498,6 +499,19 @@ def test_an_event_that_has_expired_keeps_its_id_from_no_other(
     assert publish_all(store, (0, 0, 1), family=EVENTS, queue=b"q") == 1
 
     assert words.take(store, 10) == [b"new"]
+
+
+def test_a_job_that_has_expired_keeps_its_key_from_no_other(
+    store: Store, clock: ManualClock
+) -> None:
+    add(store, *[b"0"] * 3_000, ttl_ms=10)
+    add_one(store, b"old", key=b"x", ttl_ms=10)
+    stage(store, run_of(b"new", name=b"x"))
+    clock.advance(10)
+
+    assert publish_all(store, (0, 0, 1)) == 1
+
+    assert bodies(store, 10) == [b"new"]
 
 
 def test_staged_elements_come_back_only_when_they_are_recovered(

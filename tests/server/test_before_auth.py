@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.server.broker import RunningBroker, start_broker
-from tests.server.iproto import CALL, LISTEN, PING, SELECT, IprotoClient, packet
+from tests.server.iproto import CALL, LISTEN, PING, SELECT, IprotoClient, call, packet
 from tests.server.resp import Client, Refusal, request
 
 FLOOD_BYTES = 64 << 20
@@ -162,6 +162,17 @@ def test_a_packet_has_few_keys(broker: RunningBroker) -> None:
         [refused] = stranger.read_to_end()
     assert (refused.sync, refused.error) == (0, 20)
     assert memory(broker) - before < GROWS_MOST_BYTES
+
+
+def test_a_call_has_ten_thousand_arguments_at_most(broker: RunningBroker) -> None:
+    with IprotoClient(broker) as stranger:
+        assert stranger.ask(call(1, "none", *[0] * 10_000)).error == NO_AUTH
+
+        stranger.send(call(2, "none", *[0] * 10_001))
+
+        [refused] = stranger.read_to_end()
+    assert refused.error == 20
+    assert "a call with more than 10000 arguments" in refused.text
 
 
 def test_values_that_should_be_short_are_not_unpacked(

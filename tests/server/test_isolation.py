@@ -22,6 +22,13 @@ class Broken(Wire):
         raise RuntimeError("cannot write")
 
 
+class Lingering(Wire):
+    """A connection that stays open after an error, so that its client can read the error."""
+
+    def can_write_eof(self) -> bool:
+        return False
+
+
 def words(text: str) -> list[bytes]:
     return [word.encode() for word in text.split()]
 
@@ -44,6 +51,21 @@ def test_a_client_whose_replies_cannot_be_sent_is_disconnected_and_others_are_an
 
         assert broken.is_closed
         assert stage.replies() == {"b": b"+PONG\r\n", "c": b"+PONG\r\n"}
+
+
+def test_a_client_that_sent_broken_bytes_is_no_monitor_while_it_lingers(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2) as stage:
+        wire = Lingering()
+        connection = stage.connect("a", wire)
+        stage.send("a", [words("MONITOR")])
+        stage.settle()
+        assert stage.broker.monitors == [connection]
+
+        connection.data_received(b"*1\r\nX\r\n")
+        stage.settle()
+
+        assert stage.broker.monitors == []
+        assert not wire.is_closed
 
 
 def test_an_unexpected_error_in_a_commit_ends_the_process_and_nothing_is_acknowledged(

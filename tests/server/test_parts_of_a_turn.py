@@ -123,11 +123,33 @@ def test_exec_runs_no_more_reads_when_these_took_too_long_and_all_writes(
         stage.settle()
 
         _, _, executed = stage.replies()["a"].partition(b"*15\r\n")
-        over = b"-ERR the commands of this EXEC that only read took over 250 ms: this command was"
-        assert executed.count(over + b" not run\r\n") == 2
+        over = (
+            b"-ERR the commands of this EXEC that only read, or take by pattern, took over 250 ms"
+        )
+        assert executed.count(over + b": this command was not run\r\n") == 2
         assert executed.count(b"+PONG\r\n") == 1
         assert executed.count(b"*1\r\n$") == 10
         assert b"$11\r\nundelivered\r\n:10\r\n" in executed
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_exec_looks_no_more_for_jobs_by_pattern_when_that_took_too_long(
+    tmp_path: Path, is_late: bool
+) -> None:
+    """They look at every queue, and may find nothing each time."""
+    with Stage(tmp_path, 2, is_late=is_late) as stage:
+        hurry(stage, each_ms=100)
+        takes = ["GETJOB NOHANG MATCH *"] * 5
+        stage.send("a", map(words, ["MULTI", *takes, "ADDJOB q x 0", "GETJOB FROM q", "EXEC"]))
+        stage.settle()
+
+        _, _, executed = stage.replies()["a"].partition(b"*7\r\n")
+        over = (
+            b"-ERR the commands of this EXEC that only read, or take by pattern, took over 250 ms"
+        )
+        assert executed.startswith(b"*-1\r\n" * 3 + over)
+        assert executed.count(over) == 2
+        assert b"$1\r\nx\r\n" in executed
 
 
 @pytest.mark.parametrize("is_late", [False, True])

@@ -119,6 +119,37 @@ def test_a_client_is_read_no_more_when_it_has_sent_many_words_in_a_turn(tmp_path
         assert tap.is_open
 
 
+@pytest.mark.parametrize(
+    ("packets", "chunks"),
+    [
+        (iproto.packet(iproto.PING, 1) * 1_000, 5),
+        (iproto.call(1, "none", *[0] * 4_000), 5),
+        (iproto.call(1, "none", *[0] * 5_000) * 3, 1),
+    ],
+)
+def test_a_tarantool_client_is_read_no_more_when_it_has_sent_much_in_a_turn(
+    tmp_path: Path, packets: bytes, chunks: int
+) -> None:
+    with Stage(tmp_path, 2) as stage:
+        tap = Tap()
+        client = TarantoolConnection(stage.broker, TarantoolRequests(stage.broker))
+        client.connection_made(tap)
+        stage.settle()
+        tap.take()
+        was_open = []
+
+        for _ in range(chunks):
+            client.data_received(packets)
+            was_open.append(tap.is_open)
+
+        assert was_open == [True] * (chunks - 1) + [False]
+        stage.settle()
+        replies = tap.take().count(b"\x83\x00\xce")
+        assert replies == chunks * packets.count(b"\x82\x00")
+        assert tap.is_open
+        client.connection_lost(None)
+
+
 def test_a_stranger_is_read_no_more_in_a_turn_in_which_it_began_a_long_request(
     tmp_path: Path,
 ) -> None:

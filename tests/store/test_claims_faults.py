@@ -30,10 +30,11 @@ from quinque.model.families import EVENTS, JOBS, RELIABLE, Family
 from quinque.model.ops import Op, Put
 from quinque.model.stage_ops import FindStages, Part, Publish, Stage
 from quinque.model.states import State
-from quinque.model.work_ops import Add, Browse, Take, Terms
+from quinque.model.work_ops import Add, Browse, LookAt, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import SPARE_BYTES
 from quinque.stores.embedded.store import EmbeddedStore
+from quinque.stores.pending import Pending
 from tests.conformance import stage_words
 from tests.store.disk import Disk, leave_room
 from tests.store.picture import check_indexes, messages_of, picture_of, picture_of_claims
@@ -441,6 +442,36 @@ def test_claims_that_the_disk_does_not_give_back_now_are_tried_again(
     finish(store, clock)
 
     assert [it.body for it in store.run(Take(JOBS, [b"w"]))] == [b"body"]
+    assert len([it for it in caplog.records if "cannot be closed" in it.getMessage()]) == 1
+    store.close()
+
+
+@pytest.mark.usefixtures("one_chunk_in_a_step")
+def test_claims_that_are_being_closed_hold_up_nothing_while_the_disk_cannot_be_read(
+    folder: Path, clock: ManualClock, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = EmbeddedStore(folder / "b", clock=clock, maxmemory=1)
+    store.run(Add(JOBS, b"w", [b"first", b"second"], TERMS))
+    store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000, 60_000))
+    for number in (1, 2):
+        store.run(FillClaim(b"w", b"s", 1, number, 1, seals=True))
+    store.run(Add(JOBS, b"other", [b"late"], Terms(86_400_000, 1_000, 60_000)))
+    store.commit()
+
+    assert isinstance(store.run(ReleaseClaims(b"w", b"s", 1, 2)), Pending)
+    store.commit()
+    clock.advance(1_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "pread", unreadable)
+        for _ in range(3):
+            store.tick()
+            store.commit()
+        assert store.run(LookAt(JOBS, b"other")).ready == 1
+        assert store.next_due_ms() > store.now_ms(), "it is not tried all the time"
+    clock.advance(60_000)
+    finish(store, clock)
+
+    assert {it.body for it in store.run(Take(JOBS, [b"w"], 2))} == {b"first", b"second"}
     assert len([it for it in caplog.records if "cannot be closed" in it.getMessage()]) == 1
     store.close()
 

@@ -258,7 +258,8 @@ class Config:
         # 16: fewer would leave no room for the CONFIG SET that raises it again.
         Count(least=16),
         "Maximum number of arguments that the broker reads in one request. A longer request closes "
-        "the connection. A command takes at most 10,000 arguments, and a longer one gets an error.",
+        "the connection. A command takes at most 10,000 arguments, and a longer one gets an error. "
+        "A call over Tarantool's protocol with more than 10,000 closes the connection.",
         is_live=True,
     )
     max_arg_size: int = setting(

@@ -13,7 +13,7 @@ Not here: what a request does (dispatch.py), what clients of every protocol have
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.server.client import (
@@ -31,11 +31,6 @@ from quinque.wire.resp import encode_error
 if TYPE_CHECKING:
     from quinque.server.broker import Broker
 
-# Of one client, no more requests and words are read in a turn, but for those of the bytes at hand.
-# Event loops read a socket up to 32 times, 256 KB each, before they look at another one.
-_READ_MOST: Final = 4096
-_READ_MOST_WORDS: Final = 16_384
-
 
 class Connection(Client):
     """A client that speaks RESP."""
@@ -48,9 +43,6 @@ class Connection(Client):
         self._reader = RequestReader(RequestLimits())
         self._in_line: list[list[bytes]] = []
         self._in_line_bytes = 0
-        self._read_turn = -1
-        self._read_count = 0  # requests that were read in that turn
-        self._read_words = 0
 
     # -- the event loop calls these -----------------------------------------------------------
 
@@ -72,14 +64,9 @@ class Connection(Client):
     def _read(self, data: bytes) -> None:
         """The requests in these bytes have arrived. If they are many, the others are read when the
         turn has ended: a client's bytes can be more requests than other clients can wait for."""
-        turn, reader = self.broker.turn, self._reader
-        requests = reader.feed(data)
-        turn.arrived(self, requests)
-        if self._read_turn != turn.ended:
-            self._read_turn, self._read_count, self._read_words = turn.ended, 0, 0
-        self._read_count += len(requests)
-        self._read_words += sum(map(len, requests))
-        if reader.has_more or self._read_count > _READ_MOST or self._read_words > _READ_MOST_WORDS:
+        requests = self._reader.feed(data)
+        self.broker.turn.arrived(self, requests)
+        if self._has_read_enough(len(requests), sum(map(len, requests))):
             self._read_later()
 
     @property

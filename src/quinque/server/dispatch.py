@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from quinque.dialects.command import Command, Later, NoReply, Wait
 from quinque.errors import (
@@ -39,7 +39,7 @@ from quinque.model.limits import RENAMES_MOST, WORDS_MOST
 from quinque.model.ops import Op
 from quinque.model.stage_ops import FindStages
 from quinque.model.work_ops import FindQueues, Take
-from quinque.server.client import RENAMES, Transaction, size_of
+from quinque.server.client import READING_MOST_NS, RENAMES, Transaction, size_of
 from quinque.server.waiters import is_something
 from quinque.stores.pending import Pending, after
 from quinque.wire.resp import OK, Value, encode, encode_error
@@ -53,10 +53,6 @@ log = logging.getLogger("quinque.server")
 
 QUEUED = b"+QUEUED\r\n"
 _NOT_IN_MULTI = "Command not allowed inside a transaction"
-
-# How long the requests of one EXEC may read, while no other client is served. 10,000 QLENs take 50
-# ms; a JSCAN of 10,000 jobs takes 26 ms.
-_READING_MOST_NS: Final = 250_000_000
 
 # bananaq's background pool takes its size in workers and ten times as much in waiting.
 _LATER_PER_WORKER = 11
@@ -332,14 +328,13 @@ class Dispatch:
         waiting for too long. Requests that write are all run: their number has a limit."""
         row = self.row_of(argv)
         is_write = row is not None and row.is_write
-        if transaction.reading_ns > _READING_MOST_NS and not is_write:
-            most_ms = _READING_MOST_NS // 1_000_000
-            said = f"the commands of this EXEC that only read took over {most_ms} ms"
-            self.refuse(connection, None, LimitReached(f"{said}: this command was not run"))
+        if transaction.has_read_enough and not is_write:
+            self.refuse(connection, None, _read_enough())
             return
         before_ns = self.busy_ns
+        transaction.is_reading = not is_write
         self.execute(connection, argv)
-        if not is_write:
+        if transaction.is_reading:
             transaction.reading_ns += self.busy_ns - before_ns
 
     # -- rights -------------------------------------------------------------------------------
@@ -423,6 +418,10 @@ class Dispatch:
             if connection.executing is None:
                 self._broker.serve_first(request.queues)
             else:
+                if request.patterns:  # it may look at all queues, and find nothing each time
+                    if connection.executing.has_read_enough:
+                        raise _read_enough()
+                    connection.executing.is_reading = True
                 request.timeout_ms = 0  # nothing waits within a transaction
                 if isinstance(request.op, Take):
                     request.op.is_waiting = False
@@ -544,3 +543,11 @@ class Dispatch:
         connection.send_error(error)
         if error.closes:
             connection.close()
+
+
+def _read_enough() -> LimitReached:
+    most_ms = READING_MOST_NS // 1_000_000
+    return LimitReached(
+        f"the commands of this EXEC that only read, or take by pattern, took over {most_ms} ms:"
+        " this command was not run"
+    )

@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from quinque.dialects.tarantool_errors import described
 from quinque.errors import QuinqueError, StoreUnavailable
+from quinque.model.limits import WORDS_MOST
 from quinque.server import config_commands
 from quinque.server.client import (
     BUDGET_NS,
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("quinque.server")
 
 _SERVER_UUID = str(uuid4())  # of this run: nothing is known here by it
-_PACKET_BYTES: Final = 320  # the memory that a packet takes beside its bytes
+# The memory that a packet, and each of its arguments, takes beside its bytes.
+_PACKET_BYTES: Final = 320
+_ARG_BYTES: Final = 48
 
 
 class TarantoolConnection(Client):
@@ -77,7 +80,9 @@ class TarantoolConnection(Client):
     def read_limits(self) -> None:
         config = self.broker.config
         self._reader.set_limits(
-            PacketLimits(config.max_args, config.max_arg_size, config.query_buffer_limit)
+            PacketLimits(
+                min(config.max_args, WORDS_MOST), config.max_arg_size, config.query_buffer_limit
+            )
         )
 
     @property
@@ -97,7 +102,7 @@ class TarantoolConnection(Client):
             self._put_in_line(packets)
         else:
             self._run(packets)
-        if self._reader.has_more:
+        if self._has_read_enough(len(packets), sum([len(it.args) for it in packets])):
             self._read_later()
         if self.user is None:
             self._bound_stranger()
@@ -289,4 +294,6 @@ class TarantoolConnection(Client):
 
 def _size_of(packets: list[Packet]) -> int:
     """About how many bytes packets take in memory."""
-    return sum(_PACKET_BYTES + packet.size_bytes for packet in packets)
+    return sum(
+        _PACKET_BYTES + _ARG_BYTES * len(packet.args) + packet.size_bytes for packet in packets
+    )

@@ -75,6 +75,8 @@ _KEPT_MOST_BYTES: Final = 64 << 10
 _PACKET_MOST_BYTES: Final = (1 << 32) - 1
 # So many packets are read at once: they can be six bytes long, and 256 KB of them take 0.1 s.
 _AT_ONCE_MOST: Final = 4096
+# And about so many arguments, which can be a byte long.
+_ARGS_AT_ONCE_MOST: Final = 8192
 
 _UINT32: Final = 0xCE
 #                           ce length, 83 00 ce, status, 01 cf, sync, 05 ce and schema version
@@ -167,11 +169,11 @@ class PacketReader:
             self._rest.clear()
             self._rest_bytes = self._need_bytes = 0
         packets: list[Packet] = []
-        at, end = 0, len(data)
+        at, end, args = 0, len(data), 0
         self.has_more = False
         try:
             while at < end:
-                if len(packets) == _AT_ONCE_MOST:
+                if len(packets) == _AT_ONCE_MOST or args > _ARGS_AT_ONCE_MOST:
                     self.has_more = True
                     break
                 first = data[at]
@@ -188,7 +190,10 @@ class PacketReader:
                     self._need_bytes = stop - at
                     break
                 packet = _read_quickly(data, start, stop) if self._is_quick else None
-                packets.append(self._read(data[start:stop]) if packet is None else packet)
+                if packet is None:
+                    packet = self._read(data[start:stop])
+                packets.append(packet)
+                args += len(packet.args)
                 at = stop
         except ProtocolBroken as broken:
             # Its frames would hold this reader, and this reader them.
