@@ -7,6 +7,7 @@
 #   make format   let ruff rewrite what `make lint` complains of, where it can
 #   make bench    beside a real redis-server, in the same run
 #   make compiled the same sources as extension modules (mypyc), in build/compiled; needs a C compiler
+#   make dist     what is published, in dist/: wheels for all Pythons here, each one tried
 #   make clean    back to a clean clone, except ./quinque-data
 #
 # To choose the Python: make PYTHON=python3.13 test. For some tests: make TESTS=tests/wire test.
@@ -24,7 +25,8 @@ SPREAD = --numprocesses=4 --dist=worksteal
 STORED = --config-settings=--build-option=--compression=stored
 NODE_CLIENTS = .tools/node/made
 
-.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled clean programs compiler
+.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist clean \
+    programs compiler
 
 demo: .venv/demo
 	$(BIN)/python -m demo.demo
@@ -46,6 +48,7 @@ tested-on-spark: .venv/develop programs
 # What clients and users see, and the store that is compiled, once more on the compiled build.
 # Without crashes at every step: they would be most of the time.
 tested-compiled: build/tested/made tested-on-spark
+	$(BIN)/python tools/dist --try build/tested.wheel/*.whl
 	TESTED_STORES=embedded PYTHONPATH=build/tested $(BIN)/python -m pytest $(SPREAD) --quiet \
 	    --ignore-glob='*_brokers.py' -k 'not crash' \
 	    tests/conformance tests/engine tests/server tests/store
@@ -68,7 +71,7 @@ compiled: build/compiled/made
 
 # ./quinque-data may hold somebody's messages.
 clean:
-	rm -rf .venv .tools build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	rm -rf .venv .tools build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	    .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -98,24 +101,31 @@ compiler:
 	tools/setup compiler
 
 # Built from a copy: the extension modules must not lie beside the sources, where they would be
-# imported instead of them. The flag changes nothing but a warning, for which gcc reads again the
-# indentation of every branch in one file of 100 MB: 100 of 120 seconds.
+# imported instead of them, and setuptools packs what an older build has left. For tests, the same
+# code goes to a C compiler in a hurry: a minute less, which is what they are short of.
 define compiled_to_level
-	rm -rf build/source $(@D)
-	mkdir -p build/source
-	cp -R pyproject.toml README.md LICENSE src build/source/
-	sed -i 's/opt_level = "3"/opt_level = "$(1)"/' build/source/pyproject.toml
-	CFLAGS="$$CFLAGS -Wno-misleading-indentation" HATCH_BUILD_HOOK_ENABLE_MYPYC=1 \
-	    $(BIN)/python -m pip install --quiet --no-deps --target $(@D) build/source
+	rm -rf build/source $(@D) $(@D).wheel
+	mkdir -p build/source/tools
+	cp -R pyproject.toml setup.py MANIFEST.in README.md LICENSE CHANGELOG.md src build/source/
+	cp tools/build_backend.py build/source/tools/
+	QUINQUE_COMPILED=1 QUINQUE_COMPILED_LEVEL=$(1) \
+	    $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(@D).wheel build/source
+	$(BIN)/python -m pip install --quiet --no-deps --target $(@D) $(@D).wheel/*.whl
 	touch $@
 endef
 
-build/compiled/made: pyproject.toml $(shell find src -name '*.py') | .venv/made compiler
+COMPILED_FROM = pyproject.toml setup.py $(shell find src -name '*.py')
+
+build/compiled/made: $(COMPILED_FROM) | .venv/made compiler
 	$(call compiled_to_level,3)
 
-# The same code to a C compiler in a hurry: a minute less, which is what tests are short of.
-build/tested/made: pyproject.toml $(shell find src -name '*.py') | .venv/made compiler
+build/tested/made: $(COMPILED_FROM) | .venv/made compiler
 	$(call compiled_to_level,0)
+
+# What is published: the source distribution, the pure wheel, and a compiled wheel for each Python
+# from 3.11 on that is here; each is tried in an empty environment.
+dist: .venv/made compiler
+	$(BIN)/python tools/dist
 
 $(NODE_CLIENTS): tests/clients/node/package.json | programs
 	mkdir -p .tools/node

@@ -22,7 +22,8 @@ from importlib import import_module
 from pathlib import Path
 
 from bench import summary
-from bench.harness import Result, compiled_folder, is_compiled, python_path
+from bench.harness import Result, compiled_folder, python_path
+from quinque.version import is_compiled
 
 # Those that start a Spark, which takes longer than all others do when they are quick.
 ON_SPARK = ("spark", "lifecycle_tables")

@@ -190,13 +190,6 @@ def times(ratio: float) -> str:
     return f"{ratio:.2f} ×"
 
 
-def is_compiled() -> bool:
-    """Return whether the running package is the compiled one."""
-    import quinque.engine.feed.decide as module
-
-    return not str(module.__file__).endswith(".py")
-
-
 def compiled_folder() -> Path | None:
     """Return the folder that `make compiled` built, or None."""
     folder = ROOT / "build" / "compiled"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from quinque import __version__
 from quinque.cli.main import main
 from quinque.server.config import SETTINGS
 from quinque.server.config_text import example
+from quinque.version import __version__, build
 
 
 def quinque(*argv: str, environ: Mapping[str, str] | None = None) -> Result:
@@ -42,7 +42,7 @@ def test_the_example_is_printed_alone() -> None:
 
 
 def test_the_version_is_printed() -> None:
-    assert quinque("--version").output == f"quinque, version {__version__}\n"
+    assert quinque("--version").output == f"quinque, version {__version__} ({build()})\n"
 
 
 def test_good_settings_pass_the_check() -> None:
@@ -131,7 +131,7 @@ def test_the_package_runs_as_a_module() -> None:
 
     shown = subprocess.run(argv, capture_output=True, text=True, check=True)
 
-    assert shown.stdout == f"quinque, version {__version__}\n"
+    assert shown.stdout == f"quinque, version {__version__} ({build()})\n"
 
 
 def test_bananaqs_flags_reach_the_settings() -> None:

@@ -26,7 +26,7 @@ from click.shell_completion import CompletionItem
 from quinque.cli.failures import code_of_work
 from quinque.cli.spans import span_s
 from quinque.errors.extras import package_missing
-from quinque.version import __version__
+from quinque.version import __version__, build
 
 # The commands in the help, in this order.
 _SECTIONS: Final = {
@@ -100,7 +100,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="quinque")
+@click.version_option(f"{__version__} ({build()})", prog_name="quinque")
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """A message broker: five reliable-queue systems over the Redis protocol.

@@ -45,7 +45,7 @@ from quinque.stores.base import Store
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
 from quinque.stores.pending import Pending
-from quinque.version import __version__
+from quinque.version import __version__, is_compiled
 
 log = logging.getLogger("quinque")
 
@@ -219,6 +219,8 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
         log.info("listening on %s for Tarantool clients", ", ".join(addresses(others)))
     if http.urls:
         log.info("serving metrics and probes on %s", ", ".join(http.urls))
+    if not is_compiled():
+        log.info("running the pure Python build; a compiled wheel handles more messages per second")
     log.info("quinque %s listens on %s", __version__, ", ".join(addresses(servers)))
     notifier = Notifier()
     notifier.ready(f"listens on {', '.join(addresses(servers))}")
