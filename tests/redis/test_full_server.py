@@ -220,8 +220,12 @@ def played(
     with closing(open_same(server.url, clock, PATIENCE_S)) as store, server.client() as client:
         op = CASES[name](store, clock) or op
         server.ask("CONFIG", "SET", "maxmemory", int(is_full))
+        result: Any = None
         try:
-            result = store.tick() if op is None else store.run(op)
+            if op is None:
+                store.tick()
+            else:
+                result = store.run(op)
         except (NotDone, StoreUnavailable) as error:
             result = error
         finally:
