@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from quinque.errors import NoReplicas, NotDone, StoreUnavailable
-from quinque.model.families import JOBS
+from quinque.model.families import ITEMS, JOBS
 from quinque.model.limits import NEVER_MS
 from quinque.model.tube_ops import JoinSession, LeaveSession
 from quinque.model.work_ops import Add, Take, Terms
@@ -24,6 +24,8 @@ from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.served import ServedRedisStore
 from quinque.stores.redis.store import RedisStore
+from tests.conformance import item_words
+from tests.conformance.item_words import ITEMS_QUEUE
 from tests.conformance.tube_words import OTHER, counts, join, make, put, take
 from tests.server.broker import start_broker
 from tests.server.resp import Refusal
@@ -250,6 +252,29 @@ def test_a_take_that_one_server_refuses_and_another_may_have_done_is_unknown(
             patched.setattr(routes, "post", answer)
             with pytest.raises(StoreUnavailable, match="no answer"):
                 store.run(Take(JOBS, [b"a", b"b"], 2))
+
+
+@pytest.mark.parametrize("queues", [[ITEMS_QUEUE], [ITEMS_QUEUE, b"{other}"]])
+def test_items_that_were_leased_before_a_call_failed_are_delivered(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, queues: list[bytes]
+) -> None:
+    with closing(RedisStore(server.url, timeout_s=TIMEOUT_S)) as store:
+        ids = [b"%d" % number for number in range(500)]  # as many as one call leases
+        item_words.add(store, *ids, b"one more")
+        routes = store._store._routes
+        post, takes = routes.post, list[Call]()
+
+        def answer(calls: Sequence[Call], then: Callable[[list[Any]], None]) -> None:
+            takes.extend(call for call in calls if call.script == "items_take")
+            if len(takes) > 1:
+                then([StoreUnavailable("no answer")])
+            else:
+                post(calls, then)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(routes, "post", answer)
+            given = store.run(Take(ITEMS, queues, 501, lease_ms=60_000))
+        assert [it.message_id for it in given] == ids
 
 
 def test_a_defect_in_the_steps_of_an_operation_fails_this_operation_alone(
