@@ -1,6 +1,7 @@
 """An operation of every kind that changes something, each on a store that has what it needs.
 
-Called by   test_cut_bytes.py and test_script_faults.py, which break it in every place.
+Called by   test_cut_bytes.py and test_script_faults.py, which break it in every place,
+            test_full_server.py and test_replicas.py.
 Calls       the store it is handed.
 
 A case prepares the store and returns the operation. `None` stands for a tick: time has made
@@ -558,6 +559,18 @@ CASES: Final = {
     **TUBE_CASES,
     **BATCH_CASES,
 }
+
+# The client is gone and gets no reply: what was not done is done with the next beat.
+WITHOUT_REPLY: Final = frozenset({"leave a session", "leave a session for a while"})
+# No replica has to confirm what these change: after a failover it is due again, or it is not about
+# messages.
+UNAWAITED: Final = frozenset(
+    {
+        *("lapse events", "expire events", "lapse jobs", "end a delay", "expire jobs"),
+        *("keep expired jobs", "forget an idle queue", "expire a queue", "lapse items"),
+        *("lapse tasks", "expire tasks", "end a session", "forfeit", "forget a stage", "leave"),
+    }
+)
 
 
 def after(done: object, op: Op) -> Op:

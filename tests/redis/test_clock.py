@@ -14,6 +14,7 @@ from quinque.stores.redis.clock import FollowingClock
 from tests.faults.clocks import WallClock
 from tests.server.broker import start_broker
 from tests.server.resp import TIMEOUT_S, Client
+from tests.servers import stores
 from tests.servers.patience import wait_until
 
 SECOND_US = 1_000_000
@@ -112,21 +113,20 @@ def test_a_broker_whose_clock_is_ahead_ends_nothing_early_and_says_so(
         assert [3_540 < float(found[1]) < 3_660 for found in said] == [True], fast.log
 
 
-@pytest.fixture(params=[-3600, 3600])
-def hour_apart(
-    request: pytest.FixtureRequest, redis_url: str, tmp_path: Path
-) -> Iterator[tuple[Client, Client]]:
-    """Clients of two brokers on one Redis. The clock of the second is an hour off."""
+@pytest.fixture(params=[*(("redis", by_s) for by_s in (-3600, 3600)), ("cluster", 3600)])
+def hour_apart(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Client, Client]]:
+    """Clients of two brokers on one store. The clock of the second is an hour off."""
+    kind, by_s = request.param
     wall = WallClock(tmp_path)
-    wall.jump(request.param)
-    flags = ("--store", redis_url)
+    wall.jump(by_s)
+    flags = stores.store_flags(request, kind)
     with (
         start_broker(tmp_path / "a", *flags) as right,
         start_broker(tmp_path / "b", *flags, variables=wall.variables) as wrong,
         right.connect() as one,
         wrong.connect() as two,
     ):
-        assert abs(clock_ahead_ms(two) - 1000 * request.param) < 60_000, "it really is off"
+        assert abs(clock_ahead_ms(two) - 1000 * by_s) < 60_000, "it really is off"
         yield one, two
 
 
@@ -158,9 +158,9 @@ def test_two_brokers_an_hour_apart_end_nothing_early(hour_apart: tuple[Client, C
         assert other.call("RQ.POP", f"r{name}")
         assert one.call("RQ.RECOVER", f"r{name}", 1, LEASE_S * 1000) == []
 
-        one.call("WQ.ADD", f"i{name}", "1", "x")
-        assert other.call("WQ.LEASE", f"i{name}", LEASE_S * 1000)
-        assert not one.call("WQ.LEASE", f"i{name}", LEASE_S * 1000)
+        one.call("WQ.ADD", f"{{i{name}}}", "1", "x")
+        assert other.call("WQ.LEASE", f"{{i{name}}}", LEASE_S * 1000)
+        assert not one.call("WQ.LEASE", f"{{i{name}}}", LEASE_S * 1000)
 
         one.call("TUBE.CREATE", f"t{name}", "fifottl")
         one.call("TUBE.PUT", f"t{name}", "1", "TTL", LIFE_S, "TTR", LEASE_S)
@@ -196,9 +196,9 @@ def test_two_brokers_an_hour_apart_end_everything_in_time(
         one.call("PEXPIRE", f"r{name}", BRIEF_MS)
         wait_until(partial(is_nothing, other, "EXISTS", f"r{name}"), "the queue expires")
 
-        one.call("WQ.ADD", f"i{name}", "1", "x")
-        assert one.call("WQ.LEASE", f"i{name}", BRIEF_MS)
-        assert other.call("WQ.LEASE", f"i{name}", LEASE_S * 1000, "BLOCK", WAIT_MS)
+        one.call("WQ.ADD", f"{{i{name}}}", "1", "x")
+        assert one.call("WQ.LEASE", f"{{i{name}}}", BRIEF_MS)
+        assert other.call("WQ.LEASE", f"{{i{name}}}", LEASE_S * 1000, "BLOCK", WAIT_MS)
 
         one.call("TUBE.CREATE", f"t{name}", "fifottl")
         one.call("TUBE.PUT", f"t{name}", "1", "TTR", BRIEF_S)

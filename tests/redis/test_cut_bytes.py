@@ -28,8 +28,9 @@ from quinque.stores.redis.keys import ALL_SLOTS, slot_of
 from quinque.stores.redis.script_texts import FOLDER
 from quinque.stores.redis.scripts import SCRIPTS
 from tests.model.effort import EFFORT
-from tests.redis.every_change import CASES, NAMES, open_same, seen
+from tests.redis.every_change import CASES, NAMES, WITHOUT_REPLY, open_same, seen
 from tests.servers.cutting_proxy import CuttingProxy
+from tests.servers.patience import PATIENCE_S
 from tests.servers.redis_server import RedisServer
 
 _TIMEOUT_S: Final = 60.0
@@ -41,8 +42,6 @@ IN_STEPS: Final = frozenset(
 )
 # The broker repeats these, and the repeat is a second change of the lease in the lifecycle log.
 TWICE_ON_RECORD: Final = frozenset({"extend events", "extend items"})
-# The client is gone and gets no reply: what was not done is done with the next beat.
-WITHOUT_REPLY: Final = frozenset({"leave a session", "leave a session for a while"})
 
 
 class AllScripts(set[str]):
@@ -62,7 +61,7 @@ def server() -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="module")
 def proxy(server: RedisServer) -> Iterator[CuttingProxy]:
-    with CuttingProxy("127.0.0.1", server.port) as running:
+    with CuttingProxy("127.0.0.1", server.port, server_s=PATIENCE_S) as running:
         yield running
 
 

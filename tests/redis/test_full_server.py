@@ -4,20 +4,35 @@ removed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import closing
+from typing import Any, Final
 
 import pytest
 
-from quinque.errors import NotDone
-from quinque.model.families import EVENTS, JOBS
-from quinque.model.ops import Ack, Flush, Put, Release, Reserve
+from quinque.errors import NotDone, StoreUnavailable
+from quinque.model.claim_ops import DropClaims, FindClaims
+from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
+from quinque.model.ops import Ack, Count, FindReady, Flush, Op, Peek, Put, Release, Reserve
+from quinque.model.own_ops import Inspect
+from quinque.model.stage_ops import FindStages
+from quinque.model.states import State
+from quinque.model.tube_ops import (
+    BrowseTasks,
+    DropTube,
+    FindTubes,
+    LookAtTube,
+    TakeTasks,
+    TruncateTube,
+)
 from quinque.model.work_ops import (
     Add,
+    Browse,
     Extend,
     Finish,
     LookAt,
     LookAtNode,
     Purge,
+    Redrive,
     Requeue,
     ScanQueues,
     Take,
@@ -26,6 +41,8 @@ from quinque.model.work_ops import (
 from quinque.stores.clock import ManualClock
 from quinque.stores.redis.store import RedisStore
 from tests.conformance import item_words, reliable_words, tube_words
+from tests.redis.every_change import CASES, G, I, Q, R, S, T, W, open_same, seen
+from tests.servers.patience import PATIENCE_S
 from tests.servers.redis_server import RedisServer
 
 TERMS = Terms(ttl_ms=600_000, retry_ms=60_000)
@@ -136,3 +153,82 @@ def test_what_is_there_can_be_delivered_and_removed(
 
     play, expected = DRAINED[name]
     assert play(store, clock) == expected
+
+
+# -- every command ---------------------------------------------------------------------------------
+
+# Operations that add something, or settings, and need memory for it.
+REFUSED: Final = frozenset(
+    {
+        *("put", "put more", "put with an id", "put to the front", "push", "add", "add more"),
+        *("add with a delay", "add with a key", "add items", "add more items", "put tasks"),
+        *("put delayed tasks", "put into a lane", "make", "stage", "stage more"),
+        *("configure", "set an expiry"),
+    }
+)
+# It sets up new partitions one after the other, so the first may be there.
+IN_PART: Final = frozenset({"spread"})
+SESSIONS: Final = b"quinque:{sessions}:"  # they live by the clock of Redis
+
+
+def test_every_operation_that_does_not_add_is_carried_out_as_with_room(
+    server: RedisServer,
+) -> None:
+    refused = set()
+    for name in CASES:
+        with_room, done = played(server, name, is_full=False)
+        without, left = played(server, name, is_full=True)
+        if isinstance(without, NotDone):
+            assert "OOM" in str(without), name
+            refused.add(name)
+        elif name not in IN_PART:
+            assert (without, left) == (with_room, done), name
+
+    assert refused == REFUSED
+
+
+LOOKS: Final[dict[str, list[Op]]] = {
+    "lapse events": [Count(EVENTS, [Q]), Peek(EVENTS, Q, G), Flush(EVENTS, Q)],
+    "expire events": [Count(EVENTS), FindReady(EVENTS, G, [Q]), Flush(EVENTS, Q)],
+    "lapse jobs": [LookAt(JOBS, W), Take(JOBS, [W], 5), Purge(JOBS, W)],
+    "end a delay": [Browse(JOBS, W, State.READY, 5), Take(JOBS, [W], 5)],
+    "expire jobs": [LookAt(JOBS, W), Take(JOBS, [], 1, [b"*"]), Redrive(JOBS, queue=W)],
+    "expire a queue": [Inspect(RELIABLE, R, False, 0, 5), ScanQueues(RELIABLE, 0, 5)],
+    "lapse items": [LookAt(ITEMS, I), Take(ITEMS, [I], 5, lease_ms=1_000), Purge(ITEMS, I)],
+    "lapse tasks": [LookAtTube(T), TakeTasks(T, tube_words.ANN, 5), TruncateTube(T)],
+    "expire tasks": [BrowseTasks(T, State.READY, 5), FindTubes(), DropTube(T)],
+    "forfeit": [FindClaims(), Take(JOBS, [W], 5), DropClaims(W, S)],
+    "forget a stage": [FindStages()],
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_looks_and_removals_find_what_time_made_due(server: RedisServer, name: str) -> None:
+    for op in LOOKS[name]:
+        with_room, _ = played(server, name, op, is_full=False)
+        without, _ = played(server, name, op, is_full=True)
+        assert without == with_room, op
+
+
+def played(
+    server: RedisServer, name: str, op: Op | None = None, *, is_full: bool
+) -> tuple[Any, dict[bytes, Any]]:
+    """The result of the case or of the operation after it, or its error; and what is there then."""
+    server.ask("CONFIG", "SET", "maxmemory", 0)
+    server.flush()
+    clock = ManualClock()
+    with closing(open_same(server.url, clock, PATIENCE_S)) as store, server.client() as client:
+        op = CASES[name](store, clock) or op
+        server.ask("CONFIG", "SET", "maxmemory", int(is_full))
+        result: Any = None
+        try:
+            if op is None:
+                store.tick()
+            else:
+                result = store.run(op)
+        except (NotDone, StoreUnavailable) as error:
+            result = error
+        finally:
+            server.ask("CONFIG", "SET", "maxmemory", 0)
+        found = {key: it for key, it in seen(client).items() if not key.startswith(SESSIONS)}
+        return result, found

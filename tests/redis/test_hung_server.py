@@ -4,23 +4,32 @@ time, and afterwards all requests work again."""
 from __future__ import annotations
 
 import asyncio
+import re
 import select
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quinque.errors import NoReplicas, NotDone, StoreUnavailable
-from quinque.model.families import JOBS
+from quinque.model.families import ITEMS, JOBS
 from quinque.model.limits import NEVER_MS
 from quinque.model.tube_ops import JoinSession, LeaveSession
-from quinque.model.work_ops import Add, Terms
+from quinque.model.work_ops import Add, Take, Terms
 from quinque.stores.pending import Pending
-from quinque.stores.redis import runners
+from quinque.stores.redis import runners, sessions
 from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.edge import Edge
 from quinque.stores.redis.served import ServedRedisStore
 from quinque.stores.redis.store import RedisStore
+from tests.conformance import item_words
+from tests.conformance.item_words import ITEMS_QUEUE
+from tests.conformance.tube_words import OTHER, counts, join, make, put, take
+from tests.server.broker import start_broker
+from tests.server.resp import Refusal
+from tests.servers.cutting_proxy import CuttingProxy
 from tests.servers.patience import PATIENCE_S, wait_until
 from tests.servers.redis_server import RedisServer
 
@@ -57,15 +66,61 @@ def test_a_session_is_joined_when_the_server_answers_again(server: RedisServer) 
 
 
 def test_a_session_that_could_not_be_left_keeps_its_other_connection(server: RedisServer) -> None:
-    store = RedisStore(server.url, timeout_s=TIMEOUT_S)
-    store.run(JoinSession(SESSION, is_new=True))
-    store.run(JoinSession(SESSION, is_new=True))
-    server.pause()
-    store.run(LeaveSession(SESSION, keep_ms=0))
+    with closing(RedisStore(server.url, timeout_s=TIMEOUT_S)) as store:
+        make(store)
+        for _ in range(2):
+            join(store, SESSION, is_new=True)
+        put(store, b"1")
+        taken = take(store, session=SESSION)
+        server.pause()
+        store.run(LeaveSession(SESSION, keep_ms=0))
 
-    server.go_on()
-    assert store._store.edge.sessions.total == 1
-    store.close()
+        # Redis now gets what the broker sent meanwhile, and then the next heartbeat.
+        server.go_on()
+        store.finish(sessions.beat(store._store.edge))
+        store.tick()
+        assert counts(store)[:2] == (0, 1)
+        with closing(RedisStore(server.url, node="other")) as other:
+            join(other, OTHER, is_new=True)
+            assert take(other, session=OTHER) == []
+        store.run(LeaveSession(SESSION, keep_ms=0))
+        assert take(store, session=OTHER) == taken
+
+
+def test_a_connection_whose_leaving_is_not_heard_leaves_once(server: RedisServer) -> None:
+    with (
+        CuttingProxy("127.0.0.1", server.port) as proxy,
+        closing(RedisStore(proxy.url, timeout_s=PATIENCE_S)) as store,
+    ):
+        make(store)
+        for _ in range(2):
+            join(store, SESSION, is_new=True)
+        put(store, b"1")
+        take(store, session=SESSION)
+        proxy.cut(to_client=0, is_once=True)
+        store.run(LeaveSession(SESSION, keep_ms=0))
+
+        store.finish(sessions.beat(store._store.edge))
+        store.tick()
+        assert proxy.cuts == 1
+        assert counts(store)[:2] == (0, 1)
+
+
+def test_a_broker_on_a_hung_server_answers_and_ends(server: RedisServer, tmp_path: Path) -> None:
+    flags = ("--store", server.url, "--store-timeout", "500ms")
+    with start_broker(tmp_path, *flags) as broker, ExitStack() as connected:
+        one, two = (connected.enter_context(broker.connect()) for _ in range(2))
+        server.pause()
+        for _ in range(2):
+            assert re.match("UNAVAILABLE|NOTDONE", one.call("TUBE.IDENTIFY", "me").text)
+        assert two.call("PING") == b"PONG"
+
+        server.go_on()
+        while isinstance(one.call("TUBE.IDENTIFY", "me"), Refusal):
+            pass
+        server.pause()
+        one.send("TUBE.IDENTIFY", "other")
+        assert broker.stop() == 0
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -176,6 +231,50 @@ def test_a_job_that_has_to_be_added_again_and_is_then_refused_was_not_added(
         store.run(Add(JOBS, b"w", [b"1"], Terms(60_000), max_length=1))
     assert outcomes == []
     store.close()
+
+
+def test_a_take_that_one_server_refuses_and_another_may_have_done_is_unknown(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(RedisStore(server.url, timeout_s=TIMEOUT_S)) as store:
+        for queue in (b"a", b"b"):
+            store.run(Add(JOBS, queue, [b"1"], Terms(60_000)))
+        routes = store._store._routes
+        post = routes.post
+
+        def answer(calls: Sequence[Call], then: Callable[[list[Any]], None]) -> None:
+            if calls[0].script == "take":
+                then([NotDone("refused"), StoreUnavailable("no answer")])
+            else:
+                post(calls, then)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(routes, "post", answer)
+            with pytest.raises(StoreUnavailable, match="no answer"):
+                store.run(Take(JOBS, [b"a", b"b"], 2))
+
+
+@pytest.mark.parametrize("queues", [[ITEMS_QUEUE], [ITEMS_QUEUE, b"{other}"]])
+def test_items_that_were_leased_before_a_call_failed_are_delivered(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, queues: list[bytes]
+) -> None:
+    with closing(RedisStore(server.url, timeout_s=TIMEOUT_S)) as store:
+        ids = [b"%d" % number for number in range(500)]  # as many as one call leases
+        item_words.add(store, *ids, b"one more")
+        routes = store._store._routes
+        post, takes = routes.post, list[Call]()
+
+        def answer(calls: Sequence[Call], then: Callable[[list[Any]], None]) -> None:
+            takes.extend(call for call in calls if call.script == "items_take")
+            if len(takes) > 1:
+                then([StoreUnavailable("no answer")])
+            else:
+                post(calls, then)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(routes, "post", answer)
+            given = store.run(Take(ITEMS, queues, 501, lease_ms=60_000))
+        assert [it.message_id for it in given] == ids
 
 
 def test_a_defect_in_the_steps_of_an_operation_fails_this_operation_alone(

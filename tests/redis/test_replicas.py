@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
 import pytest
+import redis
 
-from quinque.errors import NoReplicas
+from quinque.errors import NoReplicas, NotDone
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.limits import NEVER_MS
 from quinque.model.ops import Put
 from quinque.model.work_ops import Add, Terms
+from quinque.stores.clock import ManualClock
 from quinque.stores.redis.store import RedisStore
 from tests.conformance.work_words import DAY_MS, browse, finish, is_there, take
+from tests.redis.every_change import CASES, UNAWAITED, WITHOUT_REPLY, open_same, seen
 from tests.server.broker import start_broker
 from tests.server.resp import Client, Refusal
-from tests.servers.patience import wait_until
+from tests.servers.patience import PATIENCE_S, wait_until
 from tests.servers.redis_server import RedisServer
 
 
@@ -135,6 +138,31 @@ def test_a_setting_has_every_change_confirmed(
 
         replica.go_on()
         wait_until(lambda: is_kept(client, "QADD", "news", 60, "three"), "the replica is back")
+
+
+def test_with_the_setting_nothing_is_changed_while_a_replica_is_missing() -> None:
+    with RedisServer() as alone, alone.client() as client:
+        changed = {name for name in CASES if not is_refused_as_a_whole(name, alone, client)}
+
+    # Time brings about what is due, and a broker says of itself that it is leaving.
+    assert changed == UNAWAITED
+
+
+def is_refused_as_a_whole(name: str, server: RedisServer, client: redis.Redis) -> bool:
+    server.flush()
+    clock = ManualClock()
+    with closing(open_same(server.url, clock, PATIENCE_S)) as store:
+        op = CASES[name](store, clock)
+        before = seen(client)
+        store._store._routes._replicas = 1
+        if op is None:
+            store.tick()
+        elif name == "leave" or name in WITHOUT_REPLY:
+            store.run(op)
+        else:
+            with pytest.raises(NotDone, match="store-replicas is"):
+                store.run(op)
+        return seen(client) == before
 
 
 def is_kept(client: Client, *words: str | int) -> bool:

@@ -23,7 +23,7 @@ from quinque.stores.redis.courier import Errand
 from quinque.stores.redis.keys import guarded_keys
 from quinque.stores.redis.script_texts import FOLDER
 from quinque.stores.redis.scripts import SCRIPTS
-from tests.redis.every_change import CASES, open_same, seen
+from tests.redis.every_change import CASES, UNAWAITED, open_same, seen
 from tests.servers.redis_server import RedisServer
 
 # Case of every_change.py: after how many reads of its scripts a fault leaves a half state, unless
@@ -214,6 +214,18 @@ def test_every_script_that_changes_what_a_client_was_promised_is_in_a_case(
     changing = {name for name in scripts if not Call(name, [], []).is_look}
 
     assert changing - {name for each in found.values() for name in each} == UNMEASURED
+
+
+def test_what_a_client_was_promised_changes_only_in_calls_that_replicas_may_have_to_confirm(
+    found: dict[str, dict[str, int]],
+) -> None:
+    unawaited = {
+        name
+        for name, scripts in found.items()
+        if all(Call(script, [], []).is_look for script in scripts)
+    }
+
+    assert unawaited == UNAWAITED
 
 
 # -- shared steps ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 _CHUNK_BYTES: Final = 1 << 16
 _NEVER: Final = 1 << 62
-_SERVER_S: Final = 1.0  # a server that has not closed its side by then stands still
+_SERVER_S: Final = 1.0  # a server that has not closed its side by then is believed to stand still
 _PATIENCE_S: Final = 60.0  # a proxy that has not done what it was told by then never will
 
 
@@ -40,9 +40,14 @@ class _Way:
 
 
 class CuttingProxy:
-    def __init__(self, host: str, server_port: int, port: int = 0) -> None:
-        """Listens on 127.0.0.1, at a free port unless one is given; passes everything on."""
+    def __init__(
+        self, host: str, server_port: int, port: int = 0, *, server_s: float = _SERVER_S
+    ) -> None:
+        """Listens on 127.0.0.1, at a free port unless one is given; passes everything on. A server
+        whose connection is broken off has `server_s` to do what had reached it, before the client
+        learns of it."""
         self._server = (host, server_port)
+        self._server_s = server_s
         # Keeps the port while nobody listens on it: connections are then refused, as they should
         # be, and no other program can take it.
         self._place = _bound(port)
@@ -189,7 +194,7 @@ class CuttingProxy:
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
         self._pumps -= pumps
-        await _let_finish(from_server, to_server)
+        await _let_finish(from_server, to_server, self._server_s)
         for writer in (to_client, to_server):
             await _close(writer)
         self._tasks.discard(task)
@@ -214,12 +219,14 @@ class CuttingProxy:
                 return
 
 
-async def _let_finish(from_server: asyncio.StreamReader, to_server: asyncio.StreamWriter) -> None:
+async def _let_finish(
+    from_server: asyncio.StreamReader, to_server: asyncio.StreamWriter, server_s: float
+) -> None:
     """The server has done all that reached it, if it is well: a client that now finds its
     connection broken, and looks by another one, sees it."""
     try:
         to_server.write_eof()
-        async with asyncio.timeout(_SERVER_S):
+        async with asyncio.timeout(server_s):
             while await from_server.read(_CHUNK_BYTES):
                 pass
     except (OSError, TimeoutError):

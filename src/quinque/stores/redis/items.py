@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
-from quinque.errors import BadRequest, Leaving, printable
+from quinque.errors import BadRequest, Leaving, QuinqueError, printable
 from quinque.model.families import ITEMS
 from quinque.model.limits import (
     RESERVE_MOST,
@@ -89,7 +89,7 @@ def take(op: Take, edge: Edge) -> Steps:
     given: list[WorkDelivery] = []
     for queue in op.queues:
         if len(given) < op.count:
-            given += yield from _take_from(queue, op, op.count - len(given), node, edge)
+            given = yield from _take_from(queue, op, given, node, edge)
     if not given:
         if op.is_waiting and node.is_leaving:
             raise Leaving
@@ -97,14 +97,20 @@ def take(op: Take, edge: Edge) -> Steps:
     return given
 
 
-def _take_from(queue: bytes, op: Take, most: int, node: NodeView, edge: Edge) -> Steps:
-    most, room_bytes = min(most, RESERVE_MOST), RESERVE_MOST_BYTES
-    given: list[WorkDelivery] = []
+def _take_from(
+    queue: bytes, op: Take, given: list[WorkDelivery], node: NodeView, edge: Edge
+) -> Steps:
+    """What was given before, and what the queue gives."""
+    most, room_bytes = len(given) + min(op.count - len(given), RESERVE_MOST), RESERVE_MOST_BYTES
     is_more = 1
     while is_more and len(given) < most and room_bytes > 0:
         count = min(most - len(given), _SLICE_MOST)
         rest = (int(not node.is_leaving), count, room_bytes, op.lease_ms, int(edge.follows))
-        (reply,) = yield [items_call("items_take", queue, edge, *rest)]
+        call = items_call("items_take", queue, edge, *rest)
+        # What was handed out before is delivered, though a later call fails.
+        (reply,) = yield [call._replace(may_fail=bool(given))]
+        if isinstance(reply, QuinqueError):
+            break
         some, is_more, deadline_ms = reply
         for id, body in zip(some[::2], some[1::2], strict=True):
             given.append(WorkDelivery(queue, id, body, 0, 0, deadline_ms))

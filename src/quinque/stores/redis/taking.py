@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from quinque.errors import Leaving, QuinqueError
+from quinque.errors import Leaving, QuinqueError, StoreUnavailable
 from quinque.model.glob import matcher
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST
 from quinque.model.ops import Op
@@ -217,7 +217,8 @@ def _take_shares(
     while any(rows.values()):
         given += [row.popleft() for row in rows.values() if row]
     if failures and not given:
-        raise failures[0]
+        # What one server does not know outweighs what another refuses.
+        raise next((it for it in failures if isinstance(it, StoreUnavailable)), failures[0])
     return given, any(reply[2] for reply in found if not isinstance(reply, QuinqueError))
 
 

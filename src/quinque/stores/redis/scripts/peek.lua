@@ -7,7 +7,8 @@
 --          4  settle_most      first settle up to this many due messages
 --          5  group            who would get it
 --          6  last             1 = the last one
--- RETURNS  id, body; empty if there is none; nothing = ask again, much had expired
+-- RETURNS  id, body; empty if there is none; nothing = ask again, much had expired, or
+--          an id had no message
 -- ERRORS   WRONGTYPE           the queue belongs to another family
 -- SAME AS  engine/feed/decide.py:peek
 
@@ -17,6 +18,7 @@
 -- include lib/feed_keys.lua
 -- include lib/feed_open.lua
 -- include lib/feed_share.lua
+-- include rarely lib/feed_unfound.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -52,6 +54,10 @@ if id and last then
   end
 end
 if id then
-  return answer({id, redis.call('HGET', feed.bodies, id)})
+  local body = redis.call('HGET', feed.bodies, id)
+  if not body then
+    feed_unfound(feed, {id}, {body})
+  end
+  return answer(body and {id, body})
 end
 return answer(feed.rounds <= FEED_ROUNDS and {})

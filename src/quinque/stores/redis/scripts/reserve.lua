@@ -27,6 +27,7 @@
 -- include lib/late_ms.lua
 -- include lib/keep_time.lua
 -- include lib/read_bodies.lua
+-- include rarely lib/feed_unfound.lua
 
 local feed = feed_keys(slot_prefix(KEYS[1]), ARGV[1])
 local family, now_ms, settle_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -61,9 +62,16 @@ local function remove_singles(ids)
   feed_remove(feed, gone, ACKED, NO_ACK)
 end
 
+-- Returns whether ids had no message.
 local function hand_out(ids, comes_again)
-  local bodies
-  bodies, room_bytes = read_bodies(feed.bodies, ids, room_bytes)
+  local bodies, is_unfound
+  bodies, room_bytes, is_unfound = read_bodies(feed.bodies, ids, room_bytes)
+  if is_unfound then
+    ids, bodies = feed_unfound(feed, ids, bodies)
+    if #ids == 0 then
+      return true
+    end
+  end
   for at = #ids, #bodies + 1, -1 do
     ids[at] = nil
   end
@@ -89,6 +97,7 @@ local function hand_out(ids, comes_again)
     feed_record(feed, ACKED, NO_ACK, group, ids)
     remove_singles(ids)
   end
+  return is_unfound
 end
 
 local is_more = feed.is_there
@@ -106,8 +115,8 @@ while is_more and #given < 3 * count and room_bytes > 0 do
     end
     is_more = #expired == 0 and #ids > 0 or feed_round(feed)
   end
-  if #ids > 0 then
-    hand_out(ids, comes_again)
+  if #ids > 0 and hand_out(ids, comes_again) then
+    is_more = feed_round(feed)
   end
 end
 

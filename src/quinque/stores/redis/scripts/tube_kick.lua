@@ -21,6 +21,7 @@
 -- include lib/tube_leave.lua
 -- include lib/tube_load.lua
 -- include lib/tube_record.lua
+-- include rarely lib/tube_unfound.lua
 
 local LOOKED_MOST, LOOK_MOST = 2000, 500  -- at tasks whose time was over: some 10 ms of work
 
@@ -62,11 +63,21 @@ else
     ids[#ids + 1] = pri and named[at] or nil
   end
 end
-for _, task in ipairs(tube_load(tube, ids)) do
-  task.state = 'dead'
-  tube_leave(tube, task)
-  tube_enter(tube, task, 'ready')
+local kicked, unfound = {}, {}
+for at, task in ipairs(tube_load(tube, ids)) do
+  if task then
+    task.state = 'dead'
+    tube_leave(tube, task)
+    tube_enter(tube, task, 'ready')
+    kicked[#kicked + 1] = task.id
+  else
+    unfound[#unfound + 1] = ids[at]
+  end
 end
-tube_record(tube, RETURNED, REDRIVEN, ids)
-tube_count(tube, 'kick', #ids)
-return tube_answer({#ids, is_cut and 1 or 0})
+if #unfound > 0 then
+  tube_unfound(tube, unfound)
+  is_cut = true
+end
+tube_record(tube, RETURNED, REDRIVEN, kicked)
+tube_count(tube, 'kick', #kicked)
+return tube_answer({#kicked, is_cut and 1 or 0})

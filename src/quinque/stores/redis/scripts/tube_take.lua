@@ -30,6 +30,7 @@
 -- include lib/tube_load.lua
 -- include lib/tube_record.lua
 -- include lib/tube_refuses.lua
+-- include rarely lib/tube_unfound.lua
 
 local TAKE_MOST = 1000  -- looked at together
 local LOOKED_MOST, LOOK_MOST = 2000, 500  -- at tasks whose time was over: some 10 ms of work
@@ -74,52 +75,63 @@ local function due_of(task)
 end
 
 local given, ids, taken, held, due, undue = {}, {}, {}, {}, {}, {}
+local looked = 0  -- at tasks that cannot be taken
 
--- Take those of these tasks for which there is room; none of them is ready any more.
+-- Take those of these tasks for which there is room; none of them is ready any more. Returns whether
+-- ids had no task.
 local function take(picked)
-  local count, members, before = 0, {}, #ids
+  local count, members, unfound = 0, {}, {}
   local read = (tube.has_times or tube.has_lanes) and tube_read or tube_read_plain
   for at, text in ipairs(many('HMGET', tube.tasks, picked)) do
     if room_bytes <= 0 then
       break
     end
-    local id, number = picked[at], before + at
-    local task = read(id, text)
-    room_bytes = room_bytes - #tube_body(tube, task)
+    local id, number = picked[at], #ids + 1
+    local task = text and read(id, text)
+    local body = task and tube_body(tube, task)
     count = at
-    ids[number] = id
-    given[2 * number - 1], given[2 * number] = id, task.body
-    local taker = sessions[number] or session
-    local own = held[taker]
-    if not own then
-      own = {}
-      held[taker] = own
-    end
-    taken[2 * number - 1], taken[2 * number] = id, taker
-    own[#own + 1], own[#own + 2] = ARGV[2], tube_held_as(tube, id)
-    if tube.has_times then
-      local due_ms = due_of(task)
-      if due_ms then
-        due[#due + 1], due[#due + 2] = string.format('%d', due_ms), id
-      elseif task.ttl_ms < FOREVER_MS then
-        undue[#undue + 1] = id
+    if body then
+      room_bytes = room_bytes - #body
+      ids[number] = id
+      given[2 * number - 1], given[2 * number] = id, body
+      local taker = sessions[number] or session
+      local own = held[taker]
+      if not own then
+        own = {}
+        held[taker] = own
       end
-    end
-    if tube.has_lanes then
-      members[at] = tube_lane_member(task)
-      local lane = tube_lane(tube, task.lane)
-      lane.taken = lane.taken + 1
+      taken[2 * number - 1], taken[2 * number] = id, taker
+      own[#own + 1], own[#own + 2] = ARGV[2], tube_held_as(tube, id)
+      if tube.has_times then
+        local due_ms = due_of(task)
+        if due_ms then
+          due[#due + 1], due[#due + 2] = string.format('%d', due_ms), id
+        elseif task.ttl_ms < FOREVER_MS then
+          undue[#undue + 1] = id
+        end
+      end
+      if tube.has_lanes then
+        members[#members + 1] = tube_lane_member(task)
+        local lane = tube_lane(tube, task.lane)
+        lane.taken = lane.taken + 1
+      end
+    else
+      unfound[#unfound + 1] = id
     end
   end
   many('ZREM', tube.lane_tasks, members)
   if not tube.has_lanes and count > 0 then
     redis.call('ZREMRANGEBYRANK', tube.ready, 0, count - 1)  -- as they were picked
   end
+  if #unfound > 0 then
+    tube_unfound(tube, unfound)
+    looked = looked + #unfound
+  end
   tube_show_all(tube, true)
+  return #unfound > 0
 end
 
 -- More was due than was settled: whether some of it is in the way, which is settled then.
-local looked = 0
 local function clear_way(picked)
   if tube.has_lanes then
     looked = looked + math.max(#picked, LOOK_MOST)
@@ -135,9 +147,7 @@ while #ids < most and room_bytes > 0 do
   local picked = pick(most - #ids)
   if #picked == 0 then
     break
-  elseif not tube.is_flooded or not clear_way(picked) then
-    take(picked)
-  elseif looked >= LOOKED_MOST then
+  elseif (tube.is_flooded and clear_way(picked) or take(picked)) and looked >= LOOKED_MOST then
     if #ids == 0 then
       return tube_answer(AGAIN)
     end

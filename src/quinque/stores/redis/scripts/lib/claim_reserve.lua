@@ -10,6 +10,7 @@
 -- include lib/feed_share.lua
 -- include lib/is_there.lua
 -- include lib/read_bodies.lua
+-- include rarely lib/feed_unfound.lua
 
 local CLAIM_IS_SINGLE = 2
 
@@ -56,7 +57,11 @@ local function claim_reserve(feed, group, most, settle_most, until_place)
   most = feed.is_flooded and math.min(most, settle_most) or most
   local keys, chunk = feed_group_keys(feed, group), claim_chunk()
   local ids, places, comes_again = claim_ahead(feed, group, most, settle_most, until_place)
-  local bodies = read_bodies(feed.bodies, ids, CHUNK_BYTES_MOST)
+  local bodies, _, is_unfound = read_bodies(feed.bodies, ids, CHUNK_BYTES_MOST)
+  if is_unfound then
+    ids, bodies = feed_unfound(feed, ids, bodies)
+    places = many('ZMSCORE', feed.order, ids)
+  end
   local expiries = many('ZMSCORE', feed.expiries, ids)
   local singles = is_there(feed.singles) and many('SMISMEMBER', feed.singles, ids) or {}
   local before = comes_again and many('ZMSCORE', keys.deliveries, ids) or {}
@@ -66,7 +71,7 @@ local function claim_reserve(feed, group, most, settle_most, until_place)
   }
   for at, body in ipairs(bodies) do
     local attempt = comes_again and (tonumber(before[at]) or 1) + 1 or 1
-    if not claim_row(chunk, ids[at], body, attempt, places[at], tonumber(expiries[at] or 0),
+    if not claim_row(chunk, ids[at], body, attempt, tonumber(places[at]), tonumber(expiries[at] or 0),
         tails[singles[at] or 0]) then
       break
     end
@@ -79,7 +84,7 @@ local function claim_reserve(feed, group, most, settle_most, until_place)
     keep_time(feed.prefix, feed.now_ms)
   end
   if #chunk.ids == 0 then
-    return chunk, feed.rounds > FEED_ROUNDS
+    return chunk, is_unfound or feed.rounds > FEED_ROUNDS
   end
-  return chunk, comes_again or #chunk.ids == most or #chunk.ids < #ids
+  return chunk, is_unfound or comes_again or #chunk.ids == most or #chunk.ids < #ids
 end

@@ -27,7 +27,7 @@ local function feed_page(feed, chunk, after, till, count)
   for at, body in ipairs(bodies) do
     local place, expires_ms = tonumber(found[2 * at]), tonumber(expiries[at] or 0)
     local is_over = 0 < expires_ms and expires_ms <= feed.now_ms
-    if not is_over and not claim_row(chunk, ids[at], body, 0, place, expires_ms,
+    if body and not is_over and not claim_row(chunk, ids[at], body, 0, place, expires_ms,
         tails[singles[at] or 0]) then
       return last, false
     end

@@ -1,11 +1,9 @@
--- work_unfound(list, ids): these ids of the worklist have no message any more, and leave it. The log
--- of Redis says so: only a program that is no broker makes such ids, or lost data.
+-- work_unfound(list, ids): these ids of the worklist have no message any more, and leave it.
 -- SAME AS nothing: an embedded store has no ids apart from their messages
 --
+-- include lib/log_unfound.lua
 -- include lib/many.lua
 -- include lib/work_record.lua
-
-local UNFOUND_SHOWN, LOG_WARNING = 10, 3
 
 local function work_unfound(list, ids)
   for _, kind in ipairs({'ready', 'delayed', 'due', 'dead', 'expires'}) do
@@ -13,6 +11,5 @@ local function work_unfound(list, ids)
   end
   list.is_changed = true
   work_record(list, REMOVED, NONE, ids)
-  redis.log(LOG_WARNING, string.format('quinque: dropped %d ids of queue %q without a message: %s',
-      #ids, list.name, table.concat(ids, ' ', 1, math.min(#ids, UNFOUND_SHOWN))))
+  log_unfound(list.name, ids)
 end
