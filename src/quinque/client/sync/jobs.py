@@ -79,8 +79,8 @@ class Job(KeptBody[T]):
         super().__init__(delivery.body, codec)
         self._queue = queue
         self.id = delivery.message_id.decode()
-        self.nacks = delivery.nacks  # how often it was given back
-        self.requeues = delivery.requeues  # how often it came back for any other reason
+        self.nacks = delivery.nacks  # how often a consumer returned it
+        self.requeues = delivery.requeues  # how often it was queued again for another reason
 
     def ack(self) -> bool:
         """Ack the job. Return False if it no longer exists."""

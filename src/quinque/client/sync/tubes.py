@@ -61,7 +61,7 @@ from quinque.model.tube_ops import (
 )
 from quinque.model.tube_terms import settings_unused
 
-_OWN: Final = b""  # the session of whatever runs the operation
+_OWN: Final = b""  # the session of the caller
 _AS_TUBE: Final = TaskTerms()
 
 T = TypeVar("T")
