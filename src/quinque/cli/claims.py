@@ -110,7 +110,7 @@ def drop(broker: Broker, out: Output, name: str, subscription: str, is_sure: boo
 
 
 def _found(broker: Broker, name: str, subscription: str) -> list[SubscriptionView]:
-    """The subscription, once for each shard of its queue. Raises NothingFound."""
+    """Return the subscription, once for each shard of its queue. Raises NothingFound."""
     views = broker.run(FindClaims(as_bytes(name)))
     found = [view for view in views if view.subscription == as_bytes(subscription)]
     if not found:
