@@ -65,7 +65,7 @@ def client_bytes(broker: Broker) -> int:
 
 
 class _Kept:
-    """The memory of the store. A store that does not report it has none here."""
+    """The memory of the store. The fields are empty if the store does not report it."""
 
     def __init__(self, broker: Broker) -> None:
         facts = broker.store.info()
