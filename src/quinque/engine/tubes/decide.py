@@ -109,7 +109,7 @@ def ack(tube: Tube, ids: Sequence[bytes]) -> Removed:
 
 
 def delete(tube: Tube, ids: Sequence[bytes]) -> Removed:
-    """The tasks are gone, unfinished."""
+    """Remove the tasks without finishing them."""
     return Removed(REMOVED, tube.name, ids, DELETED)
 
 

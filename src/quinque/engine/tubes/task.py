@@ -73,5 +73,5 @@ class Task(WorkMessage):
 
 
 def place_of(pri: int, number: int) -> int:
-    """Where a task is among those of its tube."""
+    """Return the position of a task among those of its tube."""
     return pri << NUMBER_BITS | number

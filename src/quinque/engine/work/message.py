@@ -71,5 +71,6 @@ class WorkMessage(Message):
 
     @property
     def is_gone(self) -> bool:
-        """Whether its worklist was emptied since it came, and it has yet to be removed."""
+        """Return whether its work queue was emptied since it was added, so that it has yet to be
+        removed."""
         return self.number < self.queue.first_number
