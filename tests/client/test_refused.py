@@ -30,6 +30,7 @@ REFUSED: list[Callable[[Any, str], Any]] = [
     lambda queues, name: queues.jobs(name).take_many(0),
     lambda queues, name: queues.jobs(name).take(timeout=-1),
     lambda queues, name: queues.jobs(name).peek(state=State.LEASED),
+    lambda queues, name: queues.jobs(name).peek(state="delayed"),
     lambda queues, name: queues.jobs(name).peek(1 << 60),
     lambda queues, name: queues.events(""),
     lambda queues, name: queues.events(name).add(b"x", ttl=0),

@@ -153,16 +153,16 @@ def open_broker(url: str, *, retries: int = _RETRIES, **who: Any) -> Broker:
     return Broker(url, retries=retries, **who)
 
 
-def confirm(question: str, is_sure: bool) -> None:
-    """Return if `is_sure`, or if the user confirms. Raises BadSetting if stdin is not a terminal,
-    and ends the command if the user declines."""
+def confirm(action: str, is_sure: bool) -> None:
+    """Return if `is_sure`, or if the user confirms the action, such as "remove 1 message of q".
+    Raises BadSetting if stdin is not a terminal, and ends the command if the user declines."""
     if is_sure:
         return
     if not is_terminal(sys.stdin):
         raise BadSetting(
-            "refusing to remove messages without confirmation: stdin is not a terminal; pass --yes"
+            f"refusing to {action} without confirmation: stdin is not a terminal; pass --yes"
         )
-    if not click.confirm(text_of(question), err=True):
+    if not click.confirm(text_of(f"{action[0].upper()}{action[1:]}?"), err=True):
         click.get_current_context().exit(ASKED_WRONGLY)
 
 

@@ -97,7 +97,7 @@ def show(broker: Broker, out: Output, name: str, subscription: str) -> int:
 def drop(broker: Broker, out: Output, name: str, subscription: str, is_sure: bool) -> int:
     """Remove a SUBSCRIPTION of QUEUE. The messages of its open claims return to the queue."""
     found = _found(broker, name, subscription)
-    confirm(f"Drop the subscription {subscription} of {name}?", is_sure)
+    confirm(f"drop the subscription {subscription} of {name}", is_sure)
     returned = 0
     for view in found:
         returned += broker.run(DropClaims(view.queue, view.subscription, view.shard)) or 0

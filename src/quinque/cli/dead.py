@@ -122,7 +122,7 @@ def drop(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
     """Remove dead messages of QUEUE: all of them, or those with an ID."""
     verbs = _verbs(broker, name)
     which = many(len(ids), "dead message") if ids else "all dead messages"
-    confirm(f"Remove {which} of {name}?", is_sure)
+    confirm(f"remove {which} of {name}", is_sure)
     dropped = verbs.drop(ids)
     out.done(f"dropped {many(dropped, 'dead message')} of {name}", {"dropped": dropped})
     return DONE if dropped else NOTHING

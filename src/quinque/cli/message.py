@@ -54,7 +54,8 @@ _ADDING: Final = (
     click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None,
                  help="Family of the queue, if it does not exist yet.  [default: jobs]"),
     _span("delay", "Time until the message is ready (jobs, tubes)."),
-    _span("ttl", "Time to live of the message (jobs, events, tubes)."),
+    _span("ttl", "Time to live of the message (jobs, events, tubes). Default for jobs and events: "
+          "a day, then the broker deletes the message."),
     _span("retry", "Duration of a lease (jobs)."),
     click.option("--max-deliveries", type=click.IntRange(min=1), default=None,
                  help="Maximum number of deliveries before the job is dead (jobs)."),
@@ -201,7 +202,7 @@ def delete(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
     from quinque.cli.verbs_of import verbs_of
 
     verbs = verbs_of(broker, as_bytes(name))
-    confirm(f"Remove {many(len(ids), 'message')} of {name}?", is_sure)
+    confirm(f"remove {many(len(ids), 'message')} of {name}", is_sure)
     deleted = verbs.delete(ids)
     out.done(f"deleted {many(deleted, 'message')}", {"deleted": deleted})
     return DONE if deleted else NOTHING

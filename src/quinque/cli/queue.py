@@ -167,7 +167,7 @@ def flush(broker: Broker, out: Output, name: str, is_sure: bool) -> int:
 
     verbs = verbs_of(broker, as_bytes(name))
     kept = sum(found.kept for found in read_counts(broker, verbs.queue).queues)
-    confirm(f"Remove {many(kept, 'message')} of {name}?", is_sure)
+    confirm(f"remove {many(kept, 'message')} of {name}", is_sure)
     with telling("removed", kept) as tell:
         removed = verbs.flush(tell)
     left = sum(found.kept for found in read_counts(broker, verbs.queue).queues)

@@ -44,6 +44,9 @@ def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl
             context.load_cert_chain(certificate, key)
     except (OSError, ValueError) as error:
         named = ", ".join(filter(None, (ca, certificate, key)))
+        # An SSLError is an OSError too, and has no errno of the system.
+        if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+            raise BadSetting(f"cannot read {named}: {error.strerror}") from error
         raise BadSetting(f"{named}: not valid PEM files for TLS") from error
     return context
 

@@ -270,7 +270,10 @@ class Jobs(Generic[T]):
     def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
         """Return the first ready, delayed or dead jobs, or the last if `count` is negative."""
         if state not in (State.READY, State.DELAYED, State.DEAD):
-            raise BadArgument(f"jobs in state {state.name} have no order to peek in")
+            raise BadArgument(
+                f"state is {state!r}; pass State.READY, State.DELAYED or State.DEAD, because "
+                "other jobs have no order"
+            )
         count = as_whole("count", count, least=-EXACT_MOST)
         found: list[WorkView] = self._run(Browse(JOBS, self.name, state, count))
         return found
