@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from quinque.errors import BadArgument, BadId, BadSetting
 from quinque.model.limits import NAME_MOST_BYTES
+from quinque.model.states import State
 from quinque.model.work_ids import is_id
 
 # The largest number that every store keeps exactly: Lua numbers are doubles.
@@ -94,6 +95,14 @@ def as_whole_setting(what: str, number: int, least: int = -EXACT_MOST) -> int:
     if number < least:
         raise BadSetting(f"{what} {number} must be {least} or more")
     return int(number)
+
+
+def as_state(state: object, valid: Iterable[State] = State) -> State:
+    """Return the state if it is one of these. Raises BadArgument."""
+    if not isinstance(state, State) or state not in tuple(valid):
+        names = " or ".join(f"State.{each.name}" for each in valid)
+        raise BadArgument(f"state is {state!r}; pass {names}")
+    return state
 
 
 def as_reason(text: str) -> bytes:

@@ -27,6 +27,7 @@ from quinque.client.checks import (
     as_many,
     as_name,
     as_reason,
+    as_state,
     as_whole,
     as_work_id,
     reason_of,
@@ -269,11 +270,8 @@ class Jobs(Generic[T]):
 
     def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
         """Return the first ready, delayed or dead jobs, or the last if `count` is negative."""
-        if state not in (State.READY, State.DELAYED, State.DEAD):
-            raise BadArgument(
-                f"state is {state!r}; pass State.READY, State.DELAYED or State.DEAD, because "
-                "other jobs have no order"
-            )
+        # Leased jobs have no order.
+        as_state(state, (State.READY, State.DELAYED, State.DEAD))
         count = as_whole("count", count, least=-EXACT_MOST)
         found: list[WorkView] = self._run(Browse(JOBS, self.name, state, count))
         return found
@@ -317,6 +315,8 @@ class Jobs(Generic[T]):
 
     def purge(self, *states: State) -> int:
         """Remove all jobs of the queue, or those in `states`. Return how many."""
+        for state in states:
+            as_state(state)
         purged: int = self._run(Purge(JOBS, self.name, states))
         return purged
 
