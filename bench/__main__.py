@@ -24,7 +24,7 @@ from pathlib import Path
 from bench import summary
 from bench.harness import Result, compiled_folder, is_compiled, python_path
 
-# Those that start a Spark, which takes longer than all others do when they are quick.
+# Benches that start a Spark, which takes longer than all others do when they are quick.
 ON_SPARK = ("spark", "lifecycle_tables")
 NAMES = (
     *("server", "jobs", "reliable", "tubes", "tarantool"),

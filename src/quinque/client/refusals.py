@@ -1,4 +1,4 @@
-"""Which error an error reply of a broker becomes, and whether the request may be repeated.
+"""The error of an error reply of a broker, and whether the request may be repeated.
 
 Called by   aio/broker.py.
 Calls       nothing.

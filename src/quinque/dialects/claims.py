@@ -52,8 +52,8 @@ from quinque.model.families import EVENTS, JOBS, Family
 from quinque.model.limits import COUNTS_MOST, NAME_MOST_BYTES
 from quinque.wire.resp import Value
 
-# A reader renews several times in a lease. One that has not responded for a minute has most likely
-# died.
+# A reader renews several times in a lease. A reader that has not responded for a minute has most
+# likely died.
 _LEASE_MS: Final = 60_000
 _OUTCOMES: Final = {outcome.name.encode(): outcome for outcome in Outcome}
 

@@ -94,7 +94,7 @@ def read_expression(expression: bytes, given: Sequence[bytes], limits: PacketLim
         raise BadTuple(LUA, f"an expression has at most {_MOST_BYTES} bytes; pass arguments")
     try:
         call = _Reader(expression, given, limits).chunk()
-    # The expression has none of the forms above.
+    # The expression has another form than those above.
     except (ValueError, KeyError, StopIteration, OverflowError):
         raise BadTuple(LUA, _REFUSED) from None
     if max(map(len, call.args), default=0) > limits.arg_bytes:

@@ -50,9 +50,9 @@ EXTENDED: Final = 58
 
 
 class Opened(NamedTuple):
-    """First record of a segment. `stamp_us` is the newest place handed out before it, and
-    `previous_bytes` the length of the segment before it: so a missing part is noticed. `seal` is
-    mixed into the checksums of all batches that follow; segments of version 1 do not have it."""
+    """First record of a segment. `stamp_us` is the newest position before it, and `previous_bytes`
+    the length of the segment before it: so a missing part is noticed. `seal` is mixed into the
+    checksums of all batches that follow; segments of version 1 do not have it."""
 
     kind: int
     version: int
@@ -214,9 +214,9 @@ class Added(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Ready messages were handed out; due 0 = they do not come back. In a family that keeps the
-    order of deliveries `turn` is that of the first, and the others follow it. Of other families it
-    is None, not 0: a batch that ends in a zero looks like one that was not written whole."""
+    """Ready messages were delivered; due 0: they do not return. In a family that keeps the order of
+    deliveries, `turn` is that of the first, and the others follow it. In other families it is None,
+    not 0: a batch that ends with a zero looks like an incomplete one."""
 
     kind: int
     queue: bytes

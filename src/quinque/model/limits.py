@@ -18,7 +18,7 @@ NAME_MOST_BYTES: Final = 1024
 SPAN_MOST_S: Final = 100 * 365 * 86_400
 SPAN_MOST_MS: Final = SPAN_MOST_S * 1000
 
-# What QGET and QRPOP give a consumer that names no lease time.
+# The lease time of QGET and QRPOP without one.
 LEASE_DEFAULT_MS: Final = 30_000
 
 # An instant no clock reaches; "has no deadline" compares like any other instant.

@@ -118,7 +118,7 @@ class ExtendLeases(Op):
 
 @dataclass
 class Cleaned:
-    """What a slice of cleaning looked at and found, and the cursor to go on with: 0 at the end.
+    """The counts of a slice of cleaning, and the next cursor: 0 at the end.
 
     returned   abandoned items that are in the queue again
     dropped    ids that were in a list, and whose items are done or never were

@@ -355,7 +355,7 @@ class FindKey(Op):
 
 @dataclass
 class AwaitEnd(Op):
-    """How many of the messages are gone; None while one of them may still be worked.
+    """Return how many of the messages are removed, or None while one of them is unfinished.
 
     A store may keep in `left` which of them that are, for the next time that it runs the same
     operation: a client may wait for thousands, and it runs again whenever one of them ends.

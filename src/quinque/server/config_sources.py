@@ -110,7 +110,8 @@ def read_toml(path: str) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as exc:
         raise BadSetting(f"cannot read {path!r}: {exc.strerror}") from exc
-    # It may also be no text, have an integer that is too long, or lists that are too deep.
+    # The file may also be not UTF-8, or have integers that are too long, or lists that are too
+    # deep.
     except (ValueError, RecursionError) as exc:
         raise BadSetting(f"{path!r} is not valid TOML: {exc}") from exc
 

@@ -376,7 +376,7 @@ class Dispatch:
         found: Any = []
         ids: Sequence[bytes] = ()
         go_on: Callable[[Any], None] = go_on_with
-        # What is looked up next may be looked up for this user.
+        # The next lookups may be for this user.
         family = row.group if row.family is None else ""
         user.check(row.name, family, row.right, row.queues(argv))
         if row.family is not None:

@@ -1,4 +1,4 @@
-"""How many messages of a handler are prefetched.
+"""The number of messages that a handler prefetches.
 
 Called by   desk.py.
 Calls       nothing.

@@ -55,7 +55,7 @@ from quinque.model.families import JOBS
 from quinque.model.limits import NEVER_MS, SETTLE_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
 from quinque.model.work_ops import PLAIN_TERMS
 
-# What one call puts back: 500 messages are about 2 ms of work. A chunk is not divided, so it may be
+# The size of one call: 500 messages are about 2 ms of work. A chunk is not divided, so it may be
 # 1,000 more.
 CLOSE_MOST = SETTLE_MOST  # not Final: a test makes it small
 CLOSE_MOST_BYTES: Final = 1 << 20

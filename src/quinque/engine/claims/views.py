@@ -71,7 +71,7 @@ def is_claimed(subscriptions: Subscriptions, message_id: bytes) -> bool:
 def claimed_among(
     subscriptions: Subscriptions, queue: bytes, message_ids: Sequence[bytes]
 ) -> set[bytes]:
-    """Those of the ids under which the queue has a message in a claim, and not finished."""
+    """Return those of the ids under which the queue has a claimed message that is not finished."""
     return {
         id
         for found in subscriptions.of(queue)

@@ -135,8 +135,8 @@ def reserve(
 
 
 def removals_most(queue: Feed, most: int) -> int:
-    """How many messages are removed at once where `most` are without groups: each group has to
-    forget a removed message, and twenty of them double the work. One at least."""
+    """Return how many messages to remove at once, at least one. `most` is the number without
+    groups: each group has to forget a removed message, and twenty groups double the work."""
     return max(1, most * 20 // (20 + len(queue.groups)))
 
 

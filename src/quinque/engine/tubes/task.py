@@ -20,7 +20,8 @@ from quinque.model.work_ops import Terms
 # both, and is a small integer as long as priorities are.
 NUMBER_BITS: Final = 44
 
-# What a worklist would ask for; a task has its own, which change as it is released and touched.
+# The options of a message in other work queues. A task has its own, which change when it is
+# released or touched.
 TASK_TERMS: Final = Terms(ttl_ms=0)
 
 
@@ -40,7 +41,8 @@ class Session:
 
 
 class Task(WorkMessage):
-    """One task. Journaled, all of it; `ttl_ms` has all delays in it, and runs from `created_ms`.
+    """One task. All of it is in the journal. `ttl_ms` includes all delays, and runs from
+    `created_ms`.
 
     holder   the session that has taken it; None when it is not taken
     """

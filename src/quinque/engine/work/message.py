@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WorkMessage(Message):
-    """One message of a worklist. Journaled, all but its number.
+    """One message of a worklist. All but its number is in the journal.
 
     due_ms      DELAYED: when it is ready; LEASED: when it comes back; from NEVER_MS on, not at all
     requeues    how often it was made ready again, nacks apart

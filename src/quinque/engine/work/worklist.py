@@ -339,8 +339,9 @@ class Worklist(Queue):
         self.expiries = Calendar()
 
     def count_living(self, now_ms: int, most: int) -> int:
-        """How many messages have not expired. Reminders of up to `most` that have are used up: the
-        worklist is about to be emptied. Where more have expired, the others count."""
+        """Count the messages that have not expired. Reminders of up to `most` expired messages are
+        used up, because the work queue is about to be emptied. If more have expired, the others are
+        counted too."""
         over = 0
         for id in dict.fromkeys(self.expiries.take(now_ms, most)):
             message = self.find(id)
