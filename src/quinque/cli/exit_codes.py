@@ -56,7 +56,7 @@ CODES: Final = {
         1: "The broker cannot start until you act: the journal is corrupted, or Redis is not set up"
         " for a broker, because its `maxmemory-policy`, the password or a right of the user is"
         " wrong.",
-        2: "A setting or an argument is wrong, or an address is in use.",
+        2: "A setting or an argument is wrong, or an address cannot be used.",
         4: "The broker cannot start now, but may start later: Redis does not answer, or another"
         " process uses the data directory. Or an unexpected error ended it while it ran.",
     },
