@@ -25,7 +25,7 @@ from bench import summary
 from bench.harness import Result, compiled_folder, python_path
 from quinque.version import is_compiled
 
-# Those that start a Spark, which takes longer than all others do when they are quick.
+# Benches that start a Spark, which takes longer than all others do when they are quick.
 ON_SPARK = ("spark", "lifecycle_tables")
 NAMES = (
     *("server", "jobs", "reliable", "tubes", "tarantool"),

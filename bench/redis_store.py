@@ -55,8 +55,8 @@ LIFE_MS, LEASE_MS = 36_000_000, 300_000
 
 @dataclass
 class Family:
-    """What is asked for one message of a family, of a broker and of a store, and where in what a
-    get is answered with its id is."""
+    """The requests for one message of a family, to a broker and to a store, and the place of the id
+    in the reply of a get."""
 
     name: str
     queue: str

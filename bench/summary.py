@@ -391,7 +391,7 @@ def _figures(results: Mapping[str, Any], build: str) -> dict[str, float]:
 
 
 def _machine() -> str:
-    """What it was measured on, in a few words."""
+    """Describe the machine and the programs in a few words."""
     said = subprocess.run(
         [program("redis-server"), "--version"], capture_output=True, text=True, check=True
     ).stdout

@@ -122,7 +122,7 @@ def _beside(sides: dict[str, _Side], figures: dict[str, float], quick: bool) -> 
 
 
 def _measure(side: _Side, tasks: int, count: int) -> float:
-    """So many tasks have put, taken and acked `count` times in all; how often a second."""
+    """Put, take and ack `count` times in all, with `tasks` tasks. Return how often a second."""
     began_s = side.server.cpu_s()
     rate = uvloop.run(_cycles(side.port, tasks, count // tasks))
     side.spent_us.append((side.server.cpu_s() - began_s) / count * 1e6)

@@ -1,4 +1,4 @@
-"""What every handler of this folder does: note when it was called.
+"""Note when a handler of this folder was called.
 
 Called by   the handlers of this folder, in worker processes of their own.
 Calls       nothing; it is imported where only a peer is installed.

@@ -1,4 +1,4 @@
-"""What makes Spark know the format `quinque` by itself.
+"""Register the format `quinque` with Spark.
 
 Called by   Spark, which looks for it in every package whose name begins with pyspark_.
 Calls       quinque.spark.source.

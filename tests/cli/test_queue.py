@@ -161,7 +161,9 @@ def test_flush_leaves_nothing_in_a_queue_of_any_family(
     if family == "items":
         client.call("WQ.LEASE", name, 60_000)
 
-    assert shell.run("queue", "flush", name).exit_code == 2
+    refused = shell.run("queue", "flush", name)
+    assert refused.exit_code == 2
+    assert f"refusing to remove 3 messages of {name} without confirmation" in refused.stderr
     flushed = shell.json("queue", "flush", name, "--yes")
     assert flushed == {"name": name, "removed": 3, "left": 0}
 

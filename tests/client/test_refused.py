@@ -30,6 +30,8 @@ REFUSED: list[Callable[[Any, str], Any]] = [
     lambda queues, name: queues.jobs(name).take_many(0),
     lambda queues, name: queues.jobs(name).take(timeout=-1),
     lambda queues, name: queues.jobs(name).peek(state=State.LEASED),
+    lambda queues, name: queues.jobs(name).peek(state="delayed"),
+    lambda queues, name: queues.jobs(name).purge("dead"),
     lambda queues, name: queues.jobs(name).peek(1 << 60),
     lambda queues, name: queues.events(""),
     lambda queues, name: queues.events(name).add(b"x", ttl=0),
@@ -43,6 +45,7 @@ REFUSED: list[Callable[[Any, str], Any]] = [
     lambda queues, name: queues.tube(name).put(b"x", pri=1 << 60),
     lambda queues, name: queues.tube(name).put(b"x", lane=LONG),
     lambda queues, name: queues.tube(name).take_many(0),
+    lambda queues, name: queues.tube(name).browse(state="delayed"),
     lambda queues, name: queues.tube(name).ack([-1]),
     lambda queues, name: queues.reliable(name).pop_many(0),
     lambda queues, name: queues.reliable(name).recover(0, elapsed=0),
@@ -50,6 +53,8 @@ REFUSED: list[Callable[[Any, str], Any]] = [
     lambda queues, name: queues.items(name).add("", b"x"),
     lambda queues, name: queues.items(name).add(LONG, b"x"),
     lambda queues, name: queues.items(name).lease(0),
+    lambda queues, name: queues.items(name).peek(state=State.DEAD),
+    lambda queues, name: queues.items(name).peek(state="leased"),
 ]
 
 

@@ -68,10 +68,12 @@ def test_a_page_is_read_without_code_headings_and_links() -> None:
     ]
 
 
-def test_a_module_is_read_by_docstrings_and_strings_of_several_words() -> None:
-    module = '"""One\ntwo.\n\nThree."""\nx = f"four {1}"\ny = "five"\n"""Six."""\n'
+def test_a_module_is_read_by_comments_docstrings_and_strings_of_several_words() -> None:
+    module = '"""One\ntwo.\n\nThree."""\nx = f"four {1}"\ny = "five"  # no\n"""Six."""\n'
+    module += "# Seven `eight`\n  # nine.\n# -- ten ---\n"
 
     assert list(module_texts(module)) == [
+        Text(8, "Seven {} nine."),
         Text(1, "One two."),
         Text(4, "Three."),
         Text(7, "Six."),
@@ -89,13 +91,19 @@ def _found() -> list[Finding]:
 
 
 def _files() -> Iterator[Path]:
-    """Each file with texts of the project, apart from its tests."""
+    """Each file with texts of the project, except tests."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.txt")]
     examples = [path for path in (ROOT / "examples").rglob("*.*") if path.suffix != ".json"]
     for path in sorted([*pages, *examples]):
         if path.is_file() and path.suffix != ".pyc":
             yield path
     yield from sorted(PACKAGE.rglob("*.py"))
+    for folder in ("bench", "demo", "tools"):
+        yield from sorted(path for path in (ROOT / folder).rglob("*") if _is_program(path))
+
+
+def _is_program(path: Path) -> bool:
+    return path.suffix == ".py" or (path.is_file() and not path.suffix)
 
 
 def _allows(allowed: Allowed, found: Finding) -> bool:

@@ -4,7 +4,8 @@ Called by   test_voice.py; people: python -m tests.facts.voice FILE ...
 Calls       repository.py.
 
     page          paragraphs, list items and rows of tables, without code and headings
-    module        docstrings, and all other strings of two words or more
+    module        docstrings, all other strings of two words or more, and comments that are alone on
+                  their lines
     other file    its comments
 
 A rule sees a text in one line, with {} for code and for values that are put in.
@@ -66,6 +67,13 @@ RULES = (
         "The sentence is about a message, a request or a setting; name it.",
         "What was added is on disk.",
         "A message that was added is on disk.",
+    ),
+    Rule(
+        "what-start",
+        r"^What(?:ever)?\b(?! (?:to|happens|you|differs)\b)(?![^.]*\?)",
+        "A text that begins like this is half a riddle; begin with a verb or a noun.",
+        "What the store says about the queue.",
+        "Return the state of the queue.",
     ),
     Rule(
         "so-many",
@@ -222,6 +230,7 @@ def _without(pattern: re.Pattern[str], source: str, instead: str) -> str:
 
 
 def module_texts(source: str) -> Iterator[Text]:
+    yield from _module_comments(source)
     tree = ast.parse(source)
     seen: set[int] = set()
     strings: list[ast.expr] = []
@@ -244,6 +253,20 @@ def comment_texts(source: str) -> Iterator[Text]:
     for number, line in enumerate(source.splitlines(), start=1):
         if line.lstrip().startswith("# "):
             yield Text(number, line.strip("# "))
+
+
+def _module_comments(source: str) -> Iterator[Text]:
+    """Comments of several lines are one text. A comment after code is a note, not a sentence."""
+    begun, lines = 0, list[str]()
+    for number, line in enumerate([*source.splitlines(), ""], start=1):
+        text = line.strip()
+        is_comment = text.startswith("# ") and not text.startswith("# --")
+        if is_comment:
+            begun = begun if lines else number
+            lines.append(text.removeprefix("# "))
+        elif lines:
+            yield Text(begun, _INLINE.sub(_CODE, " ".join(lines)))
+            lines = []
 
 
 def _paragraphs(line: int, docstring: str) -> Iterator[Text]:

@@ -71,9 +71,11 @@ def test_files_for_tls_need_a_url_for_tls() -> None:
         Broker("redis://one", ca="ca.pem")
 
 
-def test_files_for_tls_that_are_none_are_named() -> None:
-    with pytest.raises(BadSetting, match=r"nosuch\.pem: not valid PEM files"):
+def test_files_for_tls_that_cannot_be_used_are_named_with_the_reason() -> None:
+    with pytest.raises(BadSetting, match=r"cannot read nosuch\.pem: No such file or directory"):
         Broker("rediss://one", ca="nosuch.pem")
+    with pytest.raises(BadSetting, match=r"\.py: not valid PEM files for TLS"):
+        Broker("rediss://one", ca=__file__)
 
 
 def test_a_password_is_any_bytes() -> None:

@@ -1,9 +1,9 @@
-"""Which address of a broker the others tell their clients.
+"""Find the address of this broker that the other brokers give to their clients.
 
 Called by   serve.py.
-Calls       the system, for this machine's way to others.
+Calls       the system, for the routes of this machine.
 
-Not here: how other brokers learn it (stores/redis/nodes.py), what clients see
+Not here: how other brokers learn it (stores/redis/nodes.py), the replies to clients
 (server/commands/cluster.py).
 """
 
@@ -19,17 +19,17 @@ from quinque.server.address import Address, is_every_host, parse_address
 from quinque.server.config import Config
 
 _HERE: Final = "127.0.0.1"
-_FAR_AWAY: Final = ("192.0.2.1", 9)  # of a network that is reserved for documentation
+_FAR_AWAY: Final = ("192.0.2.1", 9)  # reserved for documentation
 
 
 def announced_address(
     config: Config, servers: Iterable[Server], way_to_store: str
 ) -> Address | None:
-    """The address that is set, or the first that the broker listens on; None when there are no
-    other brokers, or there is no such address.
+    """Return the setting `announce`, or the first address that the broker listens on. None if there
+    are no other brokers, or no such address.
 
-    Where every address of this machine is listened on, it is the one by which the machine reaches
-    the store, `way_to_store`, or others if the store is on this machine.
+    If the broker listens on every address of this machine, return the one that the machine uses to
+    reach the store (`way_to_store`), or to reach other machines if the store is on this machine.
     """
     if config.announce:
         return parse_address(config.announce)
@@ -44,12 +44,12 @@ def announced_address(
 
 
 def _outside(way_to_store: str) -> str:
-    """An address of this machine that others can reach, as far as one can tell."""
+    """Return an address of this machine that other machines can probably reach."""
     if way_to_store and not ip_address(way_to_store).is_loopback:
         return way_to_store
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_FAR_AWAY)  # only looks for the way: nothing is sent
+            probe.connect(_FAR_AWAY)  # only finds the route: nothing is sent
         except OSError:
             return _HERE
         return str(probe.getsockname()[0])

@@ -1,8 +1,8 @@
-"""A command that asks a broker: its options, the broker, and with which code it ends.
+"""Commands that send requests to a broker: their options, the connection and the exit code.
 
 Called by   cli/queue.py, message.py, dead.py, top.py, bench.py, prompt.py.
-Calls       client/sync/broker.py, which is imported when a command runs: help and errors are there
-            at once.
+Calls       client/sync/broker.py, which is imported when a command runs, so that help and usage
+            errors are fast.
 
     @queue.command()
     @click.argument("name")
@@ -10,9 +10,9 @@ Calls       client/sync/broker.py, which is imported when a command runs: help a
     def info(broker: Broker, out: Output, name: str) -> int:
         …                                        the exit code; errors are printed and have theirs
 
-However it ends, it ends in order: a terminal is as it was, and nothing is left of a bench.
+A command always ends cleanly: the terminal is restored, and the queue of a bench is empty.
 
-Not here: the codes (cli/exit_codes.py), what is printed (cli/shown.py).
+Not here: the codes (cli/exit_codes.py), the output (cli/shown.py).
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from quinque.errors import BadSetting, NoAuth, NotABroker, NotDone, QuinqueError
 if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
 
-# A person waits, so that a broker which is gone is asked once more and not for long.
+# A person waits, so the command retries once and not for long.
 _RETRIES: Final = 1
 _COMPLETION_S: Final = 2.0
 
 
 class NothingFound(Exception):
-    """There is no such thing; the text says what."""
+    """A queue, message or subscription does not exist; the text names it."""
 
 
 def asks(work: Callable[..., int]) -> Callable[..., None]:
-    """The command `work(broker, out, **options)`, with the options that say which broker."""
+    """Make the command `work(broker, out, **options)`, with the options that choose a broker."""
 
     @broker_options(URL)
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -88,22 +88,22 @@ def run(out: Output, work: Callable[[], int]) -> int:
         out.failed(str(nothing), NOTHING)
         return NOTHING
     except BrokenPipeError:
-        # Or Python would complain at its end that the rest cannot be written.
+        # Otherwise Python complains at its end that the rest cannot be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return NOT_READ
-    except OSError as error:  # not the broker's: those are errors of Quinque by then
-        with suppress(OSError):  # which stdout may have raised
+    except OSError as error:  # not of the connection: those are errors of Quinque already
+        with suppress(OSError):  # stdout may have raised the error
             out.failed(error.strerror or str(error), NOT_HERE)
         return NOT_HERE
-    except (KeyboardInterrupt, click.Abort):  # the latter from who is asked whether it is meant
+    except (KeyboardInterrupt, click.Abort):  # Abort: the user left the confirmation
         click.echo(err=True)
         return INTERRUPTED
 
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP are exits as any other, with the code that shells have for it. A
-    signal that is ignored, as under nohup, stays ignored."""
+    """Within this block, SIGTERM and SIGHUP end the command like an error, with the code that
+    shells use. A signal that is ignored, as under nohup, stays ignored."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
@@ -135,34 +135,34 @@ def _with_broker(who: dict[str, Any], work: Callable[[Broker], int]) -> int:
 
 
 def _refuse_other_servers(broker: Broker) -> None:
-    """Raises NotABroker when another server answers: a plain Redis speaks the same protocol,
-    and answers some commands, for example that there is no such queue. The client itself notices
-    commands that are unknown."""
+    """Raise NotABroker if another server answers: a plain Redis speaks the same protocol and
+    answers some of the commands, for example that a queue does not exist. The client itself notices
+    only unknown commands."""
     try:
         [known] = broker.call("COMMAND", "INFO", "QUEUES")
-    except QuinqueError:  # the user may not ask that
+    except QuinqueError:  # the user has no permission for it
         return
     if known is None:
         raise NotABroker(broker.shown) from None
 
 
 def open_broker(url: str, *, retries: int = _RETRIES, **who: Any) -> Broker:
-    """Raises BadSetting."""
+    """Connect to the broker. Raises BadSetting."""
     from quinque.client.sync.broker import Broker
 
     return Broker(url, retries=retries, **who)
 
 
-def confirm(question: str, is_sure: bool) -> None:
-    """Return if `is_sure`, or if the user confirms. Raises BadSetting when stdin is not a terminal,
-    and ends the command when the answer is no."""
+def confirm(action: str, is_sure: bool) -> None:
+    """Return if `is_sure`, or if the user confirms the action, such as "remove 1 message of q".
+    Raises BadSetting if stdin is not a terminal, and ends the command if the user declines."""
     if is_sure:
         return
     if not is_terminal(sys.stdin):
         raise BadSetting(
-            "refusing to remove messages without confirmation: stdin is not a terminal; pass --yes"
+            f"refusing to {action} without confirmation: stdin is not a terminal; pass --yes"
         )
-    if not click.confirm(text_of(question), err=True):
+    if not click.confirm(text_of(f"{action[0].upper()}{action[1:]}?"), err=True):
         click.get_current_context().exit(ASKED_WRONGLY)
 
 
@@ -174,12 +174,12 @@ yes_option: Final = click.option(
 def complete_queue(
     ctx: click.Context, argument: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The names of queues that begin with `incomplete`, each with its family; names that cannot be
-    typed are left out. Errors are not shown in a shell."""
+    """Return the names of queues that begin with `incomplete`, with their families. Names that
+    cannot be typed are left out. Errors are not shown in a shell."""
     from quinque.cli.queue_counts import read_every
 
     try:
-        # Options that are not on the line are not among them while a shell completes it.
+        # While a shell completes a line, `ctx.params` has only the options that are on it.
         who = {
             option.name: option.consume_value(ctx, ctx.params)[0]
             for option in ctx.command.params
@@ -196,10 +196,10 @@ def complete_queue(
 
 
 def _for_shell(name: str) -> str:
-    """As it stands on a command line: bash alone leaves that to us."""
+    """Quote a name as on a command line. Only bash leaves this to the program."""
     if not os.environ.get("_QUINQUE_COMPLETE", "").startswith("bash"):
         return name
-    # Two for one: the script of click reads the lines with `read`, which takes one away.
+    # Two backslashes for one: the script of click reads the lines with `read`, which removes one.
     return re.sub(r"([^\w@%+=:,./-])", r"\\\\\1", name)
 
 

@@ -1,9 +1,9 @@
-"""How far long work is, for people: a bar on stderr, at a terminal.
+"""Show a progress bar on stderr, at a terminal.
 
 Called by   cli/queue.py, cli/message.py, cli/bench.py.
 Calls       rich.
 
-Not here: what is printed at the end (cli/shown.py).
+Not here: the output of the command (cli/shown.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final
 
 from quinque.cli.shown import is_terminal
 
-# Work that is over sooner has no bar, and rich, which draws it, is not even imported.
+# Shorter work has no bar, and rich, which draws it, is not imported.
 _LONG_S: Final = 0.5
 
 
 @contextmanager
 def telling(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of further steps done; of `total`, if that is known."""
+    """Yield a function that takes the number of further steps done, of `total` if that is known."""
     if not is_terminal(sys.stderr):
         yield lambda some: None
         return

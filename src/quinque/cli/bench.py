@@ -1,12 +1,12 @@
-"""The command `quinque bench`: a quick load on a broker, and what it took, as a table.
+"""The command `quinque bench`: a short load on a broker, and a table of its times.
 
 Called by   cli/main.py.
-Calls       cli/verbs_of.py, so that every family is loaded in its own words.
+Calls       cli/verbs_of.py, which has the commands of each family.
 
-One client, which waits for each answer: what one program sees, and not the most that a broker
-can do.
+There is one client, which waits for each reply: the result is the speed of one program, and not the
+limit of the broker.
 
-Not here: the bench of this project, beside other servers (bench/ of the repository).
+Not here: the bench of this project, compared to other servers (bench/ in the repository).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COLUMNS: Final = {
     "median_ms": "median ms",
     "p99_ms": "p99 ms",
 }
-_ALONE: Final = 10  # one message of this many is sent alone
+_ALONE: Final = 10  # one of this many messages is sent alone
 _GROUP: Final = "bench"
 _NAME: Final = "quinque-bench-"
 
@@ -69,7 +69,7 @@ def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, 
     how = {"group": _GROUP} if "group" in verbs.taking else {}
     try:
         if how:
-            verbs.take(1, 0.0, True, how)  # the group is there from the start
+            verbs.take(1, 0.0, True, how)  # create the group before the first message
         rows = [
             _measured("add, one at a time", alone, 1, lambda some: _add(verbs, body, some)),
             _measured(
@@ -92,7 +92,8 @@ def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, 
 
 
 def _measured(what: str, messages: int, batch: int, work: Callable[[int], int]) -> dict[str, Any]:
-    """Do `messages` of them, `batch` at a time, until there are no more; and measure the time."""
+    """Run `work` for `messages` messages, `batch` at a time, or until no messages are left, and
+    measure the time."""
     spent_ms: list[float] = []
     done = 0
     began_s = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The options that say which broker a command asks, and the brokers that have names.
+"""The options that choose a broker, and the brokers that have names.
 
 Called by   cli/asking.py, cli/prompt.py, cli/pipeline.py.
 Calls       nothing.
@@ -11,9 +11,9 @@ Calls       nothing.
     username = "ann"
     ca = "/etc/ssl/ours.pem"
 
-Options of the command line win. Then come the credentials of the URL, or of the broker in the file;
-those of the environment are used only where these are missing, so that the password of one broker
-is not sent to another.
+Options of the command line override the credentials of the URL, or of the broker in the file. Those
+of the environment are used only if these are missing, so that the password of one broker is not
+sent to another.
 
 Not here: what a URL means (client/addresses.py).
 """
@@ -51,8 +51,8 @@ class _Credential(click.Option):
 
 
 def broker_options(default: str | None) -> Callable[[Command], Command]:
-    """With the options that say which broker. Without a `default`, only who names one has one: not
-    even the environment does."""
+    """Add the options that choose a broker. Without a `default`, a broker is used only if an option
+    names it: the environment does not count either."""
 
     def with_options(command: Command) -> Command:
         for option in (
@@ -87,13 +87,13 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
 
 
 def brokers_file() -> Path:
-    """Where brokers have names, if there is such a file."""
+    """Return the path of brokers.toml, if the file exists."""
     folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(folder) / "quinque" / "brokers.toml"
 
 
 def _known_url(ctx: click.Context, option: click.Parameter, url: str | None) -> str | None:
-    """The URL, or that of the broker of this name. Raises BadParameter."""
+    """Return the URL, or the URL of the broker of this name. Raises BadParameter."""
     if not url or "://" in url:
         return url
     known = _brokers().get(url)
@@ -125,5 +125,5 @@ def _brokers() -> dict[str, Any]:
         return tomllib.loads(brokers_file().read_text())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:  # also when it is not TOML
+    except (OSError, ValueError) as error:  # also if it is not TOML
         raise click.BadParameter(f"{brokers_file()}: {error}") from error

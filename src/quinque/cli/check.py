@@ -1,9 +1,9 @@
-"""Verify a data folder: say what is wrong and where, and repair what can be repaired safely.
+"""Verify a data directory: print each problem with its location, and make safe repairs.
 
 Called by   cli/main.py.
-Calls       stores/embedded/survey.py, which reads, and repair.py, which does what was announced.
+Calls       stores/embedded/survey.py, which reads, and repair.py, which makes the printed repairs.
 
-Not here: what damage looks like (records.py).
+Not here: how corruption is detected (records.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _COLOURS: Final[dict[State, str]] = {
 
 
 def run(folder: str, repair: bool, as_json: bool = False) -> int:
-    """The exit code: 0 sound, 1 damaged, 2 unusable. Raises FolderLocked."""
+    """Check the directory and return the exit code: 0 intact, 1 corrupted, 2 unusable. Raises
+    FolderLocked."""
     path = Path(folder)
     if not path.is_dir():
         return _unusable(f"{folder} is not a directory", as_json)
@@ -57,7 +58,7 @@ def _unusable(why: str, as_json: bool) -> int:
 
 
 def _check_for_programs(folder: Path, repair: bool) -> int:
-    """The same as one JSON object: what is there, after a repair if one was asked for."""
+    """Print the same as one JSON object. With --repair it describes the state after the repair."""
     found = survey(folder)
     if found.unusable:
         return _unusable(found.unusable, as_json=True)
@@ -153,7 +154,7 @@ def _show(found: Survey) -> None:
 
 
 def _meaning(found: Survey, problem: Problem) -> str:
-    """Where it is, what it is, and what it means."""
+    """Return the location of a problem, its kind and its effect."""
     where = f"{segment_path(found.folder, problem.segment)} at byte {problem.at}: {problem.why}."
     if problem.is_torn:
         return (

@@ -97,7 +97,7 @@ def show(broker: Broker, out: Output, name: str, subscription: str) -> int:
 def drop(broker: Broker, out: Output, name: str, subscription: str, is_sure: bool) -> int:
     """Remove a SUBSCRIPTION of QUEUE. The messages of its open claims return to the queue."""
     found = _found(broker, name, subscription)
-    confirm(f"Drop the subscription {subscription} of {name}?", is_sure)
+    confirm(f"drop the subscription {subscription} of {name}", is_sure)
     returned = 0
     for view in found:
         returned += broker.run(DropClaims(view.queue, view.subscription, view.shard)) or 0
@@ -110,7 +110,7 @@ def drop(broker: Broker, out: Output, name: str, subscription: str, is_sure: boo
 
 
 def _found(broker: Broker, name: str, subscription: str) -> list[SubscriptionView]:
-    """The subscription, once for each shard of its queue. Raises NothingFound."""
+    """Return the subscription, once for each shard of its queue. Raises NothingFound."""
     views = broker.run(FindClaims(as_bytes(name)))
     found = [view for view in views if view.subscription == as_bytes(subscription)]
     if not found:

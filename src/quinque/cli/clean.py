@@ -1,14 +1,14 @@
-"""The cleaning process that Redis Work Queue recommends: light often, deep rarely, many queues.
+"""The cleaning process that Redis Work Queue recommends: light cleanings often, deep ones rarely.
 
 Called by   cli/main.py.
 Calls       workqueue/sync.py, which cleans; cli/redis_client.py for a client.
 
-    0  ended as it was asked to      1  Redis could not be asked
-    2  it was asked wrongly          3  a dry run found something to clean
+    0  stopped as requested     1  Redis did not answer
+    2  wrong usage              3  a dry run found repairs
 
-A queue is cleaned lightly as often as its shortest lease lasts, as far as leases have been seen, so
-that an abandoned item waits for at most twice its lease. Between two slices of a cleaning it may be
-told to end; whatever was done then stays done.
+The time between light cleanings of a queue is the shortest lease that was seen in it, so that an
+abandoned item waits for at most twice its lease. The process can stop between two slices of a
+cleaning. Completed repairs stay.
 
 Not here: the rule (workqueue/cleaning.py).
 """
@@ -43,27 +43,28 @@ ENDED, FAILED, FOUND_SOMETHING = 0, 1, 3
 Kind = Literal["light", "deep"]
 Tell = Callable[[Progress | None], None]
 
-_SHORTEST_S, _LONGEST_S = 1.0, 300.0  # between light cleanings, when leases say how often
+_SHORTEST_S, _LONGEST_S = 1.0, 300.0  # between light cleanings, if leases decide
 _UNKNOWN_S: Final = 30.0  # while no lease has been seen
 _AGAIN_S: Final = 5.0  # after Redis did not answer
-_LOOK_S: Final = 0.1  # how often it is looked whether to end
+_LOOK_S: Final = 0.1  # how often the process checks for a signal
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says."""
+    """The options of the command line."""
 
     prefixes: tuple[str, ...]
     url: str
-    light_every_s: float | None  # None: as often as the shortest lease lasts
-    deep_every_s: float  # 0: never
+    light_every_s: float | None  # None: the shortest lease that was seen
+    deep_every_s: float  # 0 means never
     is_once: bool
     is_dry: bool
     as_json: bool
 
 
 def read_prefixes(given: tuple[str, ...], file: str | None) -> tuple[str, ...]:
-    """Those given, then those of the file, a line each; each once. Raises BadSetting."""
+    """Return the prefixes of the arguments, then those of the file, one on each line. Repeated ones
+    are left out. Raises BadSetting."""
     lines: list[str] = []
     if file is not None:
         try:
@@ -78,7 +79,7 @@ def read_prefixes(given: tuple[str, ...], file: str | None) -> tuple[str, ...]:
 
 
 def run(asked: Asked) -> int:
-    """The exit code. Raises BadSetting."""
+    """Clean the queues and return the exit code. Raises BadSetting."""
     if asked.light_every_s == 0:
         raise BadSetting("--light-every is 0 but must be greater than 0")
     try:
@@ -103,10 +104,10 @@ class _Cleaning:
         self._db = db
         self._is_ending = is_ending
         self._queues = {prefix: WorkQueue(KeyPrefix(prefix)) for prefix in asked.prefixes}
-        self._lease_s: dict[str, float] = {}  # the shortest seen, by queue
+        self._lease_s: dict[str, float] = {}  # the shortest lease that was seen, by queue
 
     def run_once(self) -> int:
-        """Every queue is clean; light cleaning is part of the deep one."""
+        """Clean every queue once. A deep cleaning includes a light one."""
         code = ENDED
         for prefix in self._queues:
             kind: Kind = "deep" if self._asked.deep_every_s else "light"
@@ -122,9 +123,9 @@ class _Cleaning:
         return code
 
     def run_on(self) -> int:
-        """Queues are cleaned as they are due, until a signal comes."""
+        """Clean queues when they are due, until a signal arrives."""
         now_s = time.monotonic()
-        # Deep after light where both are due: items that light cleaning finds are most urgent.
+        # If both are due, light before deep: items that a light cleaning finds are most urgent.
         due: list[tuple[float, int, Kind, str]] = []
         for prefix in self._queues:
             heapq.heappush(due, (now_s, 0, "light", prefix))
@@ -189,7 +190,7 @@ def _failed(exc: RedisError, prefix: str = "") -> int:
 
 @contextmanager
 def _telling(prefix: str, is_wanted: bool) -> Iterator[Tell]:
-    """What tells how far it is, at a terminal; else nothing does."""
+    """Yield a function that shows the progress at a terminal, and otherwise does nothing."""
     if not is_wanted or not sys.stderr.isatty():
         yield lambda progress: None
         return

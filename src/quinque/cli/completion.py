@@ -1,9 +1,10 @@
-"""The command `quinque completion`: what a shell needs to complete commands, options and queues.
+"""The command `quinque completion`: scripts with which a shell completes commands, options and
+queue names.
 
 Called by   cli/main.py.
 Calls       click, which knows the shells.
 
-Not here: which queues there are (cli/asking.py:complete_queue).
+Not here: the names of queues (cli/asking.py:complete_queue).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Copy one store into another, and say how far it is.
+"""Copy one store into another, and show the progress.
 
 Called by   cli/main.py.
 Calls       stores/copying.py (does it), the reader and the writer of each kind of store.
 
-    0  copied, and the same        1  it was tried and failed: asked for again, it goes on
-    2  refused                     3  copied, and not the same
+    0  copied, and identical       1  failed: the same command continues the copy
+    2  refused                     3  copied, and different
 
 Not here: what is copied (stores/portable.py).
 """
@@ -34,11 +34,11 @@ COPIED, FAILED, REFUSED, DIFFERENT = 0, 1, 2, 3
 
 _FOLDER: Final = "embedded:"
 _SCHEME: Final = re.compile(r"(redis|rediss|unix)(\+\w+)?:")
-_STEPS: Final = 10  # lines that tell how far it is, where there is no terminal
+_STEPS: Final = 10  # lines of progress, without a terminal
 
 
 def run(source: str, target: str, *, is_live: bool, as_json: bool) -> int:
-    """The exit code; what was copied, or why not, is said."""
+    """Copy, print the result or the error, and return the exit code."""
     try:
         done = _copy(source, target, is_live, as_json)
     except (QuinqueError, OSError, KeyboardInterrupt) as exc:
@@ -74,13 +74,14 @@ def _copy(source: str, target: str, is_live: bool, as_json: bool) -> dict[str, A
 
 
 def _place_of(url: str) -> str:
-    """The store, in one way of several to write it."""
+    """Return the store in one canonical form of its URL."""
     path = _folder_of(url)
     return str(path.resolve()) if path is not None else url
 
 
 def _folder_of(url: str) -> Path | None:
-    """The folder, if the URL is one of a folder. Raises BadSetting when it is nothing at all."""
+    """Return the directory if the URL names one, else None. Raises BadSetting if it names no
+    store."""
     if url.startswith(_FOLDER):
         return Path(url.removeprefix(_FOLDER))
     if "://" in url:
@@ -109,7 +110,7 @@ def _open_target(url: str, is_live: bool) -> Writer:
 
 
 def _failure(exc: BaseException) -> tuple[str, int]:
-    """Why it ended, and with which code."""
+    """Return the error text and the exit code."""
     if isinstance(exc, KeyboardInterrupt):
         return "interrupted; run the same command again to continue", FAILED
     if isinstance(exc, OSError):
@@ -121,7 +122,8 @@ def _failure(exc: BaseException) -> tuple[str, int]:
 
 @contextmanager
 def _telling(verb: str, total: int, as_json: bool) -> Iterator[Tell]:
-    """What tells how far it is: a bar at a terminal, else some lines; with --json, nothing."""
+    """Yield a function that shows the progress: a bar at a terminal, otherwise some lines; nothing
+    with --json."""
     if as_json:
         yield _say_nothing
     elif sys.stdout.isatty():
@@ -139,7 +141,7 @@ def _telling(verb: str, total: int, as_json: bool) -> Iterator[Tell]:
 
 
 class _Lines:
-    """A line for each tenth of it."""
+    """Prints a line for each tenth of the work."""
 
     def __init__(self, verb: str, total: int) -> None:
         self._verb = verb

@@ -1,7 +1,9 @@
-"""The commands `quinque dead …`: messages that were delivered as often as they may be, or buried.
+"""The commands `quinque dead …`: messages that reached their maximum number of deliveries, or were
+buried.
 
 Called by   cli/main.py.
-Calls       cli/asking.py (the broker), cli/queue_counts.py (counts), verbs_of.py (what is done).
+Calls       cli/asking.py (the broker), cli/queue_counts.py (counts), verbs_of.py (the commands of
+            each family).
 
 Not here: redriving by a condition (cli/pipeline.py).
 """
@@ -120,14 +122,14 @@ def drop(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
     """Remove dead messages of QUEUE: all of them, or those with an ID."""
     verbs = _verbs(broker, name)
     which = many(len(ids), "dead message") if ids else "all dead messages"
-    confirm(f"Remove {which} of {name}?", is_sure)
+    confirm(f"remove {which} of {name}", is_sure)
     dropped = verbs.drop(ids)
     out.done(f"dropped {many(dropped, 'dead message')} of {name}", {"dropped": dropped})
     return DONE if dropped else NOTHING
 
 
 def _with_lines(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a message, with the lines of its error one below the other."""
+    """Return the fields of a message, with the lines of its error below each other."""
     lines = _error_lines(fields)
     return fields | {"reason": lines} if lines else fields
 
@@ -139,15 +141,16 @@ def _error_lines(fields: dict[str, Any]) -> list[str]:
 
 
 def _in_a_line(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a dead message for one line. The worker writes the exception first, and then
-    where it was raised."""
+    """Return the fields of a dead message for one line. The worker writes the exception first, and
+    then the place that raised it."""
     age_s = (datetime.now(UTC) - datetime.fromisoformat(fields["added"])).total_seconds()
     error = next(iter(_error_lines(fields)), None)
     return fields | {"age_s": max(0, round(age_s)), "error": error}
 
 
 def _verbs(broker: Broker, name: str) -> Verbs:
-    """Raises NothingFound, and BadSetting when no message of the queue can be dead."""
+    """Return the commands of the queue. Raises NothingFound, and BadSetting if its messages cannot
+    be dead."""
     from quinque.cli.verbs_of import refuse_without_dead, verbs_of
 
     verbs = verbs_of(broker, as_bytes(name))

@@ -1,9 +1,9 @@
-"""What the command line does to a queue of events.
+"""The verbs of the command line for events queues.
 
 Called by   verbs_of.py.
 Calls       client/sync/events.py.
 
-Not here: what a verb means (verbs.py).
+Not here: the meaning of the verbs (verbs.py).
 """
 
 from __future__ import annotations

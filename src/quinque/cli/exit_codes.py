@@ -3,7 +3,7 @@
 Called by   cli/asking.py; docs/cli.md shows it, and tests/cli/test_exit_codes.py compares them.
 Calls       nothing.
 
-Not here: where other commands than those of a broker return their codes (cli/check.py, cli/copy.py,
+Not here: the modules of other commands, which return their codes (cli/check.py, cli/copy.py,
 cli/clean.py, cli/pipeline_run.py, cli/serve.py, cli/spark.py, worker/supervisor.py).
 """
 
@@ -25,7 +25,7 @@ from quinque.errors import (
 )
 
 DONE, NOTHING, ASKED_WRONGLY, REFUSED, NOT_REACHED, NOT_HERE = range(6)
-# As shells have it: 128, and the number of the signal.
+# As in shells: 128 plus the number of the signal.
 HUNG_UP, INTERRUPTED, NOT_READ, TERMINATED = (
     128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)
 )
@@ -100,7 +100,7 @@ CODES: Final = {
 
 
 def code_of(error: QuinqueError) -> int:
-    """The code of a command that ended with the error."""
+    """Return the code of a command that ended with the error."""
     match error:
         case NotABroker():
             return NOT_REACHED

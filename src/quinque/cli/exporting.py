@@ -1,12 +1,12 @@
-"""The exporter of the record, kept running next to a broker.
+"""Run the exporter of the lifecycle log next to a broker.
 
 Called by   serve.py, when `lifecycle-export` is set.
-Calls       spark/export.py, as a process: it takes no time from the broker's loop.
+Calls       spark/export.py, as a separate process, so that it does not delay the broker.
 
-It gets the broker's address, and the password through its environment. When it ends though
-it should not, it is started again after a while. When the broker is killed, it ends by itself.
+The exporter gets the password through its environment. If it ends unexpectedly, it is started again
+after a pause. If the broker is killed, the exporter ends.
 
-Not here: what it does (spark/export.py).
+Not here: the export (spark/export.py).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from quinque.server.address import is_every_host, parse_address
 from quinque.server.config import Config
 
 _AGAIN_S: Final = 5.0
-_STOP_S: Final = 10.0  # for its last file; a broker that stops does not wait longer
+_STOP_S: Final = 10.0  # time for its last file; a broker that stops does not wait longer
 
 log = logging.getLogger("quinque")
 
 
 class Exporting:
     def __init__(self, config: Config, address: str, facts: dict[str, int | str]) -> None:
-        """`address` is where the broker listens; `facts` has how far behind it is, from time to
-        time. Raises BadSetting when a package is missing."""
+        """`address` is where the broker listens. `facts` gets the lag of the exporter, from time to
+        time. Raises BadSetting if a package is missing."""
         self._facts = facts
         for package in ("pyarrow", "numpy", "redis"):
             if find_spec(package) is None:
@@ -47,7 +47,7 @@ class Exporting:
         self._task = asyncio.get_running_loop().create_task(self._keep_running())
 
     async def stop(self) -> None:
-        """It has written what there is, and has ended."""
+        """Let the exporter write the remaining changes, and wait for its end."""
         self._is_stopping = True
         process = self._process
         if process is None or process.returncode is not None:
@@ -85,7 +85,7 @@ class Exporting:
             await asyncio.sleep(_AGAIN_S)
 
     async def _read(self, stdout: asyncio.StreamReader) -> None:
-        """Add what it reports to the facts, until it ends."""
+        """Add the reports of the exporter to the facts, until it ends."""
         async for line in stdout:
             word, _, number = line.partition(b" ")
             if word == b"lag":
@@ -93,13 +93,13 @@ class Exporting:
 
 
 async def _relay(stderr: asyncio.StreamReader) -> None:
-    """What it says is in the broker's log, whatever shape that has, until it ends."""
+    """Copy its output to the broker's log, in the format of that log, until it ends."""
     async for line in stderr:
         log.warning("lifecycle exporter: %s", line.decode(errors="replace").rstrip())
 
 
 def broker_url(address: str) -> str:
-    """How a client on this machine names the address that a broker listens on."""
+    """Return a URL of the broker's address for a client on this machine."""
     parts = parse_address(address)
     if parts.is_unix:
         return f"unix://{Path(parts.path).resolve()}"

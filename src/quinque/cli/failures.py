@@ -1,9 +1,9 @@
-"""With which code a command ends that asks no broker, and what it says when it fails.
+"""Exit codes and errors of the commands that use no broker.
 
 Called by   cli/main.py, cli/serve_command.py.
 Calls       nothing.
 
-Not here: commands that ask a broker (cli/exit_codes.py).
+Not here: commands that use a broker (cli/exit_codes.py).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ FAILED, ASKED_WRONGLY = 1, 2
 
 
 def code_of_work(work: Callable[[], int], as_json: bool = False) -> int:
-    """The exit code of the work; what it raises on purpose goes to stderr, a line each, and if
-    `as_json` to stdout as an object."""
+    """Run the work and return its exit code. Print the errors of Quinque on stderr, one on each
+    line, and if `as_json` also as an object on stdout."""
     try:
         return work()
     except QuinqueError as exc:

@@ -1,10 +1,9 @@
-"""What may be typed at the prompt, as the broker tells it: COMMAND DOCS.
+"""Completions and usage for the prompt, from COMMAND DOCS of the broker.
 
 Called by   cli/prompt.py.
 Calls       nothing.
 
-Not here: what the broker says of its commands (server/commands/catalog.py), the keyboard
-(cli/prompt.py).
+Not here: the texts of COMMAND DOCS (server/commands/catalog.py), the keyboard (cli/prompt.py).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Hint:
-    """A command: how it is used, what it does, which words may follow it."""
+    """A command: its usage, its description and its options."""
 
     name: str
     usage: str
@@ -30,17 +29,17 @@ class Hints:
     def __init__(
         self, docs: Sequence[Any] | Mapping[Any, Any], queues: Callable[[], Iterable[str]]
     ) -> None:
-        """`docs` is the reply to COMMAND DOCS; `queues` gives the names of queues."""
+        """`docs` is the reply to COMMAND DOCS; `queues` returns the names of queues."""
         self._queues = queues
         self.by_name = {hint.name: hint for hint in _hints(docs)}
 
     def find(self, words: Sequence[str]) -> Hint | None:
-        """The command that these words begin with."""
+        """Return the command with which these words begin, if there is one."""
         pair = " ".join(words[:2]).upper()
         return self.by_name.get(pair) or self.by_name.get(words[0].upper() if words else "")
 
     def completions(self, before: Sequence[str], begun: str) -> list[str]:
-        """What the word that begins so may be, after the words before it."""
+        """Return the possible completions of the last word, after the words before it."""
         capital = begun.upper()
         firsts = " ".join(before).upper()
         lead = f"{firsts} " if firsts else ""
@@ -59,7 +58,7 @@ class Hints:
         return sorted(names | words) + sorted(queues)
 
     def groups(self) -> dict[str, list[str]]:
-        """All commands, by their groups."""
+        """Return all commands by group."""
         groups: dict[str, list[str]] = {}
         for name in sorted(self.by_name):
             groups.setdefault(self.by_name[name].group, []).append(name)
@@ -129,6 +128,6 @@ def pairs(reply: Sequence[Any] | Mapping[Any, Any]) -> Iterator[tuple[str, Any]]
 
 
 def _text(value: Any) -> str:
-    """A simple string or another."""
+    """Return the text of a simple or a bulk string."""
     text: bytes = getattr(value, "text", value)
     return text.decode()

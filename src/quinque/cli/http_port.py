@@ -4,7 +4,7 @@ Called by   serve.py, when `http-listen` is set.
 Calls       server/metrics.py, server/measuring.py and server/readiness.py (the content), console/
             (HTTP), the system (sockets).
 
-Not here: the paths (console/app.py), which metrics there are (server/metrics.py).
+Not here: the paths (console/app.py), the list of metrics (server/metrics.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BACKLOG: Final = 64
 
 class HttpPort:
     def __init__(self, broker: Broker, addresses: Sequence[str]) -> None:
-        """Metrics and probes of the broker are served at these addresses, if there are any.
+        """Serve metrics and probes of the broker at these addresses, if there are any.
 
         Raises BadSetting when a package is missing, or an address is not available.
         """
@@ -44,11 +44,11 @@ class HttpPort:
             self._open(addresses)
 
     def begin_to_stop(self) -> None:
-        """/readyz says so, and everything is answered until stop()."""
+        """Let /readyz report that the broker stops. Requests are answered until `stop`."""
         self._is_stopping = True
 
     async def stop(self) -> None:
-        """The port is closed."""
+        """Close the port."""
         if self._port is not None:
             await self._port.stop()
 
@@ -56,7 +56,7 @@ class HttpPort:
         for package in _PACKAGES:
             if find_spec(package) is None:
                 raise package_missing(package, "http", "http-listen is set")
-        # Not at the top: a broker without this port runs without these packages.
+        # Not at the top: a broker without an HTTP port does not need these packages.
         from quinque.console.app import make_app
         from quinque.console.exposition import Page
         from quinque.console.port import Port
@@ -71,7 +71,8 @@ class HttpPort:
 
 
 def bind(addresses: Sequence[str]) -> list[socket.socket]:
-    """Sockets that listen there. Raises BadSetting with the address that is not available."""
+    """Return sockets that listen at the addresses. Raises BadSetting for an address that is not
+    available."""
     sockets: list[socket.socket] = []
     for text in addresses:
         address = parse_address(text)

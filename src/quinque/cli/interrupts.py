@@ -1,13 +1,13 @@
-"""What SIGINT and SIGTERM do to a job of the data pipeline.
+"""Handle SIGINT and SIGTERM in a job of the data pipeline.
 
-Called by   cli/pipeline_run.py (around every job), cli/pipeline.py (jobs that end in order).
+Called by   cli/pipeline_run.py (around every job), cli/pipeline.py (jobs that stop cleanly).
 Calls       nothing.
 
-Spark puts a handler of its own for SIGINT in place when a session is made, which cancels what runs
-and asks the Java process for it while an answer may be half read. So these are put in place after
-that. Spark's Java process ignores SIGINT, and its workers are not in this process's group.
+When a session is made, Spark installs a handler for SIGINT that cancels running jobs with a request
+to the Java process, while a reply may be half read. So these handlers are installed after that.
+Spark's Java process ignores SIGINT, and its workers are not in the group of this process.
 
-Not here: how a query is brought to its end (spark/jobs/progress.py).
+Not here: how a query is stopped (spark/jobs/progress.py).
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ Handler = Callable[[int, FrameType | None], None]
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Within, either signal raises KeyboardInterrupt."""
+    """Within this block, either signal raises KeyboardInterrupt."""
     with _handled_by(_interrupt):
         yield
 
 
 @contextmanager
 def asked_to_end() -> Iterator[Callable[[], bool]]:
-    """Within, what is given says whether a signal has come; a second one interrupts."""
+    """Yield a function that returns whether a signal has come. A second signal raises
+    KeyboardInterrupt."""
     numbers: list[int] = []
 
     def remember(number: int, frame: FrameType | None) -> None:
@@ -58,6 +59,6 @@ def _handled_by(handler: Handler) -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    # py4j logs the interruption of a request as an error, with its trace.
+    # py4j logs an interrupted request as an error, with a traceback.
     logging.disable(logging.ERROR)
     raise KeyboardInterrupt

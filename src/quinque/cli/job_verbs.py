@@ -1,9 +1,9 @@
-"""What the command line does to a queue of jobs.
+"""The verbs of the command line for job queues.
 
 Called by   verbs_of.py.
 Calls       client/sync/jobs.py.
 
-Not here: what a verb means (verbs.py).
+Not here: the meaning of the verbs (verbs.py).
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ class JobVerbs(Verbs):
         return self._jobs.delete(dead)
 
     def _own(self, ids: Sequence[str]) -> dict[str, WorkView]:
-        """Those of the jobs that are in this queue: by its id, one of any queue could be meant."""
+        """Return the jobs that are in this queue: an id alone can name a job of any queue."""
         views = {id: self._jobs.show(id) for id in ids}
         return {id: view for id, view in views.items() if view and view.queue == self.queue}
 
 
 def _lives_s(view: WorkView) -> float | None:
-    """The remaining time to live; None for a dead job, which stays until it is dropped."""
+    """Return the remaining time to live. None for a dead job, which has no time to live."""
     if view.state is State.DEAD or view.ttl_left_ms is None:
         return None
     return view.ttl_left_ms / 1000

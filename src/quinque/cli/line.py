@@ -1,11 +1,12 @@
-"""One connection to a broker for a person: what is typed goes out, what comes back stays as it is.
+"""One connection to a broker for the prompt: it sends commands as typed, and returns replies as
+sent.
 
 Called by   cli/prompt.py.
 Calls       client/addresses.py (URLs), client/login.py (TLS), the system (sockets).
 
-A program uses client/: it asks again and elsewhere, and gives results. Here a reply is shown as it
-came, an error is a reply, a command may wait for as long as it likes, and tasks are taken by this
-connection and no other.
+Programs use client/, which retries, uses other brokers and makes results. Here a reply is not
+changed, an error is a reply, a command may block without a limit, and this connection alone takes
+tasks.
 
 Not here: how replies look (cli/replies.py).
 """
@@ -25,7 +26,7 @@ from quinque.client.login import tls_context, untrusted, why_closed
 from quinque.errors import BadSetting, NotDone, OutcomeUnknown, error_told
 
 _CONNECT_S: Final = 5.0
-_SIGNALS_S: Final = 0.1  # after this time a person sees that Ctrl-C was noticed
+_SIGNALS_S: Final = 0.1  # within this time Ctrl-C takes effect
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,11 @@ class Refusal:
 
 
 class Verbatim(bytes):
-    """A reply that is a text for people, in lines."""
+    """A reply that is a text of several lines."""
 
 
 class Line:
-    """Connected when something is asked, and again after it was lost."""
+    """A connection that is opened for the first command, and again after it was lost."""
 
     def __init__(
         self,
@@ -68,13 +69,14 @@ class Line:
             raise BadSetting("ca, certificate and key require a rediss:// URL")
         self._tls = tls_context(ca, certificate, key) if told.scheme == "rediss" else None
         self._certificate = certificate
-        self._is_heard = False  # whether anything has come on this connection
+        self._is_heard = False  # whether any byte was received on this connection
         self._sock: socket.socket | None = None
         self._replies: BinaryIO | None = None
-        self.at = str(told.addresses[0])  # where it is, for the prompt
+        self.at = str(told.addresses[0])  # the address, for the prompt
 
     def ask(self, *words: bytes | str) -> Any:
-        """The reply. Raises NotDone when it cannot connect, OutcomeUnknown when no reply came."""
+        """Send a command and return the reply. Raises NotDone if it cannot connect, OutcomeUnknown
+        if no reply came."""
         sock = self._connected()
         try:
             sock.sendall(_packed(words))
@@ -85,13 +87,13 @@ class Line:
             raise OutcomeUnknown(
                 f"lost the connection to {self.at} ({why}); the request may have been carried out"
             ) from error
-        except BaseException:  # interrupted: its reply would be taken for another's
+        except BaseException:  # interrupted: the next command would get this reply
             self.close()
             raise
 
     def listen(self) -> Iterator[Any]:
-        """All that comes unasked. In the end there is no connection. Raises NotDone when it is the
-        broker that ends."""
+        """Yield messages that the broker sends without a request. Then the connection is closed.
+        Raises NotDone if the broker closes it."""
         try:
             while True:
                 yield self._hear()
@@ -101,7 +103,7 @@ class Line:
             self.close()
 
     def close(self) -> None:
-        """There is no connection, until something is asked."""
+        """Close the connection. The next command opens another."""
         if self._sock is not None:
             assert self._replies is not None
             self._replies.close()
@@ -147,7 +149,7 @@ class Line:
             reply = _read(self._replies)
             self._is_heard = True
             return reply
-        except ValueError as error:  # no number where one should be
+        except ValueError as error:  # not a number where one must be
             raise ConnectionAbortedError("the server is not a Quinque broker") from error
 
     def _why(self, error: OSError) -> str:
@@ -155,8 +157,8 @@ class Line:
 
 
 class _Incoming(io.RawIOBase):
-    """What the broker sends. A signal ends the wait for it at any moment: one that comes just
-    before recv() would not interrupt it, so the wait is in short pieces."""
+    """The bytes that the broker sends. A signal that comes just before recv() would not interrupt
+    it, so the wait is split into short ones."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -198,7 +200,7 @@ def _packed(words: Sequence[bytes | str]) -> bytes:
 
 
 def _read(replies: BinaryIO) -> Any:
-    """One reply of RESP2 or RESP3. Raises OSError."""
+    """Read one reply of RESP2 or RESP3. Raises OSError."""
     line = replies.readline()
     if not line.endswith(b"\r\n"):
         raise ConnectionResetError("the broker closed the connection")

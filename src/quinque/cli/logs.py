@@ -5,11 +5,10 @@ Calls       nothing.
 
     {"ts": 1767225600.123, "level": "info", "logger": "quinque", "msg": "stopping"}
 
-The `extra` of a call is among the fields, and so is the traceback of an error, as `error`. Logs of
-libraries and drivers, warnings of Python and uncaught exceptions go there too, so that each line of
-stderr has one shape.
+The fields include the `extra` of a call and, as `error`, the traceback of an error. Logs of
+libraries and drivers, warnings of Python and uncaught exceptions have the same format.
 
-Not here: what is logged (each module logs its own events).
+Not here: the events (each module logs its own).
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ class JsonLines(logging.Formatter):
                 line.setdefault(name, value)
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        # Values that JSON cannot express are shown as Python would.
+        # Values that JSON cannot express are written as Python shows them.
         return json.dumps(line, default=repr)
 
 
 def start_logging(config: Config) -> None:
-    """The log goes to stderr, in the shape and from the level that are set."""
+    """Log to stderr, with the format and the level of the settings."""
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter(f"%(asctime)s [{os.getpid()}] %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if config.log_json else text)
-    # Everyday messages of other packages are left out.
+    # Routine messages of other packages are left out.
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("quinque").setLevel(config.log_level.upper())
     # A request that is not HTTP is the sender's mistake, and not logged.

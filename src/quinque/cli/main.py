@@ -1,13 +1,13 @@
-"""The command `quinque`: what it is asked, and with which code it ends.
+"""The command `quinque`: its subcommands and their exit codes.
 
 Called by   the shell (`quinque`, `python -m quinque`).
-Calls       cli/check.py, cli/copy.py, cli/clean.py and cli/spark.py, which do the work; all other
-            commands are in modules of their own. Slow modules are imported when they are needed,
-            so that help and errors are there at once.
+Calls       cli/check.py, cli/copy.py, cli/clean.py and cli/spark.py, which do the work. All other
+            commands have their own modules. Slow modules are imported when a command needs them, so
+            that help and usage errors are fast.
 
-    0  done          1  it was tried and failed          2  it was asked wrongly
+    0 success          1 failure          2 wrong usage
 
-A command that talks to a broker ends with a code of cli/exit_codes.py.
+A command that uses a broker has the codes of cli/exit_codes.py.
 
 Not here: the settings of a broker (cli/serve_command.py).
 """
@@ -53,7 +53,7 @@ _SECTIONS: Final = {
     },
 }
 _WIDTH: Final = 10  # so that the sections are aligned
-# Commands that have modules, in which they are under the same name.
+# Commands with a module of the same name.
 _ELSEWHERE: Final = {
     "bench": "bench",
     "claims": "claims",
@@ -70,7 +70,8 @@ _ELSEWHERE: Final = {
 
 
 class Commands(click.Group):
-    """A group whose commands are imported when they are asked for: a broker starts without them."""
+    """A group whose commands are imported when they are used: a broker starts without the
+    others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for section in _SECTIONS.values() for name in section]
@@ -82,7 +83,7 @@ class Commands(click.Group):
         return cast(click.Command, getattr(import_module(f"quinque.cli.{module}"), cmd_name))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Without importing all of them."""
+        """Complete names of commands without an import of their modules."""
         found = [
             CompletionItem(name, help=what)
             for section in _SECTIONS.values()
@@ -113,10 +114,10 @@ def main(ctx: click.Context) -> None:
     Set QUINQUE_URL or --url to choose the broker. Default: redis://127.0.0.1:4777.
     """
     for stream in (sys.stdout, sys.stderr):
-        # Names and bodies may have characters that the locale has not.
+        # Names and bodies may have characters that the locale cannot encode.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    # https://no-color.org: any value but the empty text means no colour.
+    # https://no-color.org: any value that is not empty disables colour.
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
 

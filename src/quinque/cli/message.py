@@ -1,7 +1,7 @@
-"""The commands `quinque message …`: putting, taking, looking at and removing single messages.
+"""The commands `quinque message …`: add, take, show and remove single messages.
 
 Called by   cli/main.py.
-Calls       cli/asking.py (the broker), verbs_of.py (what is done, in the words of each family).
+Calls       cli/asking.py (the broker), verbs_of.py (the commands of each family).
 
 Not here: dead messages (cli/dead.py), many messages from files (cli/pipeline.py).
 """
@@ -54,7 +54,8 @@ _ADDING: Final = (
     click.option("--family", type=click.Choice(tuple(BY_NAME)), default=None,
                  help="Family of the queue, if it does not exist yet.  [default: jobs]"),
     _span("delay", "Time until the message is ready (jobs, tubes)."),
-    _span("ttl", "Time to live of the message (jobs, events, tubes)."),
+    _span("ttl", "Time to live of the message (jobs, events, tubes). Default for jobs and events: "
+          "a day, then the broker deletes the message."),
     _span("retry", "Duration of a lease (jobs)."),
     click.option("--max-deliveries", type=click.IntRange(min=1), default=None,
                  help="Maximum number of deliveries before the job is dead (jobs)."),
@@ -201,7 +202,7 @@ def delete(broker: Broker, out: Output, name: str, ids: tuple[str, ...],
     from quinque.cli.verbs_of import verbs_of
 
     verbs = verbs_of(broker, as_bytes(name))
-    confirm(f"Remove {many(len(ids), 'message')} of {name}?", is_sure)
+    confirm(f"remove {many(len(ids), 'message')} of {name}", is_sure)
     deleted = verbs.delete(ids)
     out.done(f"deleted {many(deleted, 'message')}", {"deleted": deleted})
     return DONE if deleted else NOTHING
@@ -243,14 +244,14 @@ def peek(broker: Broker, out: Output, name: str, count: int, state: str) -> int:
 
 
 def _show_ids(out: Output, ids: list[str]) -> None:
-    """Print each id on a line of its own; with --json they are part of the final document."""
+    """Print each id on its own line. With --json they are part of the final document."""
     out.so_far["added"] = ids
     for id in () if out.as_json else ids:
         click.echo(text_of(id))
 
 
 def _batches(bodies: tuple[str, ...], has_lines: bool, may_be_empty: bool) -> Iterator[list[bytes]]:
-    """The bodies of the command line; or what is on stdin, as a whole or line by line."""
+    """Yield the bodies of the command line, or of stdin: as a whole or one for each line."""
     if bodies and has_lines:
         raise BadSetting("--lines reads bodies from stdin: pass either --lines or a BODY")
     if bodies:
@@ -269,7 +270,8 @@ def _batches(bodies: tuple[str, ...], has_lines: bool, may_be_empty: bool) -> It
         return
     stdin = cast("BufferedReader", sys.stdin.buffer)
     begun: list[bytes] = []
-    # Read what there is, and not a number of lines: a line that comes now is added now.
+    # Read the available bytes, and not a number of lines, so that each line is added when it
+    # arrives.
     while data := stdin.read1(_READ_BYTES):
         *whole, last = data.split(b"\n")
         if whole:

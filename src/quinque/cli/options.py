@@ -2,12 +2,12 @@
 
 Called by   cli/serve_command.py.
 Calls       server/config.py for the table, server/config_sources.py and server/users.py to read
-            what the flags, the environment and the files say.
+            flags, environment and files.
 
 click sees every value as text. Values of flags, environment and file are checked in one place, so
-that one start reports everything that is wrong.
+that one start reports all errors.
 
-Not here: what the command does (cli/serve_command.py).
+Not here: the command (cli/serve_command.py).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from quinque.server.users import Users
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with one option for each setting, in the order of the table."""
-    # click lists options in the order of decorators, and those apply from the last to the first.
+    """Add one option for each setting to the command, in the order of the table."""
+    # click lists options in the order of the decorators, which Python applies from the last to the
+    # first.
     for name, stands_for in reversed(BANANAQ_NAMES.items()):
         command = _bananaq_option(name, stands_for)(command)
     for setting in reversed(SETTINGS.values()):
@@ -35,9 +36,9 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def config_of(options: Mapping[str, Any], environ: Mapping[str, str]) -> Config:
-    """The settings of this start; `options` is what click made of the flags.
+    """Return the settings of this start. `options` has the flags as click has read them.
 
-    Raises BadSetting with one line for each thing that is wrong, in settings and users.
+    Raises BadSetting with one line for each error in settings and users.
     """
     config, problems = read(_given(options), environ)
     _, more = Users.read(config)
@@ -82,7 +83,7 @@ def _help(setting: Setting) -> str:
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """The flags that were given, by the setting's name, as text."""
+    """Return the flags that were given, as text by the name of the setting."""
     given: dict[str, str | list[str]] = {
         name: "yes" if value is True else value
         for name in BANANAQ_NAMES

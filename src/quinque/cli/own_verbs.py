@@ -1,9 +1,9 @@
-"""What the command line does to queues of the families reliable and items.
+"""The verbs of the command line for reliable queues and items queues.
 
 Called by   verbs_of.py.
 Calls       client/sync/reliable.py, client/sync/items.py.
 
-Not here: what a verb means (verbs.py).
+Not here: the meaning of the verbs (verbs.py).
 """
 
 from __future__ import annotations
@@ -65,8 +65,7 @@ class ItemVerbs(Verbs):
         self._items: Items[bytes] = Items(broker, queue)
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
-        """Add items and return their ids: the id that is given, or new ones. An id that exists
-        already is left out."""
+        """Add items and return their ids, given or new. An existing item is left out."""
         if "id" not in how:
             items = {str(uuid4()): body for body in bodies}
             self._items.add_many(items)
@@ -101,9 +100,9 @@ class ItemVerbs(Verbs):
         return None if item is None else _shown(item)
 
     def flush(self, tell: Tell) -> int:
-        """Complete items, some at a time, as many as there are now: no command removes them all.
-        Waiting items come first, so that no worker leases them meanwhile; they come last again,
-        because a lease may end meanwhile."""
+        """Complete as many items as there are now, some at a time, because no command removes all.
+        Waiting items come first, so that no worker leases them meanwhile, and once more at the
+        end, because a lease may have ended."""
         view = self._items.info()
         left = view.ready + view.leased if view is not None else 0
         count = 0

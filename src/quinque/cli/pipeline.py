@@ -1,13 +1,13 @@
-"""The commands `quinque pipeline …`: the jobs of the data pipeline, and what they are asked.
+"""The commands `quinque pipeline …`: the jobs of the data pipeline and their options.
 
 Called by   cli/main.py.
 Calls       cli/pipeline_run.py (a Spark session, progress, the summary); spark/jobs/ does the work,
-            and is imported when a job runs: help and errors are there at once.
+            and is imported when a job runs, so that help and usage errors are fast.
 
-    0  done, and the audit is good        1  it failed, or the audit is not good
-    2  it was asked wrongly
+    0 success, or the audit passed        1 failure, or the audit failed
+    2 wrong usage
 
-Not here: what the jobs do (spark/jobs/).
+Not here: the jobs (spark/jobs/).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def pairs(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE as a dictionary. Raises BadParameter."""
+    """Parse NAME=VALUE into a dictionary. Raises BadParameter."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -47,7 +47,7 @@ def pipeline() -> None:
 
 
 def spark_options(command: Command) -> Command:
-    """With the options that all jobs have."""
+    """Add the options that all jobs have."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print only one JSON object."),
         click.option(

@@ -3,8 +3,8 @@
 Called by   cli/pipeline.py.
 Calls       spark/session.py, client/sync/broker.py.
 
-The output of Spark and Java goes into a file, which stays there if the job fails. People see how
-far the job is and what it did. Wrong options are reported before Spark starts, which takes seconds.
+The output of Spark and Java goes into a file, which is kept if the job fails. The command shows the
+progress and the summary. It reports wrong options before it starts Spark, which takes seconds.
 
 Not here: the options (cli/pipeline.py).
 """
@@ -40,14 +40,14 @@ DONE, FAILED, ASKED_WRONGLY = 0, 1, 2
 _TABLE_WIDTH: Final = 140
 _OUR_ERROR: Final = re.compile(r"\bquinque\.(?:\w+\.)*(\w+: .+)")
 _QUERY_ENDED: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
-_STEPS: Final = 10  # lines that tell how far it is, where there is no terminal
+_STEPS: Final = 10  # lines of progress, without a terminal
 
 Work = Callable[["SparkSession", "Tell"], dict[str, Any]]
 
 
 @dataclass
 class Asked:
-    """The options of all jobs: where Spark runs, which broker, and how the result is printed."""
+    """The options of all jobs: Spark's master, the broker, and the format of the result."""
 
     master: str
     memory: str
@@ -65,7 +65,7 @@ class Asked:
         return cls(**{name: options[name] for name in cls.__dataclass_fields__})
 
     def broker(self) -> Broker | None:
-        """The broker, if one was named. Raises BadSetting."""
+        """Return the broker, if an option names one. Raises BadSetting."""
         if self.url is None:
             return None
         from quinque.client.sync.broker import Broker
@@ -80,7 +80,7 @@ class Asked:
         )
 
     def connector(self) -> dict[str, str]:
-        """The same, as options of the format `quinque`."""
+        """Return the same as options of the format `quinque`."""
         told = {
             "url": self.url,
             "username": self.username,
@@ -100,7 +100,7 @@ class Asked:
 
 
 def run_job(asked: Asked, work: Work) -> int:
-    """The exit code; what was done, or why not, is said."""
+    """Run the job, print the summary or the error, and return the exit code."""
     try:
         summary = _run(asked, work)
     except (QuinqueError, KeyboardInterrupt) as exc:
@@ -150,14 +150,14 @@ def _run(asked: Asked, work: Work) -> dict[str, Any]:
 
 
 class JobFailed(QuinqueError):
-    """Spark could not do it."""
+    """Spark failed."""
 
     def __init__(self, why: str, log: Path) -> None:
         super().__init__(f"{why}\nthe log of Spark is in {log}")
 
 
 def show_summary(summary: dict[str, Any]) -> None:
-    """The summary as lines of a name and a value."""
+    """Print the summary as lines with a name and a value."""
     shown = {name: value for name, value in summary.items() if _is_shown(value)}
     width = max(len(name) for name in shown)
     for name, value in shown.items():
@@ -168,7 +168,7 @@ def show_summary(summary: dict[str, Any]) -> None:
 
 
 def show_queues(queues: Sequence[dict[str, Any]]) -> None:
-    """The rows of the audit, as a table."""
+    """Print the rows of the audit as a table."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -184,7 +184,7 @@ def show_queues(queues: Sequence[dict[str, Any]]) -> None:
         cells = [f"{queue[name]:,}" for name in (*names, *signs)]
         table.add_row(Text(text_of(queue["queue"])), *cells, style=style)
     console = Console(file=sys.stdout)
-    # A number must not be cut off: in a narrow window lines wrap.
+    # A number must not be cut, so lines wrap in a narrow window.
     console.width = max(console.width, _TABLE_WIDTH)
     console.print(table)
 
@@ -194,7 +194,7 @@ def _is_shown(value: object) -> bool:
 
 
 def _is_table(value: object) -> bool:
-    """Rows that show_queues() has shown."""
+    """Return whether show_queues() has printed the rows."""
     return isinstance(value, list) and bool(value) and "added" in value[0]
 
 
@@ -216,13 +216,14 @@ def _check_packages() -> None:
 
 @contextmanager
 def _spark_log() -> Iterator[Path]:
-    """Within, Java is started with its errors going into a file, which stays if the job fails."""
+    """Within this block, errors of Java go into a file, which is kept if the job fails."""
     handle, name = tempfile.mkstemp(prefix="quinque-spark-", suffix=".log")
     sys.stderr.flush()
     terminal = os.dup(2)
     os.dup2(handle, 2)
     os.close(handle)
-    # Our own words still go where they went; only what is started from here on has the file.
+    # The errors of this process still go to stderr: only processes that start from here on use the
+    # file.
     ours, sys.stderr = sys.stderr, os.fdopen(terminal, "w", buffering=1)
     is_wanted = False
     try:
@@ -245,7 +246,8 @@ def _give_back(ours: Any) -> None:
 
 @contextmanager
 def _telling(asked: Asked) -> Iterator[Tell]:
-    """What tells how far it is: a bar at a terminal, else some lines; with --json, nothing."""
+    """Yield a function that shows the progress: a bar at a terminal, otherwise some lines; nothing
+    with --json."""
     if asked.as_json:
         yield lambda what, done, total: None
     elif sys.stderr.isatty():
@@ -278,7 +280,8 @@ def _bars() -> Iterator[Tell]:
 
 
 class _Lines:
-    """A line for each tenth of a thing, or each time it has grown where its end is not known."""
+    """Prints a line for each tenth of the work, or whenever it has grown if the total is
+    unknown."""
 
     def __init__(self) -> None:
         self._said: dict[str, int] = {}
@@ -292,7 +295,7 @@ class _Lines:
 
 
 def _refusal(exc: Exception) -> str | None:
-    """What the connector refused, if that is what went wrong: its own sentence."""
+    """Return the error of the connector, if it caused the failure."""
     for line in str(exc).splitlines():
         name, colon, said = line.strip().partition(": ")
         if colon and name.endswith(("BadOption", "BadSetting")):
@@ -301,7 +304,7 @@ def _refusal(exc: Exception) -> str | None:
 
 
 def _last_words(exc: Exception) -> str:
-    """The sentence in what Spark raised that says what happened."""
+    """Return the sentence in Spark's error that says what happened."""
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
     for line in reversed(lines):
         found = _OUR_ERROR.search(line)

@@ -1,4 +1,4 @@
-"""No press of Ctrl-C is lost while readline has the terminal.
+"""Make sure that no press of Ctrl-C is lost while readline uses the terminal.
 
 Called by   cli/prompt.py, around the prompt.
 Calls       nothing.
@@ -12,7 +12,7 @@ input() sees a signal only if it comes while it waits for a key. Two moments are
 So the terminal drops nothing (NOFLSH) until the press is handled, and a thread that sees every
 press sends another signal until the press is handled.
 
-Not here: what a press ends (cli/line.py, cli/prompt.py).
+Not here: the effect of a press (cli/line.py, cli/prompt.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NUDGE_S: Final = 0.02
 
 
 class _Presses:
-    """Counts of presses, as the main thread handled them."""
+    """Counts the presses that the main thread has handled."""
 
     def __init__(self) -> None:
         self._main_thread = threading.get_ident()
@@ -44,7 +44,8 @@ class _Presses:
         raise KeyboardInterrupt
 
     def listen(self, signals: socket.socket) -> None:
-        """Until it is closed: after each press, the main thread is woken until it has looked."""
+        """After each press, wake the main thread until it has handled the press. Ends when the
+        socket is closed."""
         seen = 0
         while data := signals.recv(1024):
             seen += data.count(signal.SIGINT)
@@ -58,8 +59,8 @@ class _Presses:
 
 @contextmanager
 def presses_heard(terminal: int) -> Iterator[None]:
-    """Within, each press of Ctrl-C raises KeyboardInterrupt, whatever input() is doing. `terminal`
-    is the file that keys come from. For the main thread."""
+    """Within this block, each press of Ctrl-C raises KeyboardInterrupt, whatever input() does.
+    `terminal` is the file that input() reads. Only for the main thread."""
     presses = _Presses()
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
@@ -85,9 +86,9 @@ def presses_heard(terminal: int) -> Iterator[None]:
 
 
 def drop_typed(terminal: int) -> None:
-    """Drop the input that was typed before a press, as the terminal itself would do."""
+    """Drop the input that was typed before a press, as the terminal would do."""
     termios.tcflush(terminal, termios.TCIFLUSH)
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """It is enough that it came."""
+    """Ignore the signal. It has interrupted the wait."""

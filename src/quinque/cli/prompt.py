@@ -1,10 +1,11 @@
 """The command `quinque cli`: any command to a broker, typed at a prompt or on the command line.
 
 Called by   cli/main.py.
-Calls       cli/line.py (the connection), cli/replies.py (what is shown), cli/hints.py (what may be
-            typed), cli/presses.py (Ctrl-C); readline of the standard library, for history and Tab.
+Calls       cli/line.py (the connection), cli/replies.py (the format of replies), cli/hints.py
+            (completions), cli/presses.py (Ctrl-C); readline of the standard library, for history
+            and Tab.
 
-Passwords that are typed do not go into the history.
+Lines with passwords are not stored in the history.
 
 Not here: commands for people, with nouns and verbs (cli/queue.py and its neighbours).
 """
@@ -39,7 +40,8 @@ _SECRETS: Final = re.compile(r"\b(auth|requirepass|password|setuser)\b", re.IGNO
 _PLAIN: Final = re.compile(rb"[!-~]+")
 _ENDS: Final = frozenset({"exit", "quit"})
 _MUTE: Final = frozenset({b"CLIENT REPLY OFF", b"CLIENT REPLY SKIP"})
-# Commands that reply with a text for people. RESP2 does not mark it, so redis-cli has such a list.
+# Commands whose reply is a text of several lines. RESP2 does not mark such a reply; redis-cli has a
+# list too.
 _TEXTS: Final = frozenset(
     {
         *(b"INFO", b"LOLWUT", b"CLIENT LIST", b"CLIENT INFO", b"CLUSTER NODES", b"CLUSTER INFO"),
@@ -88,7 +90,7 @@ def _run(out: Output, words: Sequence[str], history: str | None, who: dict[str, 
 
 
 class _Talk:
-    """Runs the lines that are typed, and shows their replies."""
+    """Runs the typed lines and prints the replies."""
 
     def __init__(self, line: Line, out: Output) -> None:
         self.line = line
@@ -97,14 +99,14 @@ class _Talk:
 
     @property
     def hints(self) -> Hints:
-        """What the broker says of its commands, asked for once."""
+        """Return the completions for the commands of the broker, which are requested once."""
         if self._hints is None:
             docs = self.line.ask("COMMAND", "DOCS")
             self._hints = Hints([] if isinstance(docs, Refusal) else docs, self._queues)
         return self._hints
 
     def type(self, text: bytes) -> int:
-        """One line; the exit code if it were the only one."""
+        """Run one line and return the exit code that it alone would have."""
         words = split_inline(text)
         if words is None:
             self._out.failed("unbalanced quotes", REFUSED)
@@ -112,7 +114,7 @@ class _Talk:
         return self.say(words) if words else DONE
 
     def say(self, words: Sequence[bytes]) -> int:
-        """These words; the exit code if they were the only ones."""
+        """Send these words and return the exit code that they alone would have."""
         if words[0].lower() == b"help":
             return self._help([_text(word) for word in words[1:]])
         if b" ".join(words).upper() in _MUTE:
@@ -126,7 +128,7 @@ class _Talk:
         except OutcomeUnknown:
             if words[0].upper() != b"SHUTDOWN":
                 raise
-            return DONE  # it is answered so, unless it is refused
+            return DONE  # a refusal is printed when it arrives
         if type(reply) is bytes and _replies_with_text(words):
             reply = Verbatim(reply)
         click.echo(show(reply))
@@ -163,12 +165,12 @@ class _Talk:
         if isinstance(reply, Refusal):
             return []
         names = [dict(pairs(told))["name"] for told in reply[1]]
-        # Others would have to be quoted, and some would do something to the terminal.
+        # Leave out other names: they need quotes, or contain control characters.
         return [name.decode() for name in names if _PLAIN.fullmatch(name)]
 
 
 def _read_all(talk: _Talk) -> int:
-    """Lines are read until exit, quit or the end; the worst of their codes."""
+    """Run lines until exit, quit or the end of the input. Return the worst exit code."""
     code = DONE
     for line in sys.stdin.buffer if sys.stdin is not None else ():
         if line.strip().lower().decode("latin-1") in _ENDS:
@@ -178,16 +180,16 @@ def _read_all(talk: _Talk) -> int:
 
 
 def _prompt(talk: _Talk, history: Path | None) -> int:
-    """Lines are typed until exit, quit or Ctrl-D."""
+    """Read and run lines until exit, quit or Ctrl-D."""
     import readline
 
     if isinstance(sys.stdin, TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # whatever bytes are typed
+        sys.stdin.reconfigure(errors="surrogateescape")  # any bytes may be typed
     _read_history(history)
     readline.set_completer_delims(" \t")
     readline.set_completer(_completer(talk))
     readline.parse_and_bind("tab: complete")
-    talk.line.ask("PING")  # reports a broker that does not run at once
+    talk.line.ask("PING")  # reports at once that no broker answers
     try:
         with presses_heard(sys.stdin.fileno()):
             while _goes_on(talk):
@@ -198,7 +200,7 @@ def _prompt(talk: _Talk, history: Path | None) -> int:
 
 
 def _goes_on(talk: _Talk) -> bool:
-    """The next line is typed and answered, or broken off with Ctrl-C; whether another may come."""
+    """Read and run the next line. Ctrl-C cancels it. Return whether to read another one."""
     try:
         typed = input(f"{talk.line.at}> ")
         if typed.strip().lower() in _ENDS:
@@ -207,7 +209,7 @@ def _goes_on(talk: _Talk) -> bool:
     except EOFError:
         click.echo()
         return False
-    except KeyboardInterrupt:  # wherever it comes, it does not end the prompt
+    except KeyboardInterrupt:  # Ctrl-C does not end the prompt, whenever it comes
         drop_typed(sys.stdin.fileno())
         click.echo()
     return True
@@ -235,7 +237,7 @@ def _completer(talk: _Talk) -> Callable[[str, int], str | None]:
         if number == 0:
             try:
                 found[:], hint = _completions(talk, begun)
-            except QuinqueError:  # readline cannot be told
+            except QuinqueError:  # readline cannot report errors
                 return None
             if hint is not None and len(found) != 1:
                 sys.stdout.write(f"\n{hint.usage}\n{talk.line.at}> {readline.get_line_buffer()}")
@@ -246,7 +248,7 @@ def _completer(talk: _Talk) -> Callable[[str, int], str | None]:
 
 
 def _completions(talk: _Talk, begun: str) -> tuple[list[str], Hint | None]:
-    """What the word at the cursor may be, and how the command before it is used."""
+    """Return the completions of the word at the cursor, and the usage of the command."""
     import readline
 
     typed = readline.get_line_buffer()[: readline.get_begidx()]
@@ -270,7 +272,7 @@ def _history_file(named: str | None) -> Path | None:
     if named is not None:
         return Path(named) if named else None
     state = Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"))
-    # A user without a home directory has no history: the path then still begins with ~.
+    # A user without a home directory has no history: the path still begins with ~.
     return state / "quinque" / "history" if state.is_absolute() else None
 
 

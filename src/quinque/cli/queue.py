@@ -1,7 +1,8 @@
-"""The commands `quinque queue …`: which queues there are, and what is done to one as a whole.
+"""The commands `quinque queue …`: list queues, and act on a whole queue.
 
 Called by   cli/main.py.
-Calls       cli/asking.py (the broker), cli/queue_counts.py (counts), verbs_of.py (what is done).
+Calls       cli/asking.py (the broker), cli/queue_counts.py (counts), verbs_of.py (the commands of
+            each family).
 
 Not here: the messages in it (cli/message.py, cli/dead.py).
 """
@@ -166,7 +167,7 @@ def flush(broker: Broker, out: Output, name: str, is_sure: bool) -> int:
 
     verbs = verbs_of(broker, as_bytes(name))
     kept = sum(found.kept for found in read_counts(broker, verbs.queue).queues)
-    confirm(f"Remove {many(kept, 'message')} of {name}?", is_sure)
+    confirm(f"remove {many(kept, 'message')} of {name}", is_sure)
     with telling("removed", kept) as tell:
         removed = verbs.flush(tell)
     left = sum(found.kept for found in read_counts(broker, verbs.queue).queues)
@@ -179,12 +180,13 @@ def flush(broker: Broker, out: Output, name: str, is_sure: bool) -> int:
 
 
 def _named(name: str, verbs: Verbs) -> str:
-    """The queue, and that it is new: its name may be a slip."""
+    """Return the name of the queue with a note that it is new, because the name may be a typing
+    error."""
     return f"{name} (created)" if verbs.is_new else name
 
 
 def fields_of(found: QueueCounts) -> dict[str, Any]:
-    """What is shown of a queue."""
+    """Return the fields of a queue to print."""
     fields = asdict(found) | {"family": found.family.name}
     if found.family.is_worklist:
         del fields["groups"]
@@ -192,7 +194,7 @@ def fields_of(found: QueueCounts) -> dict[str, Any]:
 
 
 def sorted_by(sort: str, found: list[QueueCounts]) -> list[QueueCounts]:
-    """By name; or the largest number first."""
+    """Sort by name, or by a number with the largest first."""
     if sort == "name":
         return sorted(found, key=lambda each: each.name)
     field = "oldest_s" if sort == "oldest" else sort

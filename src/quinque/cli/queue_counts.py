@@ -1,9 +1,9 @@
-"""How much is in each queue, as a broker tells it of all at once.
+"""The number of messages in each queue, from one request to the broker.
 
 Called by   cli/queue.py, cli/dead.py, cli/top.py, cli/asking.py (names of queues, for shells).
-Calls       the commands QUEUES and, where there are more queues than that lists, SCAN.
+Calls the commands QUEUES and, if there are more queues than it lists, SCAN.
 
-Not here: how the broker knows (server/commands/queues.py).
+Not here: how the broker counts (server/commands/queues.py).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from quinque.model.glob import compile_glob
 if TYPE_CHECKING:
     from quinque.client.sync.broker import Broker
 
-_AT_ONCE: Final = 500  # queues: fewer than QUEUES lists
+_AT_ONCE: Final = 500  # queues in one request: fewer than QUEUES lists
 
 
 @dataclass(frozen=True)
 class QueueCounts:
-    """A queue. `oldest_s` is None when no message is ready, or its age is unknown."""
+    """The counts of a queue. `oldest_s` is None if no message is ready, or its age is unknown."""
 
     name: bytes
     family: Family
@@ -46,20 +46,20 @@ class QueueCounts:
 
 @dataclass(frozen=True)
 class Counts:
-    """The queues, and how many are not among them."""
+    """The counts of the listed queues, and the number of queues that are not listed."""
 
     queues: list[QueueCounts]
     left_out: int
 
 
 def read_counts(broker: Broker, *names: bytes) -> Counts:
-    """All queues, or these of them that there are."""
+    """Return the counts of all queues, or of the named ones that exist."""
     left_out, queues = broker.call("QUEUES", *names)
     return Counts([_counts(_map(told)) for told in queues], left_out)
 
 
 def read_every(broker: Broker, pattern: bytes = b"*") -> list[QueueCounts]:
-    """The queues that match, however many there are."""
+    """Return the counts of the queues that match, without a limit."""
     counts = read_counts(broker)
     if not counts.left_out:
         matches = compile_glob(pattern).fullmatch
@@ -73,7 +73,7 @@ def read_every(broker: Broker, pattern: bytes = b"*") -> list[QueueCounts]:
 
 
 def _scanned(broker: Broker, pattern: bytes) -> Iterator[bytes]:
-    """The names that match; some perhaps twice."""
+    """Return the names that match. Some may appear twice."""
     cursor = b"0"
     while True:
         cursor, names = broker.call("SCAN", cursor, "MATCH", pattern, "COUNT", _AT_ONCE)

@@ -1,9 +1,9 @@
 """A client of redis-py for the URL of a store.
 
 Called by   cli/clean.py.
-Calls       stores/redis/urls.py, which knows the URLs; redis-py.
+Calls       stores/redis/urls.py, which reads the URLs; redis-py.
 
-Not here: stores, which have connections of their own (stores/redis/link.py).
+Not here: stores, which have their own connections (stores/redis/link.py).
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from quinque.stores.redis.urls import RedisUrl, parse_store_url
 
 
 def open_client(url: str) -> Redis | RedisCluster:
-    """A client of what is there; one of a cluster has asked it for its servers.
+    """Return a client of the Redis. The client of a cluster has already read the list of its
+    servers.
 
-    Raises BadSetting, and for a cluster what redis-py raises.
+    Raises BadSetting, and for a cluster the errors of redis-py.
     """
     parsed = parse_store_url(url)
     if parsed.kind == "one":
@@ -35,7 +36,7 @@ def open_client(url: str) -> Redis | RedisCluster:
 
 
 def _options(url: str) -> dict[str, Any]:
-    """Everything in the URL but the addresses, as redis-py calls it."""
+    """Return the options of the URL, apart from the addresses, with their names in redis-py."""
     parts = urlsplit(url)
     scheme = parts.scheme.partition("+")[0]
     user = parts.netloc.rpartition("@")[0]

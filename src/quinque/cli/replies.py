@@ -1,4 +1,4 @@
-"""How replies look to a person, as redis-cli shows them; and as JSON.
+"""Format replies as redis-cli does, or as JSON.
 
 Called by   cli/prompt.py.
 Calls       nothing.
@@ -8,7 +8,7 @@ Calls       nothing.
 
 A text for people, such as the reply of INFO, is shown in its own lines and without quotes.
 
-Not here: reading them (cli/line.py).
+Not here: how replies are read (cli/line.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ESCAPES: Final = {
 
 
 def shown_reply(reply: Any, indent: str = "") -> str:
-    """The reply in lines, of which the first has no indent."""
+    """Return the reply as lines. The first line has no indent."""
     match reply:
         case Status(text):
             return text_of(text)
@@ -54,7 +54,7 @@ def shown_reply(reply: Any, indent: str = "") -> str:
 
 
 def quoted(text: bytes) -> str:
-    """The bytes in quotes; what cannot be seen is written \\xNN."""
+    """Return the bytes in quotes. Bytes that cannot be printed are written as \\xNN."""
     shown = "".join(
         _ESCAPES.get(byte) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}")
         for byte in text
@@ -63,7 +63,7 @@ def quoted(text: bytes) -> str:
 
 
 def reply_as_json(reply: Any) -> str:
-    """The same as one line of JSON."""
+    """Return the reply as one line of JSON."""
     return json.dumps(_plain(reply))
 
 

@@ -1,12 +1,13 @@
 """Run a broker in the foreground: the one place where a store and a server meet.
 
 Called by   cli/main.py.
-Calls       stores/ (opens one), announce.py (where others find it), exporting.py (the record, as
-            files), http_port.py (metrics and probes), logs.py, notify.py (systemd), server/
+Calls       stores/ (opens one), announce.py (its address for other brokers), exporting.py (the
+            exporter), http_port.py (metrics and probes), logs.py, notify.py (systemd), server/
             (everything else).
 
-SIGTERM, SIGINT and SIGHUP, and SHUTDOWN, end it in order: no new clients, waiting readers are
-answered, the turn under way is made durable and answered, connections close, the store closes.
+SIGTERM, SIGINT, SIGHUP and SHUTDOWN stop the broker cleanly, in this order: it accepts no new
+clients, answers blocked readers, stores and answers the requests in progress, closes connections,
+and closes the store.
 
 Not here: settings (server/config.py).
 """
@@ -51,14 +52,14 @@ log = logging.getLogger("quinque")
 
 _FAILED, _ASKED_WRONGLY, _MAY_START_LATER = 1, 2, 4  # exit codes: docs/install.md
 
-_LATE_S = 1.0  # a Redis that does not answer for longer is logged
+_LATE_S = 1.0  # a Redis that has not answered for this time is logged
 
 _FILES_OF_OUR_OWN = 32  # listeners, segments, the event loop
-_FILES_OF_HTTP = 72  # as many connections as console/port.py lets in, and its listeners
+_FILES_OF_HTTP = 72  # as many connections as console/port.py accepts, and its listeners
 
 
 def run(config: Config) -> int:
-    """Serve until told to stop; the exit code. Why it cannot start is in the log."""
+    """Serve until told to stop. Return the exit code. The log says why the broker cannot start."""
     start_logging(config)
     try:
         users = Users.from_config(config)
@@ -78,7 +79,7 @@ def run(config: Config) -> int:
 
 
 async def open_store(config: Config) -> Store:
-    """The store the settings name.
+    """Open the store of the settings.
 
     Raises FolderLocked, JournalDamaged, StoreUnavailable, NotDone, BadSetting.
     """
@@ -97,8 +98,8 @@ async def _open_redis(config: Config) -> Store:
     from quinque.stores.redis.served import ServedRedisStore
     from quinque.stores.redis.urls import shown_store_url
 
-    # The broker's id is kept under this name. No two brokers of a machine listen on one address;
-    # but the same port of it may be any.
+    # The broker's id is stored under this name. No two brokers of a machine listen on the same
+    # address, but other machines may use the same port.
     first = [*config.listen, *config.tls_listen][0]
     node = f"{gethostname()}:{Path(config.dir).resolve()}:{first}"
     url = shown_store_url(config.store)
@@ -116,7 +117,7 @@ async def _open_redis(config: Config) -> Store:
 
 @contextmanager
 def said_if_late(loop: asyncio.AbstractEventLoop, text: str) -> Iterator[None]:
-    """Log the text if what is done inside takes longer than a moment."""
+    """Log the text if the block takes longer than a moment."""
     timer = loop.call_later(_LATE_S, log.info, "%s", text)
     try:
         yield
@@ -155,7 +156,7 @@ def _open_embedded(config: Config) -> EmbeddedStore:
 
 
 def _drivers(config: Config) -> Drivers:
-    """The drivers that the settings name, and those of installed packages. Raises BadSetting."""
+    """Return the drivers of the settings and of installed packages. Raises BadSetting."""
     drivers = Drivers()
     for text in config.drivers:
         try:
@@ -197,13 +198,13 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
         exporting = Exporting(config, addresses(servers)[0], broker.facts)
     http = HttpPort(broker, config.http_listen)
     ends = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored under nohup
         ends.append(signal.SIGHUP)
     for number in ends:
         loop.add_signal_handler(number, stopping.set)
-    # Millions of messages would be looked through for cycles, and there are none: messages are
-    # unlinked when they go. A full collection would stop every client, at a
-    # million messages for 0.2 s.
+    # A collection would look for cycles in millions of messages and find none, because messages are
+    # unlinked when they are removed. At a million messages, a full collection would stop all
+    # clients for 0.2 s.
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -242,7 +243,7 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
 
 
 async def _announce(broker: Broker, servers: list[asyncio.Server]) -> None:
-    """Brokers that share the store know of this one, or will as soon as the store answers."""
+    """Tell the brokers that share the store about this one, now or when the store answers."""
     way_to_store = getattr(broker.store, "own_address", "")
     address = announced_address(broker.config, servers, way_to_store)
     if address is None:
@@ -255,7 +256,8 @@ async def _announce(broker: Broker, servers: list[asyncio.Server]) -> None:
 
 
 def _make_room_for_clients(config: Config) -> None:
-    """As many files may be open as clients may come; or fewer may come, if the system says so."""
+    """Raise the limit of open files to the number of clients, or lower that number if the system
+    does not permit it."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     ours = _FILES_OF_OUR_OWN + (_FILES_OF_HTTP if config.http_listen else 0)
@@ -272,8 +274,8 @@ def _make_room_for_clients(config: Config) -> None:
 
 
 def _crash(what: str, exc: BaseException) -> None:
-    """The process ends at once. It does not stop in order, because that would write and answer
-    from an unknown state."""
+    """End the process at once. It does not stop cleanly, because that would write and answer from
+    an unknown state."""
     try:
         log.critical("unexpected error in %s", what, exc_info=exc)
         log.critical(
@@ -297,15 +299,15 @@ async def _each_second(broker: Broker) -> None:
 
 
 async def _each_while(notifier: Notifier) -> None:
-    """Notify the watchdog as long as the event loop turns."""
+    """Notify the watchdog as long as the event loop runs."""
     while notifier.watchdog_s:
         notifier.alive()
         await asyncio.sleep(notifier.watchdog_s)
 
 
 async def _until_closed(broker: Broker, timeout_s: float) -> None:
-    """Wait for the connections to close. Cut the others off: the messages of replies that have not
-    gone out are ready again."""
+    """Wait for the connections to close, then close the others. Messages of replies that were not
+    sent are ready again."""
     try:
         async with asyncio.timeout(timeout_s):
             await broker.all_gone.wait()

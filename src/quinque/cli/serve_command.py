@@ -1,8 +1,8 @@
-"""The command `quinque serve`: its flags, and what only looks at them.
+"""The command `quinque serve`: its flags, and the options that only print.
 
 Called by   cli/main.py.
-Calls       cli/options.py (flags and settings); cli/serve.py (the broker), which is imported when
-            one runs: help and errors are there at once.
+Calls       cli/options.py (flags and settings); cli/serve.py (the broker), which is imported when a
+            broker starts, so that help and usage errors are fast.
 
 Not here: the settings (server/config.py).
 """
@@ -52,7 +52,7 @@ def serve(
         return
 
     def run_broker() -> int:
-        # Variables of the client commands in the same shell are not settings of a broker.
+        # Variables of client commands in the same shell are not settings of the broker.
         environ = {name: text for name, text in os.environ.items() if name not in VARIABLES}
         config = config_of(options, environ)
         if only_prints:

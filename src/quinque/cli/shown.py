@@ -1,15 +1,15 @@
-"""What a command that asks a broker prints: for people, or with --json for programs.
+"""Print the results of commands that use a broker, as text or with --json.
 
-Called by   the commands that ask a broker (cli/queue.py and its neighbours).
+Called by the commands that use a broker (cli/queue.py and its neighbours).
 Calls       nothing.
 
 With --json, a command prints one JSON document and nothing else: an array if it lists something,
 else an object. Bodies and names that are not UTF-8 are in base64, under a name that says so.
 
-Whatever people see is text of others: it has no control characters, which a terminal would obey,
-and none that turn the order of the others around.
+Names and bodies come from clients. They are printed without control characters, which would change
+the terminal, and without characters that reverse the direction of text.
 
-Not here: what is found (cli/verbs.py).
+Not here: the results (cli/verbs.py).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ import click
 Row = Mapping[str, Any]
 
 _NUMBERS: Final = (int, float, type(None))
-_NOTHING: Final = "–"  # where nothing is known
+_NOTHING: Final = "–"  # for an unknown value
 _TURNING: Final = (0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS: Final = {
     **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
     **{code: f"\\u{code:04x}" for code in _TURNING},
-    # As which Python has bytes that are not UTF-8, in words that were typed.
+    # In words that were typed, Python stores bytes that are not UTF-8 as surrogates.
     **{code: f"\\x{code - 0xDC00:02x}" for code in range(0xDC80, 0xDD00)},
     9: "\\t",
     10: "\\n",
     13: "\\r",
 }
-_LEAST_CUT: Final = 20  # characters that are left of a cell when a row is too long
+_LEAST_CUT: Final = 20  # characters of a cell that remain if a row is too long
 
 
 class Output:
@@ -47,7 +47,8 @@ class Output:
         self.so_far: dict[str, Any] = {}  # results that stay even if the command fails
 
     def rows(self, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
-        """A line each. `columns` are fields and what stands above them; JSON has all fields."""
+        """Print one line for each row. `columns` are fields and their headings. JSON has all
+        fields."""
         if self.as_json:
             click.echo(json.dumps([_plain(row) for row in rows]))
             return
@@ -60,7 +61,7 @@ class Output:
             click.echo(line)
 
     def one(self, fields: Row) -> None:
-        """One thing, a line for each of its fields; those that are None are left out."""
+        """Print one object, one line for each field. Fields that are None are left out."""
         if self.as_json:
             click.echo(json.dumps(_plain(fields)))
             return
@@ -78,16 +79,16 @@ class Output:
                 click.echo(f"{click.style(head.ljust(width), bold=True)}  {text}")
 
     def done(self, sentence: str, fields: Row) -> None:
-        """What was done, as a sentence or as an object."""
+        """Report success, as a sentence or as an object."""
         click.echo(json.dumps(_plain(fields)) if self.as_json else text_of(sentence))
 
     def nothing(self, sentence: str) -> None:
-        """Say at a terminal that there is nothing to list."""
+        """Print a note that the list is empty, at a terminal."""
         if not self.as_json and is_terminal(sys.stderr):
             click.echo(f"quinque: {text_of(sentence)}", err=True)
 
     def failed(self, why: str, code: int) -> None:
-        """Why it was not done. People read it on stderr; with --json it is an object too."""
+        """Report an error: on stderr, and with --json also as an object."""
         lines = why.splitlines()
         if self.as_json:
             told = {"error": "\n".join(map(text_of, lines)), "exit_code": code}
@@ -97,7 +98,7 @@ class Output:
 
 
 def table(head: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-    """Lines of columns; at a terminal, the last column is cut where the line would not fit."""
+    """Print lines of columns. At a terminal, the last column is cut to the width."""
     rows = [list(head), *(list(row) for row in cells)]
     widths = [max(width_of(row[at]) for row in rows) for at in range(len(head))]
     if is_terminal(sys.stdout):
@@ -119,26 +120,26 @@ def table(head: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[b
 
 
 def text_of(value: bytes | str) -> str:
-    """A text that a terminal shows and does not obey."""
+    """Escape control characters."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
     return value.translate(_CONTROLS)
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether a person is at the other end; one that was closed before we began is None."""
+    """Return whether a file is a terminal. A file that was closed before the start is None."""
     return stream is not None and stream.isatty()
 
 
 def width_of(text: str) -> int:
-    """How many columns of a terminal it takes."""
+    """Return the width of the text in columns of a terminal."""
     if text.isascii():
         return len(text)
     return sum(map(_columns, text))
 
 
 def cut(text: str, most: int) -> str:
-    """The text, shortened to `most` columns of a terminal."""
+    """Cut the text to `most` columns of a terminal."""
     if width_of(text) <= most:
         return text
     kept, room = "", most - 1
@@ -151,7 +152,7 @@ def cut(text: str, most: int) -> str:
 
 
 def span_text(span_s: float) -> str:
-    """A span in the two largest units, such as 2h 5m."""
+    """Return a duration in its two largest units, such as 2h 5m."""
     if span_s < 60:
         return f"{span_s:.3g}s"
     left = round(span_s)
@@ -170,7 +171,7 @@ def _columns(character: str) -> int:
 
 
 def _head(name: str) -> str:
-    """What stands before the value of a field."""
+    """Return the label before the value of a field."""
     return name.removesuffix("_s").replace("_", " ")
 
 
@@ -189,14 +190,14 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The same as JSON can say it."""
+    """Return the same as JSON can express it."""
     if isinstance(value, Mapping):
         plain: dict[str, Any] = {}
         for name, each in value.items():
             if not isinstance(each, bytes | str):
                 plain[name] = _plain(each)
                 continue
-            # A text that was typed has the bytes that are not UTF-8 in it, one by one.
+            # Words that were typed contain each byte that is not UTF-8 as a surrogate.
             data = each if isinstance(each, bytes) else each.encode("utf-8", "surrogateescape")
             try:
                 plain[name] = data.decode()

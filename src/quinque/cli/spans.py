@@ -1,6 +1,6 @@
 """Times on a command line.
 
-Called by   cli/main.py, cli/message.py, cli/top.py, as the callback of options.
+Called by cli/main.py, cli/message.py, cli/top.py, as the callback of options.
 Calls       server/setting_kinds.py, which reads them.
 
 Not here: how a time is shown (cli/shown.py).
@@ -14,7 +14,7 @@ from quinque.errors import BadSetting
 
 
 def span_s(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """A time as settings have it, in seconds. Raises BadParameter."""
+    """Parse a time as in settings, in seconds. Raises BadParameter."""
     from quinque.server.setting_kinds import Seconds
 
     try:

@@ -3,8 +3,9 @@
 Called by   cli/main.py.
 Calls       spark/session.py.
 
-Without words it prints the environment, for `eval "$(quinque spark)"`. With words they are run:
-`quinque spark pyspark`, `quinque spark spark-submit job.py`. Which Java it is goes to stderr.
+Without a program it prints the environment, for `eval "$(quinque spark)"`. Otherwise it runs the
+program: `quinque spark pyspark`, `quinque spark spark-submit job.py`. The Java that it uses is
+printed on stderr.
 
 Not here: the jobs (cli/pipeline.py).
 """
@@ -23,7 +24,7 @@ from quinque.errors.extras import package_missing
 
 
 def run(words: list[str]) -> int:
-    """The environment is printed, or the program runs in place of this one. Raises BadSetting."""
+    """Print the environment, or replace this process by the program. Raises BadSetting."""
     try:
         import pyspark
 
@@ -35,7 +36,7 @@ def run(words: list[str]) -> int:
     except NoJava as exc:
         raise BadSetting(str(exc)) from exc
     click.echo(java.said, err=True)
-    # The package's own programs, and those beside our Python, before what the PATH has.
+    # Programs of pyspark, and those next to our Python, come before the PATH.
     folders = [str(Path(pyspark.__file__).parent / "bin"), str(Path(sys.executable).parent)]
     os.environ["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", "")])
     os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))

@@ -1,10 +1,9 @@
-"""The command `quinque top`: queues as they are, again and again.
+"""The command `quinque top`: watch the counts of queues.
 
 Called by   cli/main.py.
-Calls       cli/queue_counts.py, twice for a rate; rich, which draws.
+Calls       cli/queue_counts.py, twice for a rate; rich, which draws the table.
 
-The counts of messages and the rates are those of the broker that is asked: of several brokers on
-one store, each reports its own.
+The broker that is asked reports its own rates: several brokers on one store have different ones.
 
 Not here: the same for Prometheus (server/metrics.py).
 """
@@ -41,11 +40,11 @@ if TYPE_CHECKING:
 _RATES: Final = {"in_rate": "added", "out_rate": "delivered", "done_rate": "acked"}
 _COLUMNS: Final = COLUMNS | {"in_rate": "in/s", "out_rate": "out/s", "done_rate": "done/s"}
 _SUMMED: Final = ("ready", "leased", "delayed", "dead")
-_OTHER_LINES: Final = 5  # of the screen, which are not queues
-_BLINK_S: Final = 0.05  # how late a key or an answer may be noticed
-_SILENT_S: Final = 3.0  # a broker that takes longer is said to
+_OTHER_LINES: Final = 5  # of the screen, besides the queues
+_BLINK_S: Final = 0.05  # how late a key or a reply may be noticed
+_SILENT_S: Final = 3.0  # after this time `top` says that the broker does not answer
 _LEAST_NAME: Final = 16  # columns of a terminal
-# Columns that are dropped, one after the other, where a terminal is too narrow.
+# The columns that a narrow terminal does not show, in the order in which they are dropped.
 _SPARED: Final = (
     "delayed",
     "family",
@@ -60,7 +59,7 @@ _SPARED: Final = (
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen at one moment. Rates are None the first time."""
+    """The counts at one moment. Rates are None the first time."""
 
     at: datetime
     rows: list[dict[str, Any]]
@@ -75,7 +74,7 @@ class Look:
 
 
 class Watch:
-    """Looks, one after the other."""
+    """Reads the counts repeatedly."""
 
     def __init__(
         self, read: Callable[[], Counts], clock_s: Callable[[], float] = time.monotonic
@@ -86,7 +85,7 @@ class Watch:
         self._before_s = 0.0
 
     def look(self, sort: str) -> Look:
-        """How it is now, and what happened since the look before."""
+        """Return the counts now, and the rates since the last call."""
         counts, now_s = self._read(), self._clock_s()
         rows = []
         for found in sorted_by(sort, counts.queues):
@@ -181,14 +180,14 @@ def _show(watch: Watch, of: str, every: float, sort: str) -> int:
 
 
 def _asked(watch: Watch, sort: str) -> SimpleQueue[Look | BaseException]:
-    """Where a look will be, or why there is none. Keys are heard meanwhile, however long a broker
-    takes."""
+    """Request counts in a thread, so that keys work meanwhile. The returned queue gets the counts
+    or the error."""
     answer: SimpleQueue[Look | BaseException] = SimpleQueue()
 
     def ask() -> None:
         try:
             answer.put(watch.look(sort))
-        except BaseException as error:  # raised where it is seen
+        except BaseException as error:  # raised again in the main thread
             answer.put(error)
 
     Thread(target=ask, name="look", daemon=True).start()
@@ -196,7 +195,7 @@ def _asked(watch: Watch, sort: str) -> SimpleQueue[Look | BaseException]:
 
 
 def _shown_url() -> str:
-    """The broker that was asked for, without who asks."""
+    """Return the URL of the broker without user and password."""
     from quinque.client.addresses import parse_broker_url
 
     return parse_broker_url(click.get_current_context().params["url"]).shown
@@ -235,8 +234,8 @@ def _drawn(look: Look, of: str, sort: str, trouble: str, size: ConsoleDimensions
 
 
 def fitted(cells: Mapping[str, Sequence[str]], width: int, sort: str) -> dict[str, int]:
-    """The columns for which there is room, and their widths. A name may be cut, a number never:
-    rather there are fewer columns. The one that is sorted by stays."""
+    """Return the columns that fit, and their widths. Names may be cut. Numbers may not: columns are
+    dropped instead, but not the one that is sorted by."""
     widths = {name: max(map(width_of, column)) for name, column in cells.items()}
     wanted = min(widths["name"], _LEAST_NAME)
     spared = [name for name in _SPARED if name != sort]

@@ -1,10 +1,10 @@
-"""What the command line does to a tube.
+"""The verbs of the command line for tubes.
 
 Called by   verbs_of.py.
-Calls       the commands TUBE.*, on one connection: who takes a task is a session, which is this
-            connection unless another name is said.
+Calls       the commands TUBE.*, on one connection, which is the session that takes tasks unless
+            --session names another.
 
-Not here: what a verb means (verbs.py).
+Not here: the meaning of the verbs (verbs.py).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from quinque.model.task_bodies import plain
 from quinque.model.tube_ops import BrowseTasks, DeleteTasks, KickTasks
 
 _STATES: Final = {b"r": "ready", b"t": "leased", b"~": "delayed", b"!": "dead", b"-": "gone"}
-# Longer, and the broker would be thought to be gone.
+# After a longer wait, the client would assume that the broker does not answer.
 _WAIT_MOST_S: Final = 10.0
-_AT_ONCE: Final = 1_000  # buried tasks that go together
+_AT_ONCE: Final = 1_000  # buried tasks that are dropped together
 
 
 class TubeVerbs(Verbs):
@@ -117,7 +117,7 @@ class TubeVerbs(Verbs):
     def details(self) -> dict[str, Any]:
         listed = map(as_map, self.broker.call("TUBE.LIST", self.queue))
         told = next(listed, None)
-        if told is None:  # by now
+        if told is None:  # removed meanwhile
             raise NoTube(self.queue)
         calls = as_map(as_map(self.broker.call("TUBE.STATS", self.queue))[b"calls"])
         shown = {name.decode(): value for name, value in told.items() if name != b"name"}
@@ -137,7 +137,7 @@ class TubeVerbs(Verbs):
         return self.delete(dead)
 
     def _drop_all(self) -> int:
-        """Drop as many as there are now: other clients may bury more meanwhile."""
+        """Drop as many tasks as there are now: other clients may bury more meanwhile."""
         dropped, left = 0, self._buried()
         while left > 0 and (tasks := self.peek(State.DEAD, min(left, _AT_ONCE))):
             dropped += self.delete([task.id for task in tasks])
@@ -149,7 +149,7 @@ class TubeVerbs(Verbs):
         return int(tasks[b"buried"])
 
     def _join_taker(self, verb: str, how: dict[str, Any]) -> None:
-        """This connection is of the session that took the tasks. Raises BadSetting."""
+        """Join the session that took the tasks. Raises BadSetting."""
         if "session" not in how:
             self.refuse(
                 f"message {verb} without --session",
@@ -158,8 +158,8 @@ class TubeVerbs(Verbs):
         self._join(how["session"], is_kept=False)
 
     def _join(self, session: str, *, is_kept: bool) -> bytes:
-        """This connection is of the session; what the broker calls it. Raises BadSetting when the
-        broker would take back what is to be kept."""
+        """Join the session and return its id. Raises BadSetting if the broker would end the session
+        with this connection."""
         if is_kept:
             try:
                 _, span_s = self.broker.call("CONFIG", "GET", "session-ttr")

@@ -1,4 +1,4 @@
-"""What the command line can do to a queue, whatever its family: the verbs, and how most are done.
+"""The verbs of the command line, and those that are the same in all families.
 
 Called by   cli/queue.py, message.py, dead.py, bench.py, through verbs_of.py.
 Calls       a Broker.
@@ -25,14 +25,14 @@ from quinque.model.look_ops import BrowsePlaces, DividePlaces
 from quinque.model.rows import CHUNK_ROWS_MOST, Row
 from quinque.model.states import State
 
-Tell = Callable[[int], None]  # takes the number of messages that are newly done
+Tell = Callable[[int], None]  # takes the number of further messages that are done
 
 STATES: Final = {state.name.lower(): state for state in State}
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A message. A fact that is None is unknown, or does not apply."""
+    """A message. A field that is None is unknown, or does not apply."""
 
     id: str
     body: bytes
@@ -43,7 +43,7 @@ class Shown:
 
 
 class Verbs:
-    """A queue and what can be done to it. `adding` and `taking` are the options of its family."""
+    """A queue and its verbs. `adding` and `taking` are the options of its family."""
 
     family: ClassVar[Family]
     has_dead: ClassVar[bool] = False
@@ -54,15 +54,15 @@ class Verbs:
     def __init__(self, broker: Broker, queue: bytes) -> None:
         self.broker = broker
         self.queue = queue
-        self.is_new = False  # it did not exist when it was looked up
+        self.is_new = False  # the queue did not exist when it was looked up
 
     # -- messages --------------------------------------------------------------------------------
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
-        """Messages of these bodies are in the queue; their ids. `how` has options of `adding`.
+        """Add messages with these bodies and return their ids. `how` has options of `adding`.
 
-        Of the first ones only where there is room for no more; then the others may be tried again,
-        and what is wrong is raised.
+        If there is room for only some, add the first ones and return their ids. A call with the
+        others raises the error.
         """
         raise NotImplementedError
 
@@ -72,33 +72,33 @@ class Verbs:
         raise NotImplementedError
 
     def ack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
-        """Messages that were taken are done; how many were taken, or there."""
+        """Ack taken messages. Return how many were taken, or existed."""
         raise NotImplementedError
 
     def nack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
-        """Return messages that were taken to the queue; how many were taken. `how` has options of
+        """Return taken messages to the queue. Return how many were taken. `how` has options of
         `taking` and `nacking`."""
         raise NotImplementedError
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Messages are gone, undone; how many there were."""
+        """Remove messages without processing them. Return how many existed."""
         self.refuse(
             "message delete", "take and ack the message, or remove all messages with queue flush"
         )
 
     def peek(self, state: State, count: int) -> list[Shown]:
-        """The first messages in that state. Nothing changes."""
+        """Return the first messages in that state. Nothing changes."""
         return [shown_row(row) for row, _ in zip(self.rows([state]), range(count), strict=False)]
 
     def show(self, id: str) -> Shown | None:
-        """The message, if it is there. Nothing changes. The queue is gone through."""
+        """Return the message, if it exists. Nothing changes. By default, search the whole queue."""
         wanted = id.encode("utf-8", "surrogateescape")
         return next((shown_row(row) for row in self.rows(State) if row.id == wanted), None)
 
     # -- the queue -------------------------------------------------------------------------------
 
     def flush(self, tell: Tell) -> int:
-        """Remove every message, and return how many there were. `tell` gets the progress."""
+        """Remove every message. Return how many existed. `tell` gets the progress."""
         raise NotImplementedError
 
     def pause(self, is_in: bool, is_out: bool) -> None:
@@ -106,27 +106,28 @@ class Verbs:
         self.refuse("queue pause", "only queues of jobs can be paused")
 
     def keep_expired(self, is_kept: bool) -> None:
-        """Messages that expire are dead, or deleted."""
+        """Keep jobs that expire as dead jobs, or delete them."""
         self.refuse("queue set --expired", "only expired jobs can be kept")
 
     def details(self) -> dict[str, Any]:
-        """The facts about the queue that only this family has."""
+        """Return the facts about the queue that only this family has."""
         return {}
 
     # -- dead messages ---------------------------------------------------------------------------
 
     def redrive(self, ids: Sequence[str], count: int) -> int:
-        """Dead messages are ready again: these, or the first `count` (0 = all); how many."""
+        """Make dead messages ready again: `ids`, or the first `count` (0 means all). Return how
+        many."""
         raise NotImplementedError
 
     def drop(self, ids: Sequence[str]) -> int:
-        """Dead messages are gone: these, or all; how many."""
+        """Remove dead messages: `ids`, or all. Return how many."""
         raise NotImplementedError
 
     # -- for the families ------------------------------------------------------------------------
 
     def rows(self, states: Sequence[State] | type[State]) -> Iterator[Row]:
-        """The messages in these states, page by page."""
+        """Yield the messages in these states, page by page."""
         chosen = list(states)
         shards = self.broker.run(DividePlaces(self.family, self.queue, 1, chosen)).shards
         for shard in range(shards):
@@ -141,7 +142,7 @@ class Verbs:
                 after = page.place
 
     def refuse(self, what: str, instead: str) -> NoReturn:
-        """Raises BadSetting: the family does not have what was asked for."""
+        """Raise BadSetting: the family does not support the request."""
         name = self.queue.decode("utf-8", "backslashreplace")
         raise BadSetting(
             f"{name} is a queue of the family {self.family.name}, which does not support {what}: "
@@ -150,7 +151,7 @@ class Verbs:
 
 
 def shown_row(row: Row) -> Shown:
-    """A message of a page."""
+    """Return a message of a page."""
     facts: dict[str, Any] = {
         "state": State(row.state).name.lower(),
         "added": instant(row.place // 1000),
@@ -166,7 +167,7 @@ def shown_row(row: Row) -> Shown:
 
 
 def instant(at_ms: int) -> str | None:
-    """A timestamp as text; None for 0, which means that there is none."""
+    """Return a timestamp as text, or None for 0, which means unknown."""
     if not at_ms:
         return None
     moment = datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -1,4 +1,4 @@
-"""Which verbs a queue has: those of its family, which the broker tells.
+"""Find the verbs of a queue by its family, which the broker returns.
 
 Called by   cli/queue.py, message.py, dead.py, bench.py, when they run.
 Calls       TYPE; the verbs of each family.
@@ -28,9 +28,9 @@ VERBS: Final[dict[Family, type[Verbs]]] = {
 
 
 def verbs_of(broker: Broker, queue: bytes, otherwise: Family | None = None) -> Verbs:
-    """The queue and what can be done to it; one that is not there is of the family `otherwise`.
+    """Return the verbs of the queue. If the queue does not exist, use the family `otherwise`.
 
-    Raises NothingFound when there is no such queue, and no family for it.
+    Raises NothingFound if the queue does not exist and `otherwise` is None.
     """
     [family] = broker.run(FindFamilies([queue]))
     family, is_new = family or otherwise, family is None
@@ -42,7 +42,8 @@ def verbs_of(broker: Broker, queue: bytes, otherwise: Family | None = None) -> V
 
 
 def given(verbs: Verbs, known: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given. Raises BadSetting when the family has no such option."""
+    """Return the options that were given. Raises BadSetting if the family does not have one of
+    them."""
     found = {name: value for name, value in options.items() if value is not None}
     for name in found:
         if name not in known:
@@ -55,13 +56,13 @@ def given(verbs: Verbs, known: frozenset[str], options: Mapping[str, Any]) -> di
 
 
 def refuse_without_dead(verbs: Verbs) -> None:
-    """Raises BadSetting when no message of the queue can be dead."""
+    """Raise BadSetting if messages of the queue cannot be dead."""
     if not verbs.has_dead:
         verbs.refuse("dead messages", "only queues of jobs and tubes have dead messages")
 
 
 def refuse_other_family(verbs: Verbs, wished: str | None) -> None:
-    """Raises BadSetting when the queue is of another family than was said."""
+    """Raise BadSetting if the queue belongs to another family than the option says."""
     if wished is not None and wished != verbs.family.name:
         raise BadSetting(
             f"{verbs.queue.decode('utf-8', 'backslashreplace')} is a queue of the family"

@@ -1,9 +1,9 @@
-"""`quinque work`: processes that call an app's handlers, watched and started again.
+"""`quinque work`: run processes that call the handlers of an app, and replace those that die.
 
 Called by   cli/main.py.
 Calls       worker/supervisor.py; console/exposition.py for the text of the metrics.
 
-    0  stopped cleanly          1  something did not end in order     2  it was asked wrongly
+    0  stopped cleanly          1 a process did not stop cleanly     2 wrong usage
 
 Not here: the app (worker/app.py).
 """
@@ -110,7 +110,7 @@ def _run(app: str, http_listen: str | None, asked: dict[str, Any]) -> int:
 
 
 def _page() -> Page:
-    # Not at the top: a worker without metrics runs without this package.
+    # Not at the top: a worker without metrics does not need this package.
     from quinque.console.exposition import page_text
     from quinque.worker.metrics import METRICS
 

@@ -1,4 +1,4 @@
-"""Asking a broker for operations, from a program in Python.
+"""The Python client: run operations at a broker.
 
 aio/           for programs on an event loop; all is written here, once
 sync/          the same for programs with threads, made from aio/ by tools/make_sync
@@ -9,16 +9,16 @@ work_calls.py  the same for messages that are put, taken and looked at
 job_calls.py   the same for what only jobs have
 own_calls.py   the same for families whose ids are their own
 tube_calls.py  the same for tubes and their tasks
-parts.py       words that are too many for one request
-codecs.py      values as bodies, and back
-kept_body.py   the body of a message, decoded when it is looked at
-checks.py      names and numbers of programs, refused as commands would
-spans.py       seconds of programs as milliseconds of operations
-link.py        what a connection says and hears
-refusals.py    what refusals among its replies mean
-opened.py      what a store in the process can be asked
+parts.py       split long lists into several requests
+codecs.py      turn values into bodies, and back
+kept_body.py   the body of a message, decoded when it is read
+checks.py      check names and numbers as commands would
+spans.py       turn seconds into milliseconds
+link.py        pack requests and read replies
+refusals.py    turn error replies into errors
+opened.py      the protocol of a store in the process
 addresses.py   URLs of brokers
-login.py       who asks, and how both sides know each other
+login.py       log in, and verify certificates
 homes.py       whether brokers of one URL share a store
 """
 

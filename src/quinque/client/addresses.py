@@ -1,4 +1,4 @@
-"""Where brokers are: what a URL says.
+"""Parse the URL of a broker.
 
 Called by   broker.py.
 Calls       nothing.
@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 class BrokerUrl(NamedTuple):
-    """What a URL says. Nothing of `username` and `password` may be shown."""
+    """A parsed URL. Never print `username` and `password`."""
 
     scheme: str
     addresses: tuple[Address, ...]
@@ -42,12 +42,13 @@ class BrokerUrl(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The URL without who asks."""
+        """The URL without user and password."""
         return f"{self.scheme}://{','.join(map(str, self.addresses))}"
 
 
 def parse_broker_url(url: str) -> BrokerUrl:
-    """What the URL says. Raises BadSetting, without the URL: it may hold a password."""
+    """Parse the URL. Raise BadSetting without the URL in its text, because it may have a
+    password."""
     if not isinstance(url, str):
         raise BadSetting(
             f"url must be a str such as redis://localhost:{_PORT}, not {type(url).__name__}"
@@ -55,13 +56,13 @@ def parse_broker_url(url: str) -> BrokerUrl:
     try:
         return _parse(urlsplit(url))
     except ValueError as error:
-        # No `from`: the texts of urlsplit's own errors quote what they did not like.
+        # No `from`: the errors of urlsplit quote the part of the URL that is wrong.
         why = str(error) if isinstance(error, _BadUrl) else "the host or the port is invalid"
         raise BadSetting(f"url: not the URL of a broker: {why}") from None
 
 
 class _BadUrl(ValueError):
-    """Its text says what is wrong, and quotes nothing."""
+    """An error that says what is wrong without a quote from the URL."""
 
 
 def _parse(parts: SplitResult) -> BrokerUrl:
@@ -83,7 +84,8 @@ def _parse(parts: SplitResult) -> BrokerUrl:
 
 
 def _said(text: str) -> str:
-    """Bytes that are no UTF-8 are surrogates, as in all texts of the system."""
+    """Decode the percent-encoding. Bytes that are not UTF-8 become surrogates, as in texts of the
+    system."""
     return unquote(text, errors="surrogateescape")
 
 
@@ -92,7 +94,7 @@ def _address(text: str) -> Address:
     if not parts.hostname:
         raise _BadUrl("the host is missing")
     host, port = unquote(parts.hostname), _PORT if parts.port is None else parts.port
-    host.encode("idna")  # as it will be looked up: a ValueError now, or one then
-    if not port:  # which would be that of a unix socket
+    host.encode("idna")  # the resolver encodes it in the same way: raise the ValueError now
+    if not port:  # port 0 stands for a Unix socket
         raise _BadUrl("the port must be 1 or more")
     return Address(host, port)

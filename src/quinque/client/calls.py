@@ -3,8 +3,8 @@
 Called by   broker.py, through CALLS; work_calls.py, whose rows are like these.
 Calls       nothing.
 
-A repeat of an operation that took effect does no harm if `is_safe`; only those are sent again when
-a connection is lost. Why each of these is safe stands beside it.
+If `is_safe`, the operation can be repeated after it took effect. Only these are sent again when a
+connection is lost. A comment at each says why it is safe.
 
 Not here: what a command takes (dialects/claims.py, stages.py, messages.py, lifecycle.py).
 """
@@ -59,10 +59,11 @@ Request = Sequence[Word]
 
 
 class Call(NamedTuple):
-    """`requests` of the operation, sent together; `result` of the replies to them, in order. An
-    error of the class `absent` is a reply that says None. `waiting` are the requests that are
-    answered as soon as there is something, or when the wait in milliseconds is over. With
-    `is_of_session` they are asked on a connection that is of the client's session."""
+    """How to run an operation: `requests` are sent together, and `result` makes the result of their
+    replies, in order. An error reply of the class `absent` stands for None. `waiting` makes
+    requests that the broker answers as soon as there is a message, or after the wait in
+    milliseconds. With `is_of_session` they are sent on a connection that has joined the client's
+    session."""
 
     requests: Callable[[Any], list[Request]]
     result: Callable[[Any, list[Any]], Any]
@@ -72,22 +73,23 @@ class Call(NamedTuple):
     is_of_session: bool = False
 
     def may_repeat(self, op: Op) -> bool:
-        """Whether a repeat of this operation does no harm."""
+        """Return whether a repeat of this operation is safe."""
         return self.is_safe if isinstance(self.is_safe, bool) else self.is_safe(op)
 
 
 def as_map(reply: Any) -> dict[bytes, Any]:
-    """A map as RESP2 has it: names and values in turn."""
+    """Make a map of a RESP2 array of names and values in turn."""
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def asks(request: Callable[[Any], Request], result: Callable[[Any], Any], *, is_safe: bool) -> Call:
-    """The row of an operation that is one request, and whose result is in the reply alone."""
+    """Make the row of an operation that is one request, and whose result depends only on the
+    reply."""
     return Call(lambda op: [request(op)], lambda op, replies: result(replies[0]), is_safe)
 
 
 def seconds(span_ms: int) -> str:
-    """A span as the families' older words have it."""
+    """Write a duration as the older options of the families take it."""
     return f"{span_ms // 1000}.{span_ms % 1000:03}"
 
 
@@ -96,7 +98,7 @@ def _fill_waiting(op: FillClaim, wait_ms: int) -> list[Request]:
 
 
 def _fill(op: FillClaim, wait_ms: int = 0) -> Request:
-    """CLAIM.FILL, with a time to wait if there is one."""
+    """Make a CLAIM.FILL, with a time to wait if there is one."""
     words = [*_held("CLAIM.FILL", op), "COUNT", op.count]
     words += ["UNTIL", op.until_place] if op.until_place else []
     words += ["SEAL"] if op.seals else []
@@ -298,15 +300,17 @@ def _as_it_is(reply: Any) -> Any:
 
 
 CALLS: Final[dict[type[Op], Call]] = {
-    # The second time gives a newer epoch, and that is the one the caller gets.
+    # The repeat returns a newer epoch, and the caller uses that one.
     OpenClaims: asks(_open, _subscription, is_safe=True),
-    # Messages that the first attempt moved are in the claim and in the reply; a sealed one is full.
+    # Messages that the first attempt moved are in the claim and in the reply. A sealed claim is
+    # full.
     FillClaim: asks(_fill, _claim, is_safe=True)._replace(waiting=_fill_waiting),
-    # One read attempt too many is counted. A claim that was cut is cut to the same size again.
+    # The repeat counts one read attempt too many. A claim that was cut is cut to the same size
+    # again.
     PlayClaim: asks(_play, _claim, is_safe=True),
-    # Marks take the place of the same marks.
+    # The repeat sets the same outcomes.
     MarkClaim: asks(_mark, _as_it_is, is_safe=True),
-    # Claims that are settled, forfeited, purged or dropped already are not changed or counted.
+    # Claims that were committed, released, purged or dropped are not changed or counted.
     SettleClaims: asks(_settle, _as_it_is, is_safe=True),
     ReleaseClaims: asks(_release, _as_it_is, is_safe=True),
     PurgeClaims: asks(_purge, _as_it_is, is_safe=True),
@@ -314,11 +318,11 @@ CALLS: Final[dict[type[Op], Call]] = {
     DropStage: asks(_drop_stage, _as_it_is, is_safe=True),
     # The lease is extended once more.
     RenewClaims: asks(_renew, _as_it_is, is_safe=True),
-    # A chunk takes the place of the chunk of its number.
+    # A chunk replaces the chunk with the same number.
     Stage: asks(_stage, _staged, is_safe=True),
-    # The first call decided; this one goes on where that one ended.
+    # The first attempt decided; the repeat continues where it ended.
     Publish: asks(_publish, _published, is_safe=True),
-    # The rest changes nothing.
+    # The other operations change nothing.
     ReadClaim: asks(_read, _as_it_is, is_safe=True),
     LookAtClaims: asks(_look_at, _subscription, is_safe=True),
     FindClaims: asks(_find_claims, _subscriptions, is_safe=True),

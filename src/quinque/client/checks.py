@@ -1,4 +1,4 @@
-"""Names and numbers as programs say them, refused where a command would refuse them.
+"""Check names and numbers that a program passes, as a command would check them.
 
 Called by   client/aio/: a store in the process does not check them again; worker/app.py.
 Calls       nothing.
@@ -13,14 +13,16 @@ from typing import Any, Final
 
 from quinque.errors import BadArgument, BadId, BadSetting
 from quinque.model.limits import NAME_MOST_BYTES
+from quinque.model.states import State
 from quinque.model.work_ids import is_id
 
-# The largest number that every store keeps exactly: Lua has integers in doubles.
+# The largest number that every store keeps exactly: Lua numbers are doubles.
 EXACT_MOST: Final = (1 << 53) - 1
 
 
 def as_name(what: str, name: str | bytes, *, may_be_empty: bool = False) -> bytes:
-    """A queue, a group, a key, an id: any text, but not too long. Raises BadArgument."""
+    """Encode a name of a queue, a group or a key, or an id: any text that is not too long. Raises
+    BadArgument."""
     if isinstance(name, str):
         text = _encoded(what, name)
     elif isinstance(name, bytes | bytearray | memoryview):
@@ -35,7 +37,7 @@ def as_name(what: str, name: str | bytes, *, may_be_empty: bool = False) -> byte
 
 
 def as_work_id(id: str) -> bytes:
-    """The id of a job. Raises BadId."""
+    """Encode the id of a job. Raises BadId."""
     text = id.encode("utf-8", "surrogatepass")
     if not is_id(text):
         raise BadId(text)
@@ -64,7 +66,8 @@ def as_bodies(bodies: Iterable[Any]) -> Iterable[Any]:
 
 
 def as_element_id(id: str) -> bytes:
-    """The id of an element, which has no spaces. Raises BadArgument for several ids in one str."""
+    """Encode the id of an element, which has no spaces. Raises BadArgument for several ids in one
+    str."""
     name = as_name("id", id)
     if len(name.split()) != 1:
         raise BadArgument(f"{id!r} is not one id: pass several ids as a list")
@@ -72,7 +75,7 @@ def as_element_id(id: str) -> bytes:
 
 
 def as_whole(what: str, number: int, least: int = 0, most: int = EXACT_MOST) -> int:
-    """A whole number within bounds, as a plain int: an IntEnum, or a bool, cannot be sent.
+    """Return a whole number within bounds as a plain int: an IntEnum or a bool cannot be sent.
 
     Raises BadArgument.
     """
@@ -86,7 +89,7 @@ def as_whole(what: str, number: int, least: int = 0, most: int = EXACT_MOST) -> 
 
 
 def as_whole_setting(what: str, number: int, least: int = -EXACT_MOST) -> int:
-    """A whole number that is a setting of a client or a worker. Raises BadSetting."""
+    """Return a whole number that is a setting of a client or a worker. Raises BadSetting."""
     if not isinstance(number, int):
         raise BadSetting(f"{what} {number!r} is not a whole number")
     if number < least:
@@ -94,21 +97,29 @@ def as_whole_setting(what: str, number: int, least: int = -EXACT_MOST) -> int:
     return int(number)
 
 
+def as_state(state: object, valid: Iterable[State] = State) -> State:
+    """Return the state if it is one of these. Raises BadArgument."""
+    if not isinstance(state, State) or state not in tuple(valid):
+        names = " or ".join(f"State.{each.name}" for each in valid)
+        raise BadArgument(f"state is {state!r}; pass {names}")
+    return state
+
+
 def as_reason(text: str) -> bytes:
-    """Why a message was given back: as much of it as is kept with the message."""
+    """Cut the reason of a nack to the size that is stored with the message."""
     return text.encode("utf-8", "backslashreplace")[:NAME_MOST_BYTES]
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what an error is and says, as the reason of a nack."""
+    """Return the type and the text of an error, as the reason of a nack."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # the error is of the program, and its __str__ may do anything
+    except Exception:  # the program wrote the class, and its __str__ may raise any error
         return type(error).__name__
 
 
 def _encoded(what: str, text: str) -> bytes:
-    """As it came from a broker: what was no UTF-8 there is in surrogates."""
+    """Encode text. Surrogates become the bytes that were not UTF-8 when they came from a broker."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:

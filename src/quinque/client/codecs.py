@@ -1,4 +1,4 @@
-"""How a program's values become the bytes of a message, and back.
+"""Turn the values of a program into the bytes of a message, and back.
 
 Called by   the queues of client/aio/, which get a codec when they are opened.
 Calls       nothing.
@@ -28,13 +28,13 @@ Untyped = Literal["json", "msgpack"]  # bodies are of any type
 
 
 class Codec(Protocol[T]):
-    """Turns values into bodies, and back. The program gets the errors that it raises."""
+    """Turns values into bodies, and back. Its errors reach the program."""
 
     def encode(self, value: T, /) -> bytes:
-        """The bytes of a message. Raises BadArgument when the value cannot be encoded."""
+        """Return the bytes of a message. Raises BadArgument if the value cannot be encoded."""
 
     def decode(self, body: bytes, /) -> T:
-        """The value. Raises BadArgument when the bytes cannot be decoded."""
+        """Return the value. Raises BadArgument if the bytes cannot be decoded."""
 
 
 class Bytes:
@@ -78,7 +78,7 @@ class MessagePack:
     def decode(self, body: bytes) -> Any:
         try:
             return msgpack.unpackb(body, strict_map_key=False)
-        except (ValueError, TypeError) as error:  # those of msgpack, and a list for a key
+        except (ValueError, TypeError) as error:  # errors of msgpack, or a list as a key
             raise BadArgument(f"the body is not valid MessagePack: {error}") from error
 
 
@@ -91,7 +91,7 @@ def _encoded(text: str) -> bytes:
 
 def body_of(codec: Codec[Any], value: Any) -> bytes:
     """Return the body that the codec makes of a value. Raises BadArgument, which names the codec,
-    when that is neither bytes nor text."""
+    if it returns neither bytes nor text."""
     body: object = codec.encode(value)  # a codec of the program may return anything
     if type(body) is bytes:
         return body
@@ -112,7 +112,7 @@ NAMED: Final[dict[str, Codec[Any]]] = {"bytes": Bytes(), "json": Json(), "msgpac
 
 
 def codec_of(codec: str | Codec[Any]) -> Codec[Any]:
-    """The codec, which may be given by its name. Raises BadArgument."""
+    """Return the codec, which may be given by name. Raises BadArgument."""
     if not isinstance(codec, str):
         return codec
     if codec not in NAMED:

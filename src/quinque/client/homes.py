@@ -1,4 +1,4 @@
-"""Which store a broker keeps its messages in, as far as it tells: brokers of one URL share one.
+"""Check that the brokers of one URL share a store, as far as they report it.
 
 Called by   aio/broker.py, when it connects to one of several brokers.
 Calls       nothing.
@@ -22,11 +22,11 @@ _STORE: Final = b"quinque_store:"
 
 class Home(NamedTuple):
     node_id: bytes
-    is_shared: bool  # or may be
+    is_shared: bool  # True also if that is unknown
 
 
 def home_of(replies: list[Any]) -> Home | None:
-    """What the broker told when it was asked; None if it did not say, or may not."""
+    """Return the store that the broker reported, or None if it did not, or does not permit it."""
     hello, info = replies
     if not isinstance(hello, list) or len(hello) < 2 or not isinstance(info, bytes):
         return None
@@ -35,9 +35,9 @@ def home_of(replies: list[Any]) -> Home | None:
 
 
 def check_home(homes: dict[Address, Home], address: Address, home: Home) -> None:
-    """The broker is known to keep its messages there. Raises BadSetting when another one is known
-    to keep them elsewhere."""
-    for other, theirs in list(homes.items()):  # another thread may come to know of one
+    """Note the store of a broker. Raises BadSetting if another broker of the URL uses another
+    store."""
+    for other, theirs in list(homes.items()):  # another thread may add one meanwhile
         is_other = other != address and theirs.node_id != home.node_id
         if is_other and not (theirs.is_shared and home.is_shared):
             raise BadSetting(

@@ -1,8 +1,7 @@
-"""Operations on jobs that are not those of every worklist, as requests in Disque's words.
+"""Operations that only jobs have, as requests in the commands of Disque.
 
 Called by   aio/broker.py, through CALLS.
-Calls       calls.py for the shape of a row, own_calls.py for looks at families whose ids are their
-            own.
+Calls       calls.py for the shape of a row, own_calls.py to peek into the other families.
 
 Not here: adding, taking and finishing (work_calls.py).
 """
@@ -97,7 +96,7 @@ def _configured(op: Configure, replies: list[Any]) -> QueueView | None:
 
 
 def queue_view(reply: Any) -> QueueView | None:
-    """What QSTAT with DETAILS tells."""
+    """Read the reply of QSTAT with DETAILS."""
     if reply is None:
         return None
     told = as_map(reply)
@@ -129,7 +128,7 @@ def _browse(op: Browse) -> list[Request]:
 
 
 def _browsed(op: Browse, replies: list[Any]) -> list[WorkView]:
-    """QPEEK does not tell all: None stands for the rest, which SHOW tells."""
+    """Read the reply of QPEEK. Fields that it does not have, and SHOW has, are None."""
     if op.family.owns_ids:
         return [own_calls.item_view(op.queue, each) for each in replies[0]]
     views = []
@@ -208,7 +207,7 @@ def _find_key(op: FindKey) -> Request:
 
 
 def _whole_s(span_ms: int) -> int:
-    """Whole seconds, as Disque takes them, and never too early."""
+    """Return whole seconds, as Disque takes them, rounded up."""
     return -(-span_ms // 1000)
 
 
@@ -222,7 +221,7 @@ def _await_end(op: AwaitEnd) -> list[Request]:
 
 
 def _await_end_waiting(op: AwaitEnd, wait_ms: int) -> list[Request]:
-    """WAITJOB, with at least 1 ms: 0 would wait without a limit."""
+    """Make a WAITJOB with at least 1 ms, because 0 means no limit."""
     _is_of_jobs(op, op.family)
     return [["WAITJOB", max(wait_ms, 1), *op.message_ids]]
 
@@ -241,11 +240,11 @@ def _is_of_jobs(op: Op, family: Family) -> None:
 
 
 CALLS: Final[dict[type[Op], Call]] = {
-    # A second one may find a job that came back meanwhile, and count it once more.
+    # A repeat may find a job that was queued again meanwhile, and count it once more.
     Requeue: Call(_requeue, _requeued, is_safe=False),
-    # It is counted as not being so the second time, since it is leased by then.
+    # The repeat finds it leased, and counts it as not queued.
     Hold: Call(_hold, _requeued, is_safe=True),
-    # The lease is extended either way.
+    # In both cases the lease is extended.
     Extend: asks(_extend, _extended, is_safe=True),
     # Setting a value twice changes nothing.
     Configure: Call(_configure, _configured, is_safe=True),

@@ -1,10 +1,10 @@
-"""A message's body as a program sees it: decoded when it is looked at.
+"""The body of a message, decoded when the program reads it.
 
 Called by   the messages of client/aio/, which are of this class.
 Calls       a codec.
 
-A body is decoded when the program reads it. A message that cannot be decoded is taken like any
-other: the program holds it, and can give it back or bury it. It does not block other messages.
+A message whose body cannot be decoded is taken like any other: the program holds it, and can return
+it to the queue or bury it. It does not block other messages.
 
 Not here: what can be done with a message (client/aio/jobs.py and its neighbours).
 """
@@ -16,9 +16,9 @@ from typing import Final, Generic, TypeVar
 from quinque.client.codecs import Codec
 from quinque.errors import QuinqueError
 
-# When something is raised while a message is worked on, and giving it back fails too, the first is
-# what the program is to see: the message comes back when its lease has ended, or has gone with its
-# queue.
+# If an error is raised while a program works on a message, and the attempt to return the message
+# fails too, the program gets the first error. The message is delivered again when its lease ends,
+# or was removed with its queue.
 UNHEARD: Final = QuinqueError
 
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class KeptBody(Generic[T]):
-    """`body` is the value of the bytes that are kept; `_value` is there once it is decoded."""
+    """`body` is the decoded value of the stored bytes; `_value` exists once it is decoded."""
 
     __slots__ = ("_codec", "_kept", "_value")
 
@@ -37,7 +37,7 @@ class KeptBody(Generic[T]):
 
     @property
     def body(self) -> T:
-        """What the codec makes of it. Raises BadArgument, or whatever else the codec raises."""
+        """The decoded body. Raises BadArgument, or another error of the codec."""
         if not hasattr(self, "_value"):
             self._value = self._codec.decode(self._kept)
         return self._value

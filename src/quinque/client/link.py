@@ -1,9 +1,9 @@
-"""What a connection to a broker says and hears, whichever way it waits.
+"""Pack requests and read replies, for sockets of threads and of event loops.
 
 Called by   aio/edge.py and sync/edge.py, which have the sockets; calls.py for the words.
 Calls       hiredis, which packs requests and reads replies.
 
-Not here: sockets, and what is done when a broker is gone (aio/broker.py).
+Not here: sockets, and what happens when a broker does not answer (aio/broker.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NotSent(ConnectionError):
 
 
 def packed(requests: Sequence[Sequence[Word]]) -> bytes:
-    """The requests as they are sent. Raises BadArgument for words of another type."""
+    """Pack the requests. Raises BadArgument for an argument of a wrong type."""
     if len(requests) == 1:
         return _packed(requests[0])
     return b"".join([_packed(words) for words in requests])
@@ -52,8 +52,8 @@ class Replies:
     """The replies that have come so far."""
 
     def __init__(self, on_last: Callable[[Reply], None]) -> None:
-        """`on_last` is called with a refusal that is the broker's last word: nothing was done of
-        that request, nor is anything of what was sent after it."""
+        """`on_last` is called with the last error of a broker that closes the connection: it
+        carried out neither that request nor any later one."""
         called = WeakMethod(on_last)
 
         def refused(text: str) -> Reply:

@@ -1,9 +1,9 @@
-"""How a client logs in at a broker, and how both sides verify each other.
+"""Log in at a broker, with TLS if requested.
 
 Called by   aio/broker.py, cli/line.py.
 Calls       nothing.
 
-Not here: what a URL says of it (addresses.py).
+Not here: user and password in a URL (addresses.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from quinque.errors import BadSetting, NoAuth, QuinqueError
 
 PASSWORD_IS_MISSING: Final = " Pass password=, or put it in the URL."
 
-# Of OpenSSL: X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
+# OpenSSL: X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
 _NOT_YET_VALID: Final = 9
 _EXPIRED: Final = 10
 
 
 def login_words(username: str, password: str) -> list[bytes]:
-    """The words of AUTH; empty if neither is set. Raises BadSetting, which does not show them."""
+    """Return the arguments of AUTH; empty if neither is set. Raises BadSetting, whose text has
+    neither."""
     try:
         who = username.encode("utf-8", "surrogateescape")
         word = password.encode("utf-8", "surrogateescape")
@@ -34,7 +35,7 @@ def login_words(username: str, password: str) -> list[bytes]:
 
 
 def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
-    """Of files (PEM). Raises BadSetting."""
+    """Make a context from PEM files. Raises BadSetting."""
     if key and not certificate:
         raise BadSetting(f"key {key} is given without its certificate")
     try:
@@ -43,11 +44,14 @@ def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl
             context.load_cert_chain(certificate, key)
     except (OSError, ValueError) as error:
         named = ", ".join(filter(None, (ca, certificate, key)))
+        # An SSLError is an OSError too, and has no errno of the system.
+        if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+            raise BadSetting(f"cannot read {named}: {error.strerror}") from error
         raise BadSetting(f"{named}: not valid PEM files for TLS") from error
     return context
 
 
-# Of X509_V_ERR: self-signed, self-signed in the chain, and an issuer that is not known.
+# OpenSSL: self-signed, self-signed in the chain, and an unknown issuer.
 _UNKNOWN_CA: Final = (18, 19, 20)
 
 # Errors of OpenSSL for a server that answers in plain text; which one depends on its version.
@@ -55,7 +59,7 @@ _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 
 
 def untrusted(address: object, error: ssl.SSLCertVerificationError) -> BadSetting:
-    """Why the client does not talk to the broker there."""
+    """Make the error for a broker whose certificate cannot be verified."""
     if error.verify_code == _EXPIRED:
         return BadSetting(
             f"the certificate of {address} has expired: start the broker with a new one (tls-cert)"
@@ -72,14 +76,13 @@ def untrusted(address: object, error: ssl.SSLCertVerificationError) -> BadSettin
 
 
 def with_advice(error: QuinqueError) -> QuinqueError:
-    """The error with which a broker refuses a new connection, and what to do about it."""
+    """Return the error with which a broker refuses a new connection, with advice."""
     return NoAuth(f"{error}{PASSWORD_IS_MISSING}") if type(error) is NoAuth else error
 
 
 def why_closed(error: OSError, *, is_tls: bool, certificate: str | None = None) -> str:
-    """Why a broker did not answer on a new connection, and what to do about it. A broker that
-    expects TLS, or does not accept the client's certificate, may close the connection without a
-    word."""
+    """Return why a broker did not answer on a new connection, with advice. A broker that expects
+    TLS, or does not accept the client's certificate, may close the connection without an error."""
     is_nobody = f"[Errno {errno.ECONNREFUSED}]" in str(error)  # maybe at several addresses
     if is_nobody or isinstance(error, FileNotFoundError):
         return f"{error}; start one with: quinque serve"

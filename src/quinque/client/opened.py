@@ -1,9 +1,9 @@
-"""What a store in the process can be asked: stores/opened.py is one.
+"""The protocol of a store in the process, such as stores/opened.py.
 
-Called by   aio/local.py and sync/local.py, which make of it what a program runs operations on.
+Called by   aio/local.py and sync/local.py, which run operations on it.
 Calls       nothing.
 
-Not here: such a store, which a client does not know.
+Not here: such a store.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from quinque.model.ops import Op
 
 class Opened(Protocol):
     def run(self, op: Op, wait_ms: int = 0) -> Any:
-        """The result of the operation, or its error is raised."""
+        """Return the result of the operation, or raise its error."""
 
     def attempt(self, op: Op) -> tuple[Any, float | None]:
-        """The same at once, and in how many seconds time alone may bring another result."""
+        """Try the operation once. Return the result, and the seconds after which time alone may
+        change it."""
 
     def watching(self, op: Op) -> AbstractContextManager[None]:
-        """Within this block, `on_ready` callbacks also see the end of messages that `op` awaits."""
+        """Within this block, `on_ready` callbacks are also called when messages end that `op`
+        awaits."""
 
     def on_ready(self, call: Callable[[], None]) -> None:
-        """It is called, in any thread, when there may be something for those who wait."""
+        """Register a callback. It is called, in any thread, when there may be messages for blocked
+        callers."""
 
     def run_all(self, ops: Sequence[Op]) -> list[Any]:
-        """The result of each operation, with one sync of the disk."""
+        """Return the result of each operation. The disk is synced once."""
 
     def close(self) -> None:
-        """Everything that was done stays."""
+        """Close the store. Completed changes stay."""

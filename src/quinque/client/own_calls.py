@@ -1,6 +1,6 @@
-"""Operations on worklists whose ids are their own, as requests in RedisRQ's words and as WQ.*.
+"""Operations on reliable and items queues, as RQ.* and WQ.* requests.
 
-Called by   broker.py, through CALLS; work_calls.py, for operations that all worklists have.
+Called by   broker.py, through CALLS; work_calls.py, for operations that all work queues share.
 Calls       calls.py for the shape of a row, tube_calls.py.
 
 Not here: the other families (work_calls.py), what a command takes (dialects/redisrq.py,
@@ -44,12 +44,12 @@ from quinque.model.work_ops import (
 _TYPES: Final = {JOBS: JOBS.name, RELIABLE: "RELIABLEQ", ITEMS: ITEMS.name, TUBES: TUBES.name}
 _FAMILIES: Final = {"RELIABLEQ": RELIABLE, **BY_NAME}
 _ITEM_STATES: Final = {State.READY: "queued", State.LEASED: "processing"}
-_LONG_MS: Final = 30_000  # a lease of this length runs still when the request is sent again
+_LONG_MS: Final = 30_000  # a lease of this length still runs when the request is sent again
 _NO_LIMIT: Final = 1 << 62  # means no limit in ScanQueues
 
 
 def add(op: Add) -> list[Request]:
-    """RQ.PUSH; only RedisRQ's elements are added without an id."""
+    """Make RQ.PUSH or WQ.ADD. Only elements are added without an id."""
     _is_of(op, op.family, RELIABLE)
     if op.terms != RELIABLE_TERMS or op.key is not None or op.max_length:
         raise BadArgument("RQ.PUSH takes no terms, no key and no limit")
@@ -61,14 +61,14 @@ def added(op: Add, replies: list[list[bytes]]) -> list[bytes]:
 
 
 def take(op: Take, wait_ms: int) -> Request:
-    """RQ.POP or WQ.LEASE."""
+    """Make RQ.POP or WQ.LEASE."""
     block: Request = ["BLOCK", wait_ms] if wait_ms else []
     if op.patterns:
         raise BadArgument(f"queues of the family {op.family.name} are named, not matched")
     if op.family is RELIABLE:
         if len(op.queues) > 1 and not op.is_drained:
             raise BadArgument("RQ.POP drains one queue after the other")
-        # Three names could be taken for BLOCK, its number and a name, unless it is there already.
+        # The broker could read three names as BLOCK, its number and a name, unless BLOCK is given.
         block = ["BLOCK", wait_ms] if len(op.queues) > 2 else block
         return ["RQ.POP", "COUNT", op.count, *block, *op.queues]
     if len(op.queues) != 1:
@@ -87,8 +87,8 @@ def look_at(op: LookAt) -> Request:
 
 
 def looked_at(op: LookAt, reply: Any) -> QueueView | None:
-    """How many are ready and leased. These families have no other state and no settings; None
-    stands for values that the reply does not have."""
+    """Read the number of ready and leased messages. These families have no other state and no
+    settings. Values that the reply does not have are None."""
     if reply is None:
         return None
     ready, leased = as_map(reply).values()
@@ -123,7 +123,7 @@ def show(op: Show) -> Request:
 
 
 def item_view(queue: bytes, reply: Any) -> WorkView:
-    """As WQ.PEEK and WQ.SHOW have it. None stands for values that the reply does not have."""
+    """Read the reply of WQ.PEEK or WQ.SHOW. Values that it does not have are None."""
     id, word, left_ms, data = reply
     state = State.LEASED if word == b"processing" else State.READY
     return WorkView(
@@ -145,7 +145,7 @@ def item_view(queue: bytes, reply: Any) -> WorkView:
 
 
 def has_limits(op: ScanQueues) -> bool:
-    """Whether only queues with some numbers of ready messages are asked for."""
+    """Return whether the request selects queues by the number of their ready messages."""
     return op.least > 0 or op.most != _NO_LIMIT
 
 
@@ -230,7 +230,8 @@ def _extend(op: ExtendLeases) -> list[Request]:
 
 
 def _each_whether(op: Op, replies: list[Any]) -> list[bool]:
-    """WQ.ADDUNIQUE does not tell, and is believed."""
+    """Read the reply of WQ.ADDUNIQUE, which does not report each item: assume that each was
+    added."""
     return [bool(reply) for reply in replies]
 
 
@@ -255,17 +256,18 @@ def _is_of(op: Op, family: Family, only: Family) -> None:
 CALLS: Final[dict[type[Op], Call]] = {
     # Items that are finished already are not changed, and reported as missing.
     Complete: Call(_complete, _completed, is_safe=True),
-    # Sent again, it would hand out more than was asked for.
+    # A repeat would deliver more messages than requested.
     Recover: Call(lambda op: [_recover(op)], _recovered, is_safe=False),
-    # By then somebody else may have it.
+    # Another consumer may hold the element by then.
     Undeliver: Call(_undeliver, _undelivered, is_safe=False),
-    # An item that is there stays.
+    # An existing item is not changed.
     AddItems: Call(_add_items, _each_whether, is_safe=True),
-    # The lease is extended again. A short lease may have ended, and be another consumer's by then.
+    # The lease is extended again. A short lease may have ended, and another consumer may have the
+    # item.
     ExtendLeases: Call(_extend, _each_whether, is_safe=lambda op: op.lease_ms >= _LONG_MS),
     # Another client may have created the queue again.
     DeleteQueues: asks(_delete, int, is_safe=False),
-    # These change nothing.
+    # The other operations change nothing.
     Inspect: Call(lambda op: [_inspect(op)], _inspected, is_safe=True, absent=EmptyKey),
     FindFamilies: Call(_find_families, _families, is_safe=True),
     **TUBE_CALLS,

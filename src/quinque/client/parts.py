@@ -1,4 +1,4 @@
-"""Words of a request that are too many for one, as words of several.
+"""Split long lists of arguments into several requests.
 
 Called by   own_calls.py, tube_calls.py and work_calls.py, for commands that take any number of
             messages or ids; aio/jobs.py, which waits for one part after the other.
@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-# Of one request: far from the most that a broker takes, and enough to make few of them.
+# In one request: far below the limit of a broker, and enough to need few requests.
 _WORDS_MOST: Final = 1_000
 _WORDS_MOST_BYTES: Final = 1 << 20
 
 
 def parts(words: Sequence[bytes]) -> list[Sequence[bytes]]:
-    """The words in their order, in as many parts as there have to be: none is empty."""
+    """Split the arguments, in their order, into parts that fit into one request. No part is
+    empty."""
     if 0 < len(words) <= _WORDS_MOST and sum(map(len, words)) <= _WORDS_MOST_BYTES:
         return [words]
     found: list[Sequence[bytes]] = []

@@ -1,4 +1,4 @@
-"""Which error an error reply of a broker becomes, and whether the request may be repeated.
+"""The error of an error reply of a broker, and whether the request may be repeated.
 
 Called by   aio/broker.py.
 Calls       nothing.
@@ -21,14 +21,14 @@ from quinque.errors import (
     error_told,
 )
 
-# Nothing was done; Redis's word for a server that has not read its data yet is among them.
+# The request was not carried out. This includes the error of a Redis that is loading its data.
 _NOT_DONE: Final = frozenset({NotDone.code, Leaving.code, "LOADING"})
-# Something may have been done.
+# The request may have been carried out.
 _UNKNOWN: Final = frozenset({StoreUnavailable.code})
 
 
 def forgive(absent: Sequence[type[QuinqueError] | None], replies: list[Any]) -> None:
-    """A refusal that says that there is nothing is None."""
+    """Replace an error reply that means "absent" by None."""
     for at, kind in enumerate(absent):
         reply = replies[at]
         if kind is not None and isinstance(reply, Reply) and is_of_code(reply, kind):
@@ -40,7 +40,8 @@ def is_of_code(reply: Reply, kind: type[QuinqueError]) -> bool:
 
 
 def error_of(refusals: Sequence[str], *, is_all: bool) -> QuinqueError:
-    """What the first says; unless nothing was done of it, and of others something was."""
+    """Make the error of the first error reply. It is OutcomeUnknown if other requests were carried
+    out."""
     error = error_told(refusals[0])
     if isinstance(error, StoreUnavailable):
         return OutcomeUnknown(str(error))
@@ -50,6 +51,7 @@ def error_of(refusals: Sequence[str], *, is_all: bool) -> QuinqueError:
 
 
 def are_repeated(refusals: Sequence[str], *, is_safe: bool, is_all: bool) -> bool:
-    """Whether to ask again: of several requests, those that were not refused are carried out."""
+    """Return whether to send the requests again: each error reply allows it, and no request was
+    carried out that cannot be repeated."""
     codes = {refusal.partition(" ")[0] for refusal in refusals}
     return codes <= (_NOT_DONE | _UNKNOWN if is_safe else _NOT_DONE) and (is_safe or is_all)

@@ -1,4 +1,4 @@
-"""What a span about an operation is called, after OpenTelemetry's conventions for messaging.
+"""The names of spans, after OpenTelemetry's conventions for messaging.
 
 Called by   aio/traced_runner.py.
 Calls       nothing.
@@ -36,7 +36,7 @@ class Named(NamedTuple):
 
 
 def span_of(op: Op) -> Named | None:
-    """None for an operation that has no span."""
+    """Return the span of an operation, or None if it has no span."""
     type_ = _TYPES.get(type(op))
     if type_ is None:
         return None

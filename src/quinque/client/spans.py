@@ -1,9 +1,9 @@
-"""Spans of time as programs say them, in seconds, and as operations have them, in milliseconds.
+"""Turn the durations of programs, in seconds, into milliseconds.
 
 Called by   the queues and the broker of client/aio/, worker/app.py, worker/backoff.py.
 Calls       nothing.
 
-Not here: spans as commands have them (dialects/).
+Not here: durations in commands (dialects/).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Seconds = float | timedelta
 
 
 def as_seconds(what: str, span: Seconds) -> float:
-    """Return the span as a number of seconds. Raises BadArgument for a value that is neither a
+    """Return the duration as a number of seconds. Raises BadArgument for a value that is neither a
     number nor a timedelta."""
     given: Any = span  # annotations are not checked at run time
     if isinstance(given, int | float):
@@ -35,7 +35,7 @@ def as_seconds(what: str, span: Seconds) -> float:
 
 
 def as_setting_s(what: str, span: Seconds) -> float:
-    """Return the same of a setting of a client or a worker. Raises BadSetting."""
+    """Return the same for a setting of a client or a worker. Raises BadSetting."""
     try:
         return as_seconds(what, span)
     except BadArgument as error:
@@ -43,7 +43,7 @@ def as_setting_s(what: str, span: Seconds) -> float:
 
 
 def as_ms(what: str, span: Seconds) -> int:
-    """Raises BadArgument."""
+    """Return the duration in milliseconds. Raises BadArgument."""
     seconds = as_seconds(what, span)
     if not 0 <= seconds * 1000 <= SPAN_MOST_MS:
         raise BadArgument(f"{what} {seconds} is not a duration in seconds")
@@ -74,7 +74,7 @@ def as_delay_s(delay: Seconds, eta: datetime | None, now: datetime | None = None
 
 
 def as_some_ms(what: str, span: Seconds) -> int:
-    """The same of a span that lasts. Raises BadArgument."""
+    """Return a duration of at least 1 ms. Raises BadArgument."""
     span_ms = as_ms(what, span)
     if not span_ms:
         raise BadArgument(f"{what} {as_seconds(what, span)} must be more than 0 s")
@@ -82,7 +82,7 @@ def as_some_ms(what: str, span: Seconds) -> int:
 
 
 def as_whole_ms(what: str, span: Seconds) -> int:
-    """The same of a span that Disque has in whole seconds. Raises BadArgument."""
+    """Return a duration in whole seconds, as Disque has it. Raises BadArgument."""
     seconds = as_seconds(what, span)
     if seconds % 1:
         raise BadArgument(f"{what} {seconds} is not a whole number of seconds")
@@ -90,5 +90,5 @@ def as_whole_ms(what: str, span: Seconds) -> int:
 
 
 def as_wait_ms(timeout: Seconds | None) -> int:
-    """How long to wait; None = as long as it takes. Raises BadArgument."""
+    """Return the time to wait. None means forever. Raises BadArgument."""
     return NEVER_MS if timeout is None else as_ms("timeout", timeout)

@@ -7,9 +7,9 @@ Calls       opentelemetry, where it is installed; a codec.
 
     \\0trace <length of the headers> <headers, as JSON><body>
 
-Messages have no headers, so this is an envelope, and every reader of the queue has to know it: that
-is why the program chooses it. A body without one is read as it is. If OpenTelemetry is not
-installed, or no trace is under way, none is written.
+Messages have no headers, so the codec puts an envelope around the body. Every reader of the queue
+must use the codec, so the program has to choose it. It also reads bodies without an envelope. It
+writes no envelope if OpenTelemetry is not installed or no trace is active.
 
 Not here: spans (worker/tracing.py).
 """
@@ -47,13 +47,13 @@ class Traced:
         return self._codec.decode(_opened(body)[1])
 
     def context_of(self, body: bytes) -> Any:
-        """The trace context in which the message was added; None if it is unknown."""
+        """Return the trace context in which the message was added, or None if it is unknown."""
         headers = _opened(body)[0]
         return self._propagate.extract(headers) if headers and self._propagate is not None else None
 
 
 def _opened(body: bytes) -> tuple[dict[str, str], bytes]:
-    """The headers, and the body alone."""
+    """Return the headers and the body."""
     if not body.startswith(_MARK):
         return {}, body
     length, _, rest = body[len(_MARK) :].partition(b" ")

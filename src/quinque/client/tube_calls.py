@@ -3,10 +3,10 @@
 Called by   broker.py, through CALLS of own_calls.py.
 Calls       calls.py for the shape of a row.
 
-An operation that names no session is of the client's own, which its connections join before they
-ask. Bodies in operations are as they are kept; on the wire they are plain.
+An operation without a session uses the client's session, which its connections join first. Bodies
+in operations are packed as they are stored; on the wire they are plain.
 
-Not here: tubes as programs have them (aio/tubes.py), what a command takes (dialects/tubes.py,
+Not here: the Python API of tubes (aio/tubes.py), what a command takes (dialects/tubes.py,
 tube_catalog.py).
 """
 
@@ -93,7 +93,7 @@ def _put(op: PutTasks) -> list[Request]:
 
 
 def _put_waiting(op: PutTasks, wait_ms: int) -> list[Request]:
-    """TUBE.PUT for each, so that each has its terms."""
+    """Make a TUBE.PUT for each task, because each has its own options."""
     terms, words = op.terms, list[Word]()
     words += _span("TTL", terms.ttl_ms) + _span("TTR", terms.ttr_ms)
     words += ["PRI", terms.pri] if terms.pri is not None else []
@@ -178,12 +178,13 @@ def _kicked(op: KickTasks, replies: list[int]) -> int:
 
 
 def _each(op: Op, replies: list[Any]) -> list[TaskView | None]:
-    """For each id what was found, in requests for one id each."""
+    """Return the reply for each id. Each request has one id."""
     return [None if reply is None else _task(reply) for reply in replies]
 
 
 def _each_of_parts(op: AckTasks | DeleteTasks, replies: list[Any]) -> list[TaskView | None]:
-    """The same of requests for many: a reply about one id is that task, and no list of them."""
+    """Return the same for requests with many ids: the reply to a request with one id is not a
+    list."""
     found: list[TaskView | None] = []
     for some, reply in zip(parts(op.message_ids), replies, strict=True):
         found += _each(op, [reply] if len(some) == 1 else reply)
@@ -241,7 +242,7 @@ def _tube(told: dict[bytes, Any], statistics: dict[bytes, Any]) -> TubeView:
 
 
 def _told_ms(told: dict[bytes, Any], name: bytes) -> int:
-    """Null means without a limit, and so does a time that the tube type does not have."""
+    """Read a time in milliseconds. Null means no limit, or that the tube type does not have it."""
     seconds = told.get(name)
     return FOREVER_MS if seconds is None else round(float(seconds) * 1000)
 
@@ -252,7 +253,7 @@ def _task(reply: Any) -> TaskView:
 
 
 def _options(packed: bytes) -> list[Word]:
-    """What only a driver has, as words: all else that was said is among the terms."""
+    """Return the options that only a driver reads. The broker reads all others."""
     said: Mapping[str, Any] = msgpack.unpackb(packed) if packed else {}
     words = list[Word]()
     for name, value in said.items():
@@ -279,18 +280,18 @@ def _true(reply: Any) -> bool:
 
 
 CALLS: Final[dict[type[Op], Call]] = {
-    # A tube that is there stays as it is, if that was asked for.
+    # An existing tube is not changed, if the request says so.
     MakeTube: asks(_make, bool, is_safe=False)._replace(is_safe=lambda op: op.is_idempotent),
     # Tasks that the session no longer holds are not changed, and reported as not taken.
     AckTasks: Call(_ack, _each_of_parts, is_safe=True, absent=NotTaken, is_of_session=True),
-    # Sent again, these would put, or hand out, more than was asked for.
+    # A repeat would put or deliver more tasks than requested.
     PutTasks: Call(_put, _put_done, is_safe=False, waiting=_put_waiting),
     TakeTasks: Call(_take, _taken, is_safe=False, waiting=_take_waiting, is_of_session=True),
-    # By now another thread of the same session may have the task.
+    # Another thread of the same session may have the task by now.
     ReleaseTasks: Call(_release, _each, is_safe=False, absent=NotTaken, is_of_session=True),
-    # The time would be longer twice.
+    # A repeat would extend the time twice.
     TouchTasks: Call(_touch, _each, is_safe=False, absent=NotTaken, is_of_session=True),
-    # Another client may have kicked the task, or created the tube again, whose ids begin at 0.
+    # Another client may have kicked the task, or created the tube again with ids from 0.
     BuryTasks: Call(_bury, _each, is_safe=False, absent=NoTask),
     DeleteTasks: Call(_delete, _each_of_parts, is_safe=False, absent=NoTask),
     DropTube: asks(lambda op: ["TUBE.DROP", op.queue], _true, is_safe=False),
@@ -298,7 +299,7 @@ CALLS: Final[dict[type[Op], Call]] = {
     KickTasks: Call(_kick, _kicked, is_safe=False),
     ReturnTasks: asks(lambda op: ["TUBE.RELEASEALL", op.queue], int, is_safe=False),
     TruncateTube: asks(lambda op: ["TUBE.TRUNCATE", op.queue], int, is_safe=False),
-    # These change nothing.
+    # The other operations change nothing.
     PeekTasks: Call(_peek, _each, is_safe=True, absent=NoTask),
     BrowseTasks: Call(_browse, _browsed, is_safe=True),
     LookAtTube: Call(_look_at, _looked_at, is_safe=True, absent=NoTube),

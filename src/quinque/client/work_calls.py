@@ -1,12 +1,13 @@
-"""Operations that put, take, finish and look at messages, as requests in the words of their family.
+"""Operations that add, take, finish and peek at messages, as requests in the commands of their
+family.
 
 Called by   broker.py, through CALLS.
-Calls       calls.py for the shape of a row, own_calls.py for families whose ids are their own.
+Calls       calls.py for the shape of a row, own_calls.py for reliable and items queues.
 
 The commands of the families are older than the operations, and have fewer options. An operation
 that no command can express is refused here.
 
-Not here: claims, stages, pages, the record (calls.py).
+Not here: claims, stages, pages, the lifecycle log (calls.py).
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ from quinque.model.work_ops import (
     WorkDelivery,
 )
 
-# A group without consumers: QSTATUS shows for each group how many messages its queue has, so this
-# group gets a number even where there is no other.
+# A group without consumers. QSTATUS shows the number of events only for groups, so with this group
+# there is always a number.
 _NOBODY: Final = b"\0"
 
 
@@ -188,7 +189,8 @@ def _scanned(reply: Any) -> tuple[int, list[bytes]]:
 
 def _count(op: Count) -> list[Request]:
     _is_of(op, op.family, EVENTS)
-    # A word before each name: without it, the broker takes a queue named groups for the word.
+    # An option before each name: without it, the broker reads a queue that is called groups as the
+    # option.
     queues: Request = ["QSTATUS", *_each_after("QUEUE", op.queues)]
     return [[*queues, "GROUP", _NOBODY], [*queues, *_each_after("GROUP", op.groups or ())]]
 
@@ -263,22 +265,23 @@ def _whole_s(what: str, span_ms: int) -> int:
 
 
 CALLS: Final[dict[type[Op], Call]] = {
-    # Where one lives under its key, no other is added; else there would be one more.
+    # With a unique key, a repeat adds nothing while the job is unfinished. Without one it adds
+    # another job.
     Add: Call(_add, _added, is_safe=lambda op: op.key is not None),
-    # Sent again, these would put, or hand out, more than was asked for.
+    # A repeat would add or deliver more messages than requested.
     Put: Call(_put, _each, is_safe=False),
     Take: Call(_take, _taken, is_safe=False, waiting=_take_waiting),
     Reserve: Call(_reserve, _reserved, is_safe=False),
     # Jobs that are finished already are not changed, and reported as missing.
     Finish: Call(_finish, _each_whether, is_safe=True),
     Ack: Call(_ack, _each_whether, is_safe=True),
-    # Another consumer may hold it by now, and would lose it.
+    # Another consumer may hold the message by now, and would lose it.
     Release: Call(_release, _each_whether, is_safe=False),
-    # It may have been delivered and become dead again by now: that one was not to be redriven.
+    # The message may have been delivered and become dead again, and must not be redriven then.
     Redrive: Call(_redrive, _redriven, is_safe=False),
     # A repeat would also remove messages that were added meanwhile.
     Flush: asks(_flush, _nothing, is_safe=False),
-    # These change nothing.
+    # The other operations change nothing.
     FindReady: Call(_find_ready, _first, is_safe=True, waiting=_find_ready_waiting),
     LookAt: Call(_look_at, _queue_view, is_safe=True, absent=EmptyKey),
     ScanQueues: asks(_scan, _scanned, is_safe=True),

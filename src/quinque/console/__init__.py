@@ -1,11 +1,11 @@
-"""The HTTP port: what operators and their tools see of a broker.
+"""The HTTP port: metrics and probes of a broker.
 
-    app.py          the paths, and what each answers
+    app.py          the paths and their responses
     exposition.py   metrics as Prometheus reads them
     port.py         the server, in the broker's own event loop
 
-Knows nothing of brokers and stores: what it tells is handed in by cli/http_port.py. Needs the
-packages of the extra `http`, which nothing else imports.
+This package imports neither brokers nor stores: cli/http_port.py passes the content. It needs the
+packages of the extra `http`, which no other package imports.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paths of the HTTP port, and what each answers.
+"""The paths of the HTTP port and their responses.
 
 Called by   cli/http_port.py (makes it), port.py (serves it).
 Calls       exposition.py.
@@ -7,7 +7,7 @@ Calls       exposition.py.
     GET /livez     200, or 503 and a reason, as JSON
     GET /readyz    200, or 503 and a reason, as JSON
 
-HEAD is GET without the body; another method is refused (405), another path is not there (404).
+HEAD is GET without the body; other methods return 405 and other paths 404.
 
 Not here: sockets (port.py).
 """
@@ -30,8 +30,8 @@ _NOT_KEPT: Final = {"Cache-Control": "no-store"}
 def make_app(
     page: Page, trouble: Callable[[], str], stall: Callable[[], str] = lambda: ""
 ) -> Starlette:
-    """The application. `trouble` tells why the broker is not ready, and `stall` why it must be
-    started again; empty when that is not so."""
+    """Make the application. `trouble` returns why the broker is not ready, and `stall` why it must
+    be restarted. Empty means that it is ready, and that it runs."""
 
     async def metrics(request: Request) -> Response:
         return Response(await page.text(), headers=_NOT_KEPT, media_type=CONTENT_TYPE)
@@ -55,6 +55,6 @@ def make_app(
             Route("/readyz", readyz),
         ]
     )
-    # Or /livez/ would be answered with an address made of what the client calls this host.
+    # Otherwise /livez/ would redirect to the name that the client uses for this host.
     app.router.redirect_slashes = False
     return app

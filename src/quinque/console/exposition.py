@@ -3,10 +3,10 @@
 Called by   app.py, for each scrape; a worker's HTTP port (cli/work.py).
 Calls       prometheus_client, which knows the format.
 
-Text is made a hundred lines at a time, and others have their turn in between: ten thousand lines
-are a tenth of a second. A page is reused for a second, for all requests.
+Text is made a hundred lines at a time, and other tasks run in between, because ten thousand lines
+take a tenth of a second. A page is used again for a second, for all requests.
 
-Not here: which metrics there are (server/metrics.py, worker/metrics.py), HTTP (app.py).
+Not here: the lists of metrics (server/metrics.py, worker/metrics.py), HTTP (app.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LINES_AT_ONCE: Final = 100  # which take about a millisecond
 
 
 class Page:
-    """The page of all metrics. `measure` gives what the rows read from."""
+    """The page of all metrics. `measure` returns the values that the rows read."""
 
     def __init__(self, table: Sequence[Metric], measure: Callable[[], Awaitable[Any]]) -> None:
         self._table = table
@@ -44,12 +44,13 @@ class Page:
         self._making: asyncio.Task[bytes] | None = None
 
     async def text(self) -> bytes:
-        """The page, finished less than a second ago. It is made once for all who ask meanwhile."""
+        """Return a page that was made less than a second ago. It is made once for all requests
+        meanwhile."""
         if self._making is None:
             if monotonic() - self._made_s < _FRESH_S:
                 return self._text
             self._making = asyncio.get_running_loop().create_task(self._make())
-        # A client that goes away does not take the page from the others.
+        # A client that disconnects does not cancel the page for others.
         return await asyncio.shield(self._making)
 
     async def _make(self) -> bytes:
@@ -65,7 +66,7 @@ class Page:
 
 
 def page_text(table: Sequence[Metric], found: Any) -> bytes:
-    """The page of all metrics, made in one go: for callers that have a thread for it."""
+    """Make the page of all metrics in one go, for callers in their own thread."""
     return b"".join(
         generate_latest(_Only(_family(metric, samples)))
         for metric in table
@@ -74,7 +75,7 @@ def page_text(table: Sequence[Metric], found: Any) -> bytes:
 
 
 class _Only(Collector):
-    """One family of samples, in the shape that generate_latest() takes."""
+    """One family of samples, as generate_latest() takes it."""
 
     def __init__(self, family: Family) -> None:
         self._family = family
@@ -84,12 +85,12 @@ class _Only(Collector):
 
 
 async def _parts(metric: Metric, found: Any) -> AsyncIterator[bytes]:
-    """The metric's text, piece by piece."""
+    """Yield the text of the metric, piece by piece."""
     samples: Iterator[Sample] = iter(metric.read(found))
     is_first = True
     while some := list(islice(samples, _LINES_AT_ONCE)):
         text = generate_latest(_Only(_family(metric, some)))
-        # The description of a metric stands only before its first sample.
+        # Only the first sample of a metric has its description before it.
         yield text if is_first else _without_head(text)
         is_first = False
         await asyncio.sleep(0)

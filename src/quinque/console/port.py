@@ -3,12 +3,12 @@
 Called by   cli/http_port.py.
 Calls       uvicorn, and h11, by which it reads requests.
 
-Signals are the broker's. Connections are few and short, so that they cannot use up the open files:
-one that is not done with a request in time is cut off, whether it asks slowly, reads slowly or says
-nothing; and one that would be one too many takes the place of the one that is due to be cut off
-first. So a probe is answered however many hold on to theirs.
+The broker handles the signals. Connections are few and short, so that they cannot use up the open
+files. A connection that does not finish a request in time is closed, whether its client sends
+slowly, reads slowly or sends nothing. A connection over the limit replaces the one that would time
+out first. So a probe is answered, however many connections are open.
 
-Not here: what is answered (app.py).
+Not here: the responses (app.py).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS_MOST: Final = 64
-REQUEST_S: Final = 30  # from one answer, or the beginning, to the end of the next
-_REQUEST_BYTES: Final = 16 << 10  # limit for lines that are not complete
+REQUEST_S: Final = 30  # from one response, or the start, to the end of the next
+_REQUEST_BYTES: Final = 16 << 10  # limit for incomplete lines
 _STOP_S: Final = 1
 
 
@@ -56,7 +56,7 @@ class _Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         cycle: Any = self.cycle
         if cycle is not None and not cycle.response_complete:
-            # The request is answered here: a second answer of the application would be an error.
+            # The request is answered here: the application must not answer it again.
             cycle.disconnected = True
             cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
@@ -73,13 +73,16 @@ class _Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end.cancel()
         super().connection_lost(exc)
-        # The base class does it only for a clean close; otherwise the timer would keep this alive.
+        # The base class does this only for a clean close; otherwise the timer would keep this
+        # object.
         self._unset_keepalive_if_required()
 
     def _cut_off(self) -> None:
-        # Not close(): that would wait until everything is read.
+        # Not close(), which would wait until all data is read.
         self.transport.abort()
-        self.connections.discard(self)  # now: the base class does it only in the next turn
+        self.connections.discard(
+            self
+        )  # now, because the base class does it only in the next iteration
 
 
 class _Server(uvicorn.Server):
@@ -90,7 +93,7 @@ class _Server(uvicorn.Server):
 
 class Port:
     def __init__(self, app: Any, sockets: Sequence[socket.socket]) -> None:
-        """The application is served on these sockets, which are bound."""
+        """Serve the application on these bound sockets."""
         self._server = _Server(
             uvicorn.Config(
                 app,

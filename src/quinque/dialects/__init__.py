@@ -1,4 +1,4 @@
-"""The words of each family: a request becomes an operation, a result becomes a reply.
+"""The commands of each family: turn requests into operations, and results into replies.
 
 command.py   one row per command, and what a parsed request can be
 args.py      typed readers of arguments
@@ -11,8 +11,8 @@ tube*.py     tubes: TUBE.PUT TUBE.TAKE TUBE.ACK …   tarantool*.py   the same, 
 task_data.py data of tasks, as clients of both see it
 keys.py      TYPE DEL RENAME EXPIRE SCAN …, on queues by their names
 claims.py    CLAIM.*, for queues of all families but tubes; so stages.py and messages.py
-lifecycle.py LIFECYCLE.*: what happened to messages
-options.py   what these four have in common
+lifecycle.py LIFECYCLE.*: the lifecycle log
+options.py   the options that these four share
 """
 
 from __future__ import annotations

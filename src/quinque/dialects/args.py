@@ -1,9 +1,10 @@
-"""Typed readers of arguments: each returns a good value or says what is wrong with this one.
+"""Typed readers of arguments: each returns a valid value, or raises an error that says what is
+wrong.
 
 Called by   dialects, while they parse.
 Calls       nothing.
 
-Not here: how many arguments there are (server/dispatch.py checks arity).
+Not here: the number of arguments (server/dispatch.py checks arity).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _NUMBER: Final = re.compile(rb"-?[0-9]{1,18}")
 
 
 def read_name(what: str, text: bytes) -> bytes:
-    """A queue, a group or an id: any bytes, but some, and not too many."""
+    """Return a queue, a group or an id: any bytes that are neither empty nor too long."""
     if not text:
         raise BadArgument(f"{what} must not be empty")
     if len(text) > NAME_MOST_BYTES:
@@ -29,36 +30,37 @@ def read_name(what: str, text: bytes) -> bytes:
 
 
 def read_names(what: str, texts: Sequence[bytes]) -> list[bytes]:
-    """Names of queues or groups, and not too many of them."""
+    """Return names of queues or groups, if there are not too many."""
     check_count(what + "s", texts)
     return [read_name(what, text) for text in texts]
 
 
 def check_count(what: str, texts: Sequence[bytes], most: int = NAMES_MOST) -> None:
-    """Raises BadArgument when a request names too many."""
+    """Raise BadArgument if a request has too many names."""
     if len(texts) > most:
         raise BadArgument(f"{len(texts)} {what} in one request; at most {most}")
 
 
 def read_pattern(text: bytes) -> bytes:
-    """A pattern for names, as long as a name at most."""
+    """Return a pattern for names, which is not longer than a name."""
     if len(text) > NAME_MOST_BYTES:
         raise BadArgument(f"pattern has {len(text)} bytes; at most {NAME_MOST_BYTES}")
     return text
 
 
 def read_seconds(what: str, text: bytes, *, least_ms: int = 0, is_endless: bool = False) -> int:
-    """A span in seconds, whole or with a fraction, as milliseconds (never rounded down to none).
+    """Return a duration in seconds, whole or with a fraction, as milliseconds. A short one is at
+    least 1 ms.
 
-    With `is_endless`, one that is too long is the longest there is.
+    With `is_endless`, a duration that is too long becomes the longest one.
     """
-    # Whole seconds are what nearly everyone sends.
+    # Nearly all clients send whole seconds.
     if text.isdigit() and len(text) < 10:
         span_ms = int(text) * 1000
     elif _DECIMAL.fullmatch(text):
         whole, _, part = text.partition(b".")
         nanoseconds = int(whole or b"0") * 10**9 + int(part[:9].ljust(9, b"0"))
-        nanoseconds += bool(part[9:].strip(b"0"))  # a client writes a float with all its digits
+        nanoseconds += bool(part[9:].strip(b"0"))  # a client may write a float with all its digits
         span_ms = -(-nanoseconds // 10**6)
     else:
         least = "more than 0" if least_ms else "0 or more"
@@ -73,7 +75,7 @@ def read_seconds(what: str, text: bytes, *, least_ms: int = 0, is_endless: bool 
 
 
 def read_int(what: str, text: bytes, *, least: int, most: int) -> int:
-    """A whole number within bounds."""
+    """Return a whole number within bounds."""
     if not _NUMBER.fullmatch(text):
         raise BadArgument(f"{what} '{_shown(text)}' is not a whole number")
     number = int(text)
@@ -83,7 +85,7 @@ def read_int(what: str, text: bytes, *, least: int, most: int) -> int:
 
 
 def refuse_option(command: str, word: bytes) -> BadArgument:
-    """The error for a word the command does not have."""
+    """Make the error for an option that the command does not have."""
     return BadArgument(f"{command} has no option '{_shown(word)}'")
 
 

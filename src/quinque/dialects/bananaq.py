@@ -1,4 +1,4 @@
-"""The events family in bananaq's words: QADD QGET QACK QNOTIFY QFLUSH QSTATUS QINFO.
+"""The events family with the commands of bananaq: QADD QGET QACK QNOTIFY QFLUSH QSTATUS QINFO.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       dialects/args.py.
@@ -39,7 +39,7 @@ from quinque.model.ops import (
 )
 from quinque.wire.resp import OK, Value
 
-_NUMBERS_BYTES: Final = 150  # of the counts of a group in a reply of QSTATUS, with their names
+_NUMBERS_BYTES: Final = 150  # the counts of a group in a reply of QSTATUS, with their names
 
 
 def parse_qadd(argv: list[bytes]) -> Request:
@@ -54,7 +54,7 @@ def parse_qadd(argv: list[bytes]) -> Request:
 
 
 def gather_qadd(put: Request, bodies: list[bytes]) -> bool:
-    """Events for one queue, with one expiry, are added together; those with NOBLOCK are not."""
+    """Merge requests that add to one queue with the same expiry, and do not have NOBLOCK."""
     if not isinstance(put, Put):
         return False
     put.bodies = bodies
@@ -70,7 +70,7 @@ def parse_qget(argv: list[bytes]) -> Reserve:
     """
     queue, group = read_name("queue", argv[1]), read_name("consumerGroup", argv[2])
     words = argv[3:]
-    if len(words) != 2 or words[0] != b"EX":  # as it is sent most often
+    if len(words) != 2 or words[0] != b"EX":  # the most frequent form
         words = [word for word in words if word.upper() != b"WITHDELIVERIES"]
     tells_deliveries = len(words) < len(argv) - 3
     return Reserve(EVENTS, queue, group, parse_lease("QGET", words), 1, tells_deliveries)
@@ -91,10 +91,10 @@ def parse_qack(argv: list[bytes]) -> Request:
 
 
 def gather_qack(ack: Request, ids: list[bytes]) -> bool:
-    """Acks of one group are one; okq's REDO, which stands where the id does, is not among them."""
+    """Merge acks of one group, but not okq's REDO, which is in the place of the id."""
     if not isinstance(ack, Ack) or any(len(id) == 4 and id.upper() == b"REDO" for id in ids):
         return False
-    if not ack.held_only:  # okq's form, whose ids are names
+    if not ack.held_only:  # the form of okq, whose ids are names
         for id in ids:
             read_name("id", id)
     ack.message_ids = ids
@@ -151,7 +151,9 @@ def parse_qstatus(argv: list[bytes], session: Session) -> Count:
             f"{_some(len(asked.queues), 'queue')} and {_some(len(asked.groups or ()), 'group')} are"
             f" {rows} rows in one reply; at most {COUNTS_MOST}"
         )
-    if not asked.queues and session.sees_all():  # else the rows that are seen might be cut off
+    if (
+        not asked.queues and session.sees_all()
+    ):  # otherwise the reply limit might cut off queues that the user may see
         asked.most = COUNTS_MOST
     return asked
 
@@ -187,7 +189,7 @@ def parse_qinfo(argv: list[bytes], session: Session) -> Count:
 
 
 def reply_qinfo(asked: Count, counts: list[QueueCount], session: Session) -> Value:
-    """A line per queue and group, in columns."""
+    """Return a line for each queue and group, in columns."""
     rows: list[list[str]] = []
     for row, groups in _with_consumers(asked, counts, session):
         queue = _shown(row.queue)
@@ -210,8 +212,8 @@ def reply_qinfo(asked: Count, counts: list[QueueCount], session: Session) -> Val
 
 
 def _split_at_groups(argv: list[bytes]) -> tuple[Sequence[bytes], Sequence[bytes] | None]:
-    """The names before the word GROUPS and those after it; None when the word is not there. Or, if
-    every second word is QUEUE or GROUP, the names after each of these."""
+    """Return the names before the option GROUPS and those after it, or None without it. If every
+    second argument is QUEUE or GROUP, return the names after each of these."""
     if len(argv) > 2 and len(argv) % 2 and argv[1].upper() in (b"QUEUE", b"GROUP"):
         words = [word.upper() for word in argv[1::2]]
         if {b"QUEUE", b"GROUP"}.issuperset(words):
@@ -227,10 +229,10 @@ def _split_at_groups(argv: list[bytes]) -> tuple[Sequence[bytes], Sequence[bytes
 def _with_consumers(
     asked: Count, counts: list[QueueCount], session: Session
 ) -> list[tuple[QueueCount, list[tuple[GroupCount, int]]]]:
-    """Each queue with its groups and how many consumers wait in each.
+    """Add the number of blocked consumers to each queue and group.
 
-    A queue or a group that only has consumers is there too; one that was asked for always is.
-    Raises LimitReached when that is too much for one reply.
+    Queues and groups that only have consumers are added, and so are requested ones. Raises
+    LimitReached if that is too much for one reply.
     """
     waiting = session.consumers(asked.queues)
     rows = {row.queue: row for row in counts}
@@ -256,7 +258,7 @@ def _with_consumers(
 
 
 def _check_size(size_bytes: int) -> None:
-    """Raises LimitReached when a reply would be larger than it may be."""
+    """Raise LimitReached if a reply would be too large."""
     if size_bytes > COUNTS_MOST_BYTES:
         raise LimitReached(
             f"the reply would have {size_bytes} bytes, and at most {COUNTS_MOST_BYTES} are sent:"
@@ -291,7 +293,7 @@ def _statistics(group: GroupCount, consumers: int) -> list[tuple[str, int]]:
 
 
 def _shown(name: bytes) -> str:
-    """A name on one line, in letters that a terminal takes for letters."""
+    """Return a name on one line, without control characters."""
     text = name.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else ascii(text)[1:-1].replace("\\\\", "\\")
 

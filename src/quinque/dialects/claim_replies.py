@@ -1,9 +1,9 @@
-"""What the commands on claims answer: subscriptions, claims and messages as maps.
+"""Replies of the commands on claims: subscriptions, claims and messages as maps.
 
 Called by   claims.py.
 Calls       nothing.
 
-Not here: what a field means (model/claim_ops.py, model/rows.py).
+Not here: the meaning of the fields (model/claim_ops.py, model/rows.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from quinque.model.claim_ops import ClaimView, FindClaims, SubscriptionView
 from quinque.model.rows import Row
 from quinque.wire.resp import NULL_ARRAY, Value
 
-GROUP: Final = "claims"  # the group of these commands, and of those on stages and pages, in lists
+GROUP: Final = (
+    "claims"  # the group of these commands, and of those on stages and pages, in COMMAND DOCS
+)
 
 
 def reply_subscription(view: SubscriptionView | None) -> Value:
@@ -37,7 +39,7 @@ def reply_fill(asked: Wait, claim: ClaimView | None, session: Session) -> Value:
 
 
 def reply_read(asked: Wait, chunks: list[bytes], session: Session) -> Value:
-    """A map for each message; or the chunks as they are."""
+    """A map for each message, or the packed chunks."""
     if asked.detail:
         return list(chunks)
     return [
@@ -46,7 +48,7 @@ def reply_read(asked: Wait, chunks: list[bytes], session: Session) -> Value:
 
 
 def reply_list(asked: FindClaims, views: list[SubscriptionView], session: Session) -> Value:
-    """A map for each subscription on a queue that the user may know of."""
+    """A map for each subscription on a queue that the user may see."""
     check_listing(
         "all subscriptions and their claims" if asked.queue is None else "these claims",
         sum(1 + len(view.claims) for view in views),

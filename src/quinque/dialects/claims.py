@@ -3,10 +3,9 @@
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py, claim_replies.py.
 
-They are for the queues of every family: a reader names its subscription, and gets the queue's
-messages in numbered claims.
+A reader names its subscription, and gets the messages of the queue in numbered claims.
 
-Not here: what a claim is (model/claim_ops.py), what it does to messages (engine/claims/).
+Not here: claims (model/claim_ops.py), their effect on messages (engine/claims/).
 """
 
 from __future__ import annotations
@@ -53,7 +52,8 @@ from quinque.model.families import EVENTS, JOBS, Family
 from quinque.model.limits import COUNTS_MOST, NAME_MOST_BYTES
 from quinque.wire.resp import Value
 
-# A reader renews several times in a lease; one that is silent for a minute has most likely died.
+# A reader renews several times in a lease. A reader that has not responded for a minute has most
+# likely died.
 _LEASE_MS: Final = 60_000
 _OUTCOMES: Final = {outcome.name.encode(): outcome for outcome in Outcome}
 
@@ -109,7 +109,8 @@ def parse_fill(argv: list[bytes], session: Session) -> Wait:
             case b"COUNT":
                 fill.count = options.number()
             case b"UNTIL":
-                # The stamp of a queue that never had a message is 0, and no place is before 1.
+                # The position of a queue that never had a message is 0, and no message has a
+                # position before 1.
                 fill.until_place = max(1, options.number())
             case b"SEAL":
                 fill.seals = True
@@ -121,7 +122,7 @@ def parse_fill(argv: list[bytes], session: Session) -> Wait:
                 raise options.refused()
     if fill.count < 0 or not (fill.count or fill.seals):
         raise BadArgument("CLAIM.FILL requires COUNT: 1 or more, or 0 to SEAL the claim as it is")
-    # Longer than the name of any group, so that what one of those lacks is not held against it.
+    # Longer than the name of any group, so that it never blocks the readers of a group.
     group = b"%b %d %b" % (fill.subscription, fill.shard, bytes(NAME_MOST_BYTES))
     return Wait(fill, (fill.queue,), group, timeout_ms)
 
@@ -281,17 +282,17 @@ def parse_list(argv: list[bytes], session: Session) -> FindClaims:
 
 
 def _named(argv: list[bytes]) -> tuple[bytes, bytes]:
-    """The queue and the subscription."""
+    """Return the queue and the subscription."""
     return read_any_queue(argv[1]), read_name("subscription", argv[2])
 
 
 def _held(argv: list[bytes]) -> tuple[bytes, bytes, int]:
-    """The queue, the subscription, and the epoch in which it is held."""
+    """Return the queue, the subscription, and the epoch of its reader."""
     return *_named(argv), read_number("epoch", argv[3], least=1)
 
 
 def _shard(command: str, argv: list[bytes], at: int) -> int:
-    """The one option that such a command has."""
+    """Return the value of SHARD, the only option of such a command."""
     shard = 0
     options = Options(command, argv, at)
     for word in options:
@@ -302,7 +303,7 @@ def _shard(command: str, argv: list[bytes], at: int) -> int:
 
 
 def _family_of_open(argv: list[bytes]) -> Family | None:
-    """As parse_open will find it; None if it finds a mistake."""
+    """Return the family that parse_open will find, or None if the arguments are invalid."""
     try:
         return parse_open(argv).family
     except BadArgument:

@@ -1,10 +1,10 @@
-"""One row per command, and what a parsed request can be.
+"""One row for each command, and the types of a parsed request.
 
 Called by   each dialect (fills the rows), server/dispatch.py (follows them).
 Calls       nothing.
 
-A request becomes an operation, now; or a Wait: the operation again and again until it gives
-something or time is up; or Later: the operation after the reply.
+A request becomes an operation that runs now; or a Wait, which repeats the operation until it
+returns a result or the time is over; or a Later, which runs the operation after the reply.
 
 Not here: commands about the server itself (server/commands/).
 """
@@ -28,11 +28,12 @@ InMulti = Literal["queued", "run", "refused"]
 
 @dataclass
 class Wait:
-    """Run `op` until it gives something, for at most `timeout_ms` (0 = once, NEVER_MS = as long as
-    it takes).
+    """Run `op` until it returns a result, for at most `timeout_ms` (0: once, NEVER_MS: without a
+    limit).
 
-    Woken by work in `queues`, or in queues whose names match one of `patterns`; then `again` is run
-    in place of `op`, if there is one. `queues` may be ids too: woken when one comes to its end.
+    The wait continues when there is work in `queues`, or in queues whose names match one of
+    `patterns`. Then `again` runs in place of `op`, if it is set. `queues` may also be ids of
+    messages: the wait continues when one of them ends.
     """
 
     op: Op
@@ -41,12 +42,12 @@ class Wait:
     timeout_ms: int
     again: Op | None = None
     patterns: Sequence[bytes] = ()
-    detail: bool = False  # what the reply is to hold; for the dialect's own use
+    detail: bool = False  # options for the reply, used only by the dialect
 
 
 @dataclass
 class Later:
-    """Answer OK now and run `op` in the background."""
+    """Reply OK now and run `op` in the background."""
 
     op: Op
 
@@ -55,132 +56,135 @@ Request = Op | Wait | Later
 
 
 class NoReply:
-    """The command has answered by itself, or must not be answered."""
+    """The command has replied itself, or must not be answered."""
 
 
 NO_REPLY: Final = NoReply()
 
 
 class Session(Protocol):
-    """The part of a client's connection that a dialect can see."""
+    """The part of a client's connection that dialects use."""
 
     registered: Collection[bytes]
 
     def register(self, queues: Sequence[bytes]) -> None:
-        """This connection is a consumer of these queues, and no others."""
+        """Make this connection a consumer of exactly these queues."""
 
     def consumers(self, queues: Sequence[bytes]) -> Mapping[bytes, Mapping[bytes, int]]:
-        """How many consumers wait, by queue and group: on these queues, or on any if there are
-        none."""
+        """Return the number of blocked consumers by queue and group, of these queues or, without
+        any, of all."""
 
     def waiting_on(self, queue: bytes) -> int:
-        """How many readers wait on the queue."""
+        """Return the number of blocked readers of the queue."""
 
     def sees(self, queue: bytes) -> bool:
-        """Whether the user may know of the queue."""
+        """Return whether the user may see the queue."""
 
     def sees_all(self) -> bool:
-        """Whether the user may know of every queue."""
+        """Return whether the user may see every queue."""
 
     def taking_session(self) -> bytes:
-        """The session that takes tasks on this connection, which has one from here on."""
+        """Return the session that takes tasks on this connection. If there is none, create it."""
 
     def join_session(self, session: bytes, reply: Value) -> Any:
-        """The connection is of that session, and left the one before. Then the reply, or a Pending
-        of it."""
+        """Move the connection to that session. Return the reply, or a Pending of it."""
 
     def now_ms(self) -> int:
-        """The time at the store, in milliseconds since 1970."""
+        """Return the time at the store, in milliseconds since 1970."""
 
     def node_id(self) -> bytes:
-        """What the broker is called among nodes: 40 hexadecimal digits."""
+        """Return the id of the broker in the cluster: 40 hexadecimal digits."""
 
 
 def no_queues(argv: list[bytes]) -> Sequence[bytes]:
-    """The command names no queue."""
+    """Return no queues: the command names none."""
     return ()
 
 
 def first_queue(argv: list[bytes]) -> Sequence[bytes]:
-    """The command's first argument is its queue."""
+    """Return the first argument, which is the queue of the command."""
     return argv[1:2]
 
 
 def plain_reply(result: Value) -> Value:
-    """The result as it is."""
+    """Return the result unchanged."""
     return result
 
 
 @dataclass
 class Command:
-    """A command: either parsed into an operation and its result replied, or run on the session.
+    """A command: a request is parsed into an operation and its result becomes the reply, or the
+    command runs on the session.
 
-    `arity` counts the name; negative is a minimum. With `with_session`, parse is handed the Session
-    too, and reply what parse gave, the result, and the Session. Usage and summary are the first
-    two paragraphs of the docstring of `parse` or `run`.
+    `arity` includes the name; a negative number is a minimum. With `with_session`, `parse` also
+    gets the Session, and `reply` gets the parsed request, the result, and the Session. Usage and
+    summary are the first two paragraphs of the docstring of `parse` or `run`.
 
-    Requests of one turn that differ in argument `varies` only (-1 = the last, 0 = none) can be one
-    operation: `gather` gives that of the first what varies in all of them, or refuses. The result
-    of such an operation has an item for each, in order; `reply_each` is handed one, or None when
-    there are no more, and the protocol, and gives the bytes of the reply. Without `reply`, a
-    request that runs alone is answered so too.
+    Requests of one event loop iteration that differ only in argument `varies` (-1: the last, 0:
+    none) can be one operation: `gather` adds the arguments of all of them to the operation of the
+    first, or refuses. The result has an item for each request, in order. `reply_each` gets an item,
+    or None if there are no more, and the protocol, and returns the bytes of the reply. Without
+    `reply`, it also makes the reply of a request that runs alone.
 
-    With `varies_on`, they may differ in all arguments from `varies` on, and the result has an item
-    for each of these; where none varies, for as many as `gather` says of a request. Then
-    `reply_share` is handed the items of one request, the protocol, and what varies in it; unless
-    all have one item: then `reply_each`; or `reply_words`, which is handed the items of several
-    requests of one client, the protocol, and what varies in each, and gives all their replies.
-    `words_each` of these arguments are one item.
+    With `varies_on`, requests may differ in all arguments from `varies` on, and the result has an
+    item for each of these arguments. If none varies, `gather` returns the number of items of a
+    request. `reply_share` gets the items of one request, the protocol, and its varying arguments.
+    If each request has one item, `reply_each` is used; or `reply_words`, which gets the items of
+    several requests of one client, the protocol, and the varying arguments of each, and returns all
+    their replies. `words_each` arguments are one item.
 
-    `queues` picks the queues out of a request, `ids` the ids of messages: a user may do this to
-    them, or not. `family` is for a command that is of no family itself: that of the queue which the
-    request is about, if it says so, or the operation that tells.
+    `queues` returns the queues of a request and `ids` the ids of its messages, for the permissions
+    of the user. `family` is for commands without a family: it returns the family that the request
+    names, or the operation that finds it.
     """
 
     name: str
     group: str
     right: Right
     arity: int
-    parse: Callable[..., Any] | None = None  # gives a Request
+    parse: Callable[..., Any] | None = None  # returns a Request
     reply: Callable[..., Value] | None = None
-    run: Callable[..., Any] | None = None  # gives a Value, or a Pending of one, or NO_REPLY
+    run: Callable[..., Any] | None = None  # returns a Value, or a Pending of one, or NO_REPLY
     queues: Callable[[list[bytes]], Sequence[bytes]] = first_queue
     with_session: bool = False
     ids: Callable[[list[bytes]], Sequence[bytes]] | None = None
     family: Callable[[list[bytes]], Family | FindClaims | FindStages | None] | None = None
-    gather: Callable[[Any, list[bytes]], int] | None = None  # 0 = refuses
+    gather: Callable[[Any, list[bytes]], int] | None = None  # 0: refused
     reply_each: Callable[[Any, int], bytes] | None = None
     reply_words: Callable[[list[Any], int, list[bytes]], bytes] | None = None
     reply_share: Callable[[list[Any], int, list[bytes]], bytes] | None = None
     varies: int = -1
     varies_on: bool = False
     words_each: int = 1
-    share: Callable[[Any, list[bytes]], None] | None = None  # tells it whose each item is
-    none_is: type[QuinqueError] | None = None  # the error for an item that is None, when gathered
+    share: Callable[[Any, list[bytes]], None] | None = None  # adds the session of each item
+    none_is: type[QuinqueError] | None = (
+        None  # the error for an item that is None in a merged operation
+    )
     is_open: bool = False  # needs no authentication
-    is_blocking: bool = False  # may wait
-    in_multi: InMulti = "queued"  # what becomes of it between MULTI and EXEC
-    since: str = "0.1.0"  # the version that had it first
-    subcommands: dict[bytes, Command] | None = None  # of a command that is only a first word
+    is_blocking: bool = False  # may block
+    in_multi: InMulti = "queued"  # its behaviour between MULTI and EXEC
+    since: str = "0.1.0"  # the first version that had it
+    subcommands: dict[bytes, Command] | None = None  # if the command is only a first word
     otherwise: str = ""  # the error for an unknown second word, if it differs from that of Redis
     calls: int = 0
     failed_calls: int = 0
     spent_ns: int = 0
 
     def fresh(self) -> Command:
-        """The same row with no calls counted, and its subcommands likewise."""
+        """Return the same row, and its subcommands, with no calls counted."""
         rows = self.subcommands
         fresh_rows = None if rows is None else {word: row.fresh() for word, row in rows.items()}
         return replace(self, subcommands=fresh_rows, calls=0, failed_calls=0, spent_ns=0)
 
     @property
     def is_write(self) -> bool:
-        """Whether it may change queues or their messages; an admin's command of a family does."""
+        """Return whether the command may change queues or their messages. Commands of a family for
+        administrators do."""
         return self.right == "write" or (self.right == "admin" and self.group != "")
 
     @property
     def is_fast(self) -> bool:
-        """Whether it looks only at the connection and the clock."""
+        """Return whether the command uses only the connection and the clock."""
         return not self.right and self.subcommands is None
 
     @property
@@ -193,7 +197,7 @@ class Command:
 
 
 def docstring_parts(function: Callable[..., object] | None) -> tuple[str, str]:
-    """The first two paragraphs of a docstring, each as one line."""
+    """Return the first two paragraphs of a docstring, each as one line."""
     if function is None:
         return "", ""
     first, _, rest = (function.__doc__ or "").strip().partition("\n\n")

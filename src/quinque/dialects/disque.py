@@ -1,13 +1,13 @@
-"""The jobs family in Disque's words: ADDJOB GETJOB ACKJOB and what else is done to jobs.
+"""The jobs family with the commands of Disque that change jobs: ADDJOB GETJOB ACKJOB and others.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       disque_args.py.
 
-A job that is queued is ready; one that a consumer has, or that waits for its delay to end, is
-active. Options that Disque does not have are called Quinque extensions.
+Disque calls a ready job queued. A job that a consumer has, or whose delay has not ended, is active.
 
-Not here: looking at jobs (disque_jobs.py), queues (disque_queues.py), commands that Disque does not
-have (disque_ours.py), HELLO and CLUSTER (server/commands/), the rules (engine/work/decide.py).
+Not here: commands that show jobs (disque_jobs.py), queues (disque_queues.py), commands that Disque
+does not have (disque_ours.py), HELLO and CLUSTER (server/commands/), the rules
+(engine/work/decide.py).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def parse_addjob(argv: list[bytes]) -> Add:
     [MAXDELIVERIES n] [ID key]
 
     Add a job and return its id. The job is queued after DELAY, is delivered again if it is not
-    acked within RETRY seconds (0 = never), and is removed after TTL. MAXDELIVERIES and ID are
-    Quinque extensions.
+    acked within RETRY seconds (0 = never), and is deleted after TTL seconds, by default a day, even
+    if no consumer took it. MAXDELIVERIES and ID are Quinque extensions.
     """
     queue = read_queue(argv[1])
     if len(argv) == 4 and argv[3] == b"0":
@@ -110,8 +110,8 @@ def parse_addjob(argv: list[bytes]) -> Add:
 
 
 def gather_addjob(add: Add, bodies: list[bytes]) -> bool:
-    """Jobs for one queue, on the same terms, are added together, unless one could be refused, or
-    found to be there, and the next not."""
+    """Merge jobs for one queue with the same options, unless the queue could refuse one of them, or
+    have one already, and accept the next."""
     if add.key is not None or add.max_length:
         return False
     add.bodies = bodies
@@ -119,7 +119,7 @@ def gather_addjob(add: Add, bodies: list[bytes]) -> bool:
 
 
 def reply_addjob(ids: list[bytes]) -> Value:
-    """The job's id, as a simple string."""
+    """Return the id of the job as a simple string."""
     return Simple(ids[0])
 
 
@@ -173,7 +173,7 @@ def parse_getjob(argv: list[bytes], session: Session) -> Wait:
 
 
 def gather_getjob(wait: Wait, same: list[bytes]) -> bool:
-    """Requests for a job each, from the same queue, are one for as many jobs."""
+    """Merge requests for one job each from the same queue."""
     op = wait.op
     assert isinstance(op, Take)
     if op.count != 1 or len(op.queues) != 1 or wait.detail:
@@ -183,7 +183,7 @@ def gather_getjob(wait: Wait, same: list[bytes]) -> bool:
 
 
 def reply_getjob(asked: Wait, found: list[WorkDelivery] | None, session: Session) -> Value:
-    """[[queue, id, body], …], each with its counters if they were asked for; or null."""
+    """[[queue, id, body], …], with the counters of each if requested; or null."""
     if not found:
         return NULL_ARRAY
     if asked.detail:
@@ -230,7 +230,7 @@ def gather_finish(finish: Finish, ids: list[bytes]) -> bool:
 
 
 def reply_number(were_so: list[bool]) -> Value:
-    """The number of jobs for which the command took effect."""
+    """Return the number of jobs for which the command took effect."""
     return sum(were_so)
 
 
@@ -274,9 +274,9 @@ def parse_enqueue(argv: list[bytes]) -> Requeue:
 def parse_ungetjob(argv: list[bytes]) -> Requeue:
     """UNGETJOB [id ...] [UNSEEN]
 
-    Queue active jobs now, as ENQUEUE does, and do not count the delivery: they were not tried. With
-    UNSEEN, which says that no consumer has seen them, also those with RETRY 0. Return how many were
-    queued. Quinque extension.
+    Queue active jobs now, like ENQUEUE, without counting the delivery, because they were not tried.
+    With UNSEEN, which states that no consumer has seen them, this includes jobs with RETRY 0.
+    Returns the number of jobs that were queued. Quinque extension.
     """
     ids = _ids_of_ungetjob(argv)
     lease = None if len(ids) == len(argv) - 1 else 0
@@ -307,12 +307,12 @@ def parse_working(argv: list[bytes]) -> Extend:
 
 
 def reply_working(retry_ms: int) -> Value:
-    """The job's RETRY time, in seconds."""
+    """Return the RETRY time of the job in seconds."""
     return retry_ms // 1000
 
 
 def _ids_of_nack(argv: list[bytes]) -> Sequence[bytes]:
-    """What stands before the options."""
+    """Return the ids, which come before the options."""
     for at in range(1, len(argv)):
         if argv[at].upper() in (b"DELAY", b"REASON", b"DEAD"):
             return argv[1:at]
@@ -334,7 +334,7 @@ def _queues_of_getjob(argv: list[bytes]) -> Sequence[bytes]:
 
 
 def all_ids(argv: list[bytes]) -> Sequence[bytes]:
-    """The command's arguments are ids."""
+    """Return all arguments, which are ids."""
     return argv[1:]
 
 

@@ -1,9 +1,9 @@
-"""Readers of what Disque's commands have in common: ids, names, numbers, states.
+"""Readers of arguments that Disque's commands share: ids, names, numbers, states.
 
 Called by   disque.py, disque_jobs.py, disque_queues.py, while they parse.
 Calls       args.py.
 
-A job's id, of which clients and we look at four bytes before anything else:
+The id of a job. Clients and the broker first read four bytes of it:
 
     D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1
     01        10                       35
@@ -32,7 +32,7 @@ INTEGER_MOST: Final = (1 << 63) - 1
 NOTHING: Final = 0
 _SCAN_COUNT: Final = 100
 
-# In the order of a job's life; `active` is a job that a consumer has.
+# In the order of the life of a job. `active` is a job that a consumer has.
 STATES: Final = {
     b"queued": State.READY,
     b"delayed": State.DELAYED,
@@ -46,7 +46,7 @@ _INTEGER: Final = re.compile(rb"[+-]?[0-9]{1,40}")
 
 
 def read_ids(texts: Sequence[bytes]) -> Sequence[bytes]:
-    """The same texts, each of which may be the id of a job. Raises BadId."""
+    """Return the ids unchanged if each has the format of a job id. Raises BadId."""
     for text in texts:
         if not is_id(text):
             raise BadId
@@ -54,14 +54,14 @@ def read_ids(texts: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def read_queue(text: bytes) -> bytes:
-    """The name of a queue: any bytes, or none, but not too many."""
+    """Return the name of a queue: any bytes, also none, that are not too long."""
     if len(text) > NAME_MOST_BYTES:
         raise BadArgument(f"queue has {len(text)} bytes; at most {NAME_MOST_BYTES}")
     return text
 
 
 def read_queues(texts: list[bytes]) -> list[bytes]:
-    """The names of queues, each once."""
+    """Return the names of queues without repetitions."""
     check_count("queues", texts)
     for text in texts:
         read_queue(text)
@@ -69,14 +69,14 @@ def read_queues(texts: list[bytes]) -> list[bytes]:
 
 
 def read_text(what: str, text: bytes) -> bytes:
-    """Words of a client that are kept with its job."""
+    """Return text of a client that is stored with its job."""
     if len(text) > NAME_MOST_BYTES:
         raise BadArgument(f"{what} has {len(text)} bytes; at most {NAME_MOST_BYTES}")
     return text
 
 
 def read_integer(what: str, text: bytes, least: int = 0) -> int:
-    """A whole number of 64 bits, not less than `least`."""
+    """Return a whole number of 64 bits that is at least `least`."""
     number = _integer(text)
     if number is None:
         raise BadArgument(f"{what} '{_shown(text)}' is not an integer or out of range")
@@ -86,7 +86,7 @@ def read_integer(what: str, text: bytes, least: int = 0) -> int:
 
 
 def read_span_ms(what: str, text: bytes, least_s: int = 0) -> int:
-    """A span of whole seconds, as milliseconds."""
+    """Return a duration of whole seconds as milliseconds."""
     span_s = read_integer(what, text, least_s)
     if span_s > SPAN_MOST_S:
         raise BadArgument(f"{what} {span_s} is over {SPAN_MOST_S} s")
@@ -94,12 +94,12 @@ def read_span_ms(what: str, text: bytes, least_s: int = 0) -> int:
 
 
 def read_delay_ms(text: bytes) -> int:
-    """The seconds after DELAY, as milliseconds; fractions are a Quinque extension."""
+    """Return the seconds after DELAY as milliseconds. Fractions are a Quinque extension."""
     return read_seconds("DELAY", text) if b"." in text else read_span_ms("DELAY", text)
 
 
 def read_timeout_ms(text: bytes) -> int:
-    """How long to wait; 0, which means without a limit on the wire, is NEVER_MS."""
+    """Return the time to wait. 0, which means no limit on the wire, becomes NEVER_MS."""
     timeout_ms = _integer(text)
     if timeout_ms is None:
         raise BadArgument("timeout is not an integer or out of range")
@@ -111,7 +111,7 @@ def read_timeout_ms(text: bytes) -> int:
 
 
 def read_state(text: bytes, among: Collection[bytes] = STATES) -> State:
-    """One of these states, by its word."""
+    """Return the state with this name."""
     word = text.lower()
     if word not in among:
         raise unknown_state(text, among)
@@ -119,7 +119,7 @@ def read_state(text: bytes, among: Collection[bytes] = STATES) -> State:
 
 
 def unknown_state(text: bytes, among: Collection[bytes]) -> BadArgument:
-    """The error for a word that does not name one of these states."""
+    """Make the error for an argument that does not name one of these states."""
     listed = ", ".join(state.decode() for state in among)
     return BadArgument(f"STATE '{_shown(text)}' is not one of {listed}")
 
@@ -127,11 +127,10 @@ def unknown_state(text: bytes, among: Collection[bytes]) -> BadArgument:
 def scan_options(
     command: str, argv: list[bytes], scan: ScanQueues | ScanMessages, options: Collection[bytes]
 ) -> Iterator[tuple[bytes, bytes]]:
-    """These options with their values, as they come; when none is left, the scan has its cursor
-    and its count.
+    """Yield these options with their values. At the end, the scan has its cursor and its count.
 
-    The cursor may stand anywhere: it is the word that is not an option. An option without a value
-    is taken for the cursor too, as in Disque.
+    The cursor is the argument, in any place, that is not an option. An option without a value is
+    read as the cursor too, as in Disque.
     """
     scan.count = _SCAN_COUNT
     has_cursor = is_all = False
@@ -160,12 +159,12 @@ def scan_options(
 
 
 def syntax_error(command: str, word: bytes) -> BadArgument:
-    """The error for a word that means nothing where it stands, or lacks what belongs to it."""
+    """Make the error for an argument in the wrong place, or without its value."""
     return BadArgument(f"syntax error in {command}, at '{_shown(word)}'")
 
 
 def once(op: Op, *, detail: bool) -> Wait:
-    """The operation, once, and for the reply whether more was asked for."""
+    """Return a Wait that runs the operation once, with the options for the reply."""
     return Wait(op, (), b"", timeout_ms=0, detail=detail)
 
 

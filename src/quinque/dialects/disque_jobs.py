@@ -1,12 +1,13 @@
-"""The jobs family in Disque's words: SHOW QPEEK JSCAN, which look at jobs and change nothing.
+"""The jobs family with the commands of Disque that show jobs: SHOW QPEEK JSCAN. They change
+nothing.
 
 Called by   server/dispatch.py, through COMMANDS.
-Calls       disque_args.py, disque.py for how a job is shown with its counters.
+Calls       disque_args.py, disque.py for jobs with their counters.
 
-Disque calls a job active that a consumer has, and also one whose delay is not over. Where Disque
-says it, so do we; where we ask for more (DETAILS, and STATE of QPEEK), the second is delayed.
+Disque calls a job active if a consumer has it, or if its delay has not ended. The replies of Disque
+keep this word. In Quinque extensions (DETAILS, and STATE of QPEEK), the second is delayed.
 
-Not here: what is done to jobs (disque.py), queues (disque_queues.py).
+Not here: commands that change jobs (disque.py), queues (disque_queues.py).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from quinque.model.states import State
 from quinque.model.work_ops import Browse, ScanMessages, Show, WorkView
 from quinque.wire.resp import Simple, Value
 
-# Disque's nodes notify each other this long before they queue a job again, and wake for it.
+# Nodes of Disque notify each other this long before they queue a job again.
 _AWAKE_BEFORE_MS: Final = 500
 
 _SHOWN_STATES: Final = {
@@ -52,7 +53,7 @@ _SCANNED_STATES: Final[dict[bytes, Sequence[State]]] = {
     b"active": (State.LEASED, State.DELAYED),
     b"delayed": (State.DELAYED,),
     b"dead": (State.DEAD,),
-    # A lone node waits for no other, and an acked job is gone.
+    # A single node does not wait for others, and removes an acked job at once.
     b"wait-repl": (),
     b"acked": (),
 }
@@ -95,7 +96,7 @@ def parse_qpeek(argv: list[bytes], session: Session) -> Wait:
 
 
 def reply_qpeek(asked: Wait, jobs: list[WorkView], session: Session) -> Value:
-    """[[queue, id, body], …], with more about each if a state was asked for."""
+    """[[queue, id, body], …], with more fields of each if the request has STATE."""
     if not asked.detail:
         return [[job.queue, job.message_id, job.body] for job in jobs]
     return [[*with_counters(job), *_why_not_queued(job)] for job in jobs]
@@ -125,7 +126,8 @@ def parse_jscan(argv: list[bytes], session: Session) -> ScanMessages:
 
 
 def reply_jscan(asked: ScanMessages, found: tuple[int, list[WorkView]], session: Session) -> Value:
-    """[cursor, [id, …]], the ids as simple strings; or with what SHOW tells in their place."""
+    """[cursor, [id, …]] with the ids as simple strings; or with the replies of SHOW in place of the
+    ids."""
     if asked.count == NOTHING:
         return [b"0", []]
     cursor, jobs = found
@@ -137,7 +139,7 @@ def reply_jscan(asked: ScanMessages, found: tuple[int, list[WorkView]], session:
 
 
 def _shown(job: WorkView, node_id: bytes) -> list[Value]:
-    """What SHOW tells in Disque, in its order: names and values in turn."""
+    """Return the fields of SHOW in Disque, in its order: names and values in turn."""
     requeue_ms = _requeue_within_ms(job)
     assert job.terms is not None
     assert job.ttl_left_ms is not None
@@ -154,7 +156,7 @@ def _shown(job: WorkView, node_id: bytes) -> list[Value]:
         b"ttl",
         -(-job.ttl_left_ms // 1000),
         b"ctime",
-        job.place * 1000,  # a place is the time it was added, in microseconds
+        job.place * 1000,  # a position is the time when the job was added, in microseconds
         b"delay",
         job.terms.delay_ms // 1000,
         b"retry",
@@ -177,7 +179,7 @@ def _shown(job: WorkView, node_id: bytes) -> list[Value]:
 
 
 def _requeue_within_ms(job: WorkView) -> int | None:
-    """When the job is queued next, if clients only take it."""
+    """Return when the job is queued next, if clients only take it."""
     if job.state == State.READY and job.terms is not None:
         return job.terms.retry_ms or None
     return job.due_within_ms

@@ -1,7 +1,7 @@
-"""The jobs family: commands that Disque's users asked for and Disque does not have.
+"""The jobs family: commands that Disque does not have.
 
 Called by   server/dispatch.py, through COMMANDS.
-Calls       disque_args.py, disque.py and disque_queues.py for what their replies share.
+Calls       disque_args.py, disque.py and disque_queues.py for the common parts of their replies.
 
 Not here: Quinque's extra options of Disque's commands (disque.py and the others).
 """
@@ -52,7 +52,7 @@ def parse_waitjob(argv: list[bytes], session: Session) -> Wait:
 
 
 def reply_waitjob(asked: Wait, gone: int | None, session: Session) -> Value:
-    """How many are gone, or null when time is up."""
+    """Return how many jobs are removed, or null if the time is over."""
     return gone
 
 
@@ -121,7 +121,7 @@ def parse_qset(argv: list[bytes]) -> Configure | LookAt:
 
 
 def reply_qset(queue: QueueView | None) -> Value:
-    """Names and values; or null when there is no such queue."""
+    """Names and values; or null if the queue does not exist."""
     return NULL_ARRAY if queue is None else dict(settings_of(queue))
 
 
@@ -152,7 +152,7 @@ def _read_partitions(text: bytes) -> int:
 
 
 def _read_expired(text: bytes) -> bool:
-    """Whether expired jobs are kept, as dead ones."""
+    """Return whether expired jobs are kept as dead jobs."""
     word = text.lower()
     if word not in (EXPIRED_DEAD, EXPIRED_DELETE):
         raise BadArgument(f"EXPIRED {printable(text[:64])} is neither delete nor dead")
@@ -160,7 +160,7 @@ def _read_expired(text: bytes) -> bool:
 
 
 def _read_rate(count_text: bytes, span_text: bytes) -> tuple[int, int]:
-    """A count, and the milliseconds in which it applies; 0 and 0 means no limit."""
+    """Return a count, and the milliseconds in which it applies. Two zeros mean no limit."""
     count = read_integer("RATE", count_text)
     span_ms = read_span_ms("RATE", span_text)
     if not count and not span_ms:

@@ -1,9 +1,9 @@
-"""The jobs family in Disque's words: QLEN QSTAT QSCAN PAUSE, which are about whole queues.
+"""The jobs family with the commands of Disque for whole queues: QLEN QSTAT QSCAN PAUSE.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       disque_args.py.
 
-Not here: single jobs (disque.py, disque_jobs.py), what we set for queues (disque_ours.py).
+Not here: single jobs (disque.py, disque_jobs.py), settings of queues (disque_ours.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quinque.model.families import JOBS
 from quinque.model.work_ops import Configure, LookAt, QueueView, ScanQueues
 from quinque.wire.resp import NULL_ARRAY, Simple, Value
 
-# What becomes of expired jobs, as QSET has it.
+# The treatment of expired jobs, as an option of QSET.
 EXPIRED_DEAD: Final = b"dead"
 EXPIRED_DELETE: Final = b"delete"
 
@@ -37,7 +37,7 @@ def parse_qlen(argv: list[bytes]) -> LookAt:
 
 
 def reply_qlen(queue: QueueView | None) -> Value:
-    """A number; 0 when there is no such queue."""
+    """The number; 0 if the queue does not exist."""
     return 0 if queue is None else queue.ready
 
 
@@ -150,7 +150,7 @@ def reply_pause(queue: QueueView | None) -> Value:
 
 
 def settings_of(queue: QueueView) -> list[tuple[bytes, int | bytes]]:
-    """What QSET sets, and QSTAT tells with DETAILS."""
+    """Return the settings of QSET, which QSTAT has with DETAILS."""
     set_here: list[tuple[bytes, int | bytes]] = [
         (b"max-deliveries", queue.max_deliveries),
         (b"rate-count", queue.rate_count),

@@ -1,11 +1,9 @@
-"""The events family: commands on leases that neither bananaq nor okq has: QEXTEND QRELEASE
-QUNGET.
+"""The events family: commands on leases that bananaq and okq do not have: QEXTEND QRELEASE QUNGET.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       dialects/args.py.
 
-Not here: bananaq's commands, and our option of one of them (bananaq.py); the rules
-(engine/feed/decide.py).
+Not here: bananaq's commands (bananaq.py); the rules (engine/feed/decide.py).
 """
 
 from __future__ import annotations
@@ -45,20 +43,21 @@ def parse_qrelease(argv: list[bytes]) -> Release:
 def parse_qunget(argv: list[bytes]) -> Release:
     """QUNGET queue consumerGroup eventID [eventID ...]
 
-    The group gives the events back untried: it may have them again at once, and the delivery is not
-    counted. Return how many it held. Quinque extension.
+    Return the group's events to the queue without counting the delivery, because they were not
+    tried: the group can take them again at once. Returns the number of events that the group held.
+    Quinque extension.
     """
     return Release(EVENTS, *_queue_and_group(argv), argv[3:], is_uncounted=True)
 
 
 def gather_ids(op: ExtendLeases | Release, ids: list[bytes]) -> bool:
-    """Requests of one group are one."""
+    """Merge requests of one group."""
     op.message_ids = ids
     return True
 
 
 def reply_number(were_so: Sequence[bool]) -> Value:
-    """The number of events for which the command took effect."""
+    """Return the number of events for which the command took effect."""
     return sum(were_so)
 
 
@@ -67,7 +66,7 @@ def _queue_and_group(argv: list[bytes]) -> tuple[bytes, bytes]:
 
 
 def _on_ids(name: str, arity: int, parse: Callable[..., Any]) -> Command:
-    """The ids are the arguments from the last of those that have to be there."""
+    """Make a row for a command whose last arguments are ids."""
     row = Command(name, EVENTS.name, "write", arity, parse, reply_number)
     row.gather, row.reply_each, row.reply_share = gather_ids, reply_whether, reply_share_of_whethers
     row.varies, row.varies_on = -arity - 1, True

@@ -1,16 +1,17 @@
-"""A queue as a whole, in the words that Redis has for a key: TYPE EXISTS DEL RENAME EXPIRE SCAN …
+"""Whole queues, with the commands that Redis has for keys: TYPE EXISTS DEL RENAME EXPIRE SCAN …
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py.
 
-Queues of every family have a type and are found by SCAN. To the other commands, only a queue of the
-reliable family is a key; those of other families go as their families say.
+TYPE, EXISTS and SCAN work with queues of every family. The other commands work only with reliable
+queues.
 
-A cursor of SCAN says which family is gone through, and how far:
+A cursor of SCAN contains the family that is scanned, and the position in it:
 
     cursor = 8 × how far + number of the family, in the order of FAMILIES
 
-Not here: what is in a queue (the dialect of its family), MEMORY USAGE (server/commands/memory.py).
+Not here: the messages of a queue (the dialect of its family), MEMORY USAGE
+(server/commands/memory.py).
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from quinque.model.queue_ops import (
 from quinque.model.work_ops import ScanQueues
 from quinque.wire.resp import OK, Simple, Value
 
-GROUP: Final = "queues"  # the group of these commands in lists
+GROUP: Final = "queues"  # the group of these commands in COMMAND DOCS
 
-_NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")  # in its one way of writing, as in Redis
+_NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")  # without leading zeros or signs, as in Redis
 _CURSOR: Final = re.compile(rb"[0-9]{1,20}")
 _SCAN_COUNT: Final = 10  # as in Redis
 _LONGEST: Final = bytes(NAME_MOST_BYTES)
 _NO_TYPE: Final = b"none"
 _TYPES: Final = {family: family.name.encode() for family in FAMILIES} | {RELIABLE: b"RELIABLEQ"}
 _LAST: Final = len(FAMILIES) - 1
-_STEP: Final = 8  # of cursors, from one place to the next: more than there are families
+_STEP: Final = 8  # of cursors from one position to the next: more than there are families
 
 
 def parse_type(argv: list[bytes]) -> FindFamilies:
@@ -58,7 +59,7 @@ def parse_type(argv: list[bytes]) -> FindFamilies:
 
 
 def reply_type(families: list[Family | None]) -> Value:
-    """RELIABLEQ, or the name of another family, or none; as a simple string."""
+    """RELIABLEQ, or the name of another family, or none, as a simple string."""
     [family] = families
     return Simple(_NO_TYPE if family is None else _TYPES[family])
 
@@ -174,7 +175,7 @@ def parse_ttl(argv: list[bytes], session: Session) -> LookAtExpiry:
 
 
 def reply_ttl(asked: LookAtExpiry, expires_ms: int | None, session: Session) -> Value:
-    """A number of seconds, to the nearest."""
+    """The number of seconds, rounded to the nearest."""
     left_ms = _left_ms(expires_ms, session)
     return left_ms if left_ms < 0 else (left_ms + 500) // 1000
 
@@ -224,7 +225,7 @@ def parse_scan(argv: list[bytes], session: Session) -> Wait:
         [number] = of_this
     number = min(number, _LAST)
     family = FAMILIES[number]
-    # Fewer names than asked for, if each could take long to match: 0.3 ms at worst.
+    # Fewer names than requested if each could take long to match: 0.3 ms at worst.
     count = min(count, max(1, SCAN_MOST // (1 + match_cost((pattern,)).of(_LONGEST))))
     is_last = bool(of_type) or number == _LAST
     return Wait(
@@ -248,8 +249,8 @@ def reply_scan(asked: Wait, found: Any, session: Session) -> Value:
 
 
 def _expiring(argv: list[bytes], session: Session, unit_ms: int, from_ms: int) -> SetExpiry:
-    """The operation that sets the expiry `unit_ms` times the number after `from_ms`. A time in the
-    past is allowed."""
+    """Make the operation that sets the expiry to `unit_ms` times the number after `from_ms`. A time
+    in the past is allowed."""
     queue = read_any_queue(argv[1])
     if len(argv) > 3:
         raise BadArgument(f"Unsupported option {printable(argv[3][:64])}")
@@ -291,7 +292,7 @@ def _of_reliable(argv: list[bytes]) -> Family:
 
 
 def _of_any(argv: list[bytes]) -> None:
-    """Which family the queue is of is what is asked."""
+    """Return no family: the command works with queues of every family."""
 
 
 def _row(

@@ -1,9 +1,9 @@
-"""The commands that read the record of every message: LIFECYCLE.SHARDS LIFECYCLE.READ.
+"""The commands that read the lifecycle log: LIFECYCLE.SHARDS LIFECYCLE.READ.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py.
 
-Not here: what an entry looks like (model/lifecycle.py), how entries are kept (stores/).
+Not here: the format of entries (model/lifecycle.py), their storage (stores/).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from quinque.model.look_ops import FindRecords, ReadRecord, Record
 from quinque.wire.resp import Value
 
 GROUP: Final = "lifecycle"
-_COUNT: Final = 10_000  # rows; some hundred kB of entries
+_COUNT: Final = 10_000  # entries; some hundred kB
 
 
 def parse_shards(argv: list[bytes], session: Session) -> FindRecords:
     """LIFECYCLE.SHARDS
 
-    Return the state of the lifecycle log for each shard: the number of the first row, the
-    number of the next row, the time of the first row (ms since 1970), and a number that tells
-    the log from that of another store. Requires a user who can access every queue.
+    Return the state of the lifecycle log for each shard: the number of the first row, the number of
+    the next row, the time of the first row (ms since 1970), and a number that is different in the
+    log of another store. Requires a user who can access every queue.
     """
     _check_sees_all("LIFECYCLE.SHARDS", session)
     return FindRecords()
@@ -43,7 +43,7 @@ def parse_read(argv: list[bytes], session: Session) -> ReadRecord:
     """LIFECYCLE.READ shard start [COUNT n]
 
     Return entries of the lifecycle log from the row start on, about COUNT rows (10000), each
-    packed; none at the end of the log. Requires a user who can access every queue.
+    packed. At the end of the log the reply is empty. Requires a user who can access every queue.
     """
     _check_sees_all("LIFECYCLE.READ", session)
     shard = read_int("shard", argv[1], least=0, most=SLOTS_MOST)

@@ -1,10 +1,10 @@
-"""The limit of replies that list everything of a kind, such as all tubes.
+"""The limit of replies that list all objects of a type, such as all tubes.
 
 Called by   tube_catalog.py, tarantool_tubes.py, claim_replies.py, stages.py.
 Calls       nothing.
 
-A reply is made in one go, and no other client is served meanwhile. So it has a limit, as those of
-QSTATUS and QINFO have, and the error tells how to get the rest.
+A reply is made in one go, and no other client is served meanwhile. So it has a limit, like the
+replies of QSTATUS and QINFO. The error says how to get the rest.
 
 Not here: the counts of events queues (bananaq.py), scans (keys.py).
 """
@@ -21,12 +21,13 @@ NAME_A_TUBE = "name a tube; over RESP, SCAN 0 TYPE tubes lists the names"
 
 
 def seen_by(session: Session) -> Callable[[bytes], bool] | None:
-    """What tells which queues the user may know of; None if that is all of them."""
+    """Return a function that tells whether the user may see a queue, or None if that is every
+    queue."""
     return None if session.sees_all() else session.sees
 
 
 def check_listing(what: str, rows: int, names: Sequence[bytes], instead: str) -> None:
-    """Raises LimitReached when the rows, or the names in them, are too many for one reply."""
+    """Raise LimitReached if there are too many rows, or too many bytes of names, for one reply."""
     if rows > COUNTS_MOST:
         raise LimitReached(f"{what} are over {COUNTS_MOST} rows in one reply: {instead}")
     size_bytes = sum(map(len, names))

@@ -1,4 +1,4 @@
-"""The few things in Lua that clients of a queue evaluate: one call of a function of the module.
+"""Read the Lua expressions that queue clients evaluate: one call of a function of the module.
 
 Called by   server/tarantool_requests.py, for EVAL.
 Calls       nothing.
@@ -10,10 +10,10 @@ Calls       nothing.
     if queue.tube.mails then queue.tube.mails:drop() end
     queue = require('queue'); return queue.tube.mails:put('hello')
 
-There is no Lua here. Arguments are literals as LuaJIT reads them, `...`, or names of what was
-given; everything else is refused with one error that says so.
+The broker does not run Lua. Arguments are literals as LuaJIT reads them, `...`, or names of the
+given values. All other expressions are refused with one error.
 
-Not here: what the functions do (tarantool.py).
+Not here: the functions (tarantool.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_BYTES: Final = 8 << 10
 _NESTED_MOST: Final = 32
 _NIL: Final = b"\xc0"
 _NO_VALUES: Final = b"\x90"
-# Every repetition is possessive (*+), so that a bad text is refused after one look at it.
+# Every repetition is possessive (*+), so that an invalid text is refused after one pass.
 _TOKEN: Final = re.compile(
     rb"""(?P<blank>\s++|--(?!\[=*+\[)[^\r\n]*+)
     | (?P<long>(?P<comment>--)?\[(?P<level>=*+)\[)
@@ -64,7 +64,7 @@ _LETTERS: Final = {
 }
 _LINE_END: Final = re.compile(rb"\r\n?|\n\r?")
 _CONSTANTS: Final = {b"true": b"\xc3", b"false": b"\xc2", b"nil": _NIL}
-# A table whose greatest index is above both is a map there and no array.
+# A table whose greatest index is above both is packed as a map, not as an array.
 _SPARSE_MOST: Final = 10
 _SPARSE_RATIO: Final = 2
 _REFUSED: Final = (
@@ -75,8 +75,8 @@ _REFUSED: Final = (
 
 @dataclass
 class LuaCall:
-    """The call that an expression is: its arguments are packed. Its values are answered with if
-    `is_returned`; a tube that is not there is no error if `is_forgiving`."""
+    """The call in an expression, with packed arguments. The reply has its values if `is_returned`.
+    A missing tube is not an error if `is_forgiving`."""
 
     function: bytes
     args: list[bytes]
@@ -85,7 +85,7 @@ class LuaCall:
 
 
 def read_expression(expression: bytes, given: Sequence[bytes], limits: PacketLimits) -> LuaCall:
-    """The call that the expression is, with the arguments it was given.
+    """Return the call of the expression, with the given arguments.
 
     Raises BadTuple if the expression is anything else, or if the call would be larger than a
     packet may be.
@@ -94,7 +94,7 @@ def read_expression(expression: bytes, given: Sequence[bytes], limits: PacketLim
         raise BadTuple(LUA, f"an expression has at most {_MOST_BYTES} bytes; pass arguments")
     try:
         call = _Reader(expression, given, limits).chunk()
-    # The text has another form than those above.
+    # The expression has another form than those above.
     except (ValueError, KeyError, StopIteration, OverflowError):
         raise BadTuple(LUA, _REFUSED) from None
     if max(map(len, call.args), default=0) > limits.arg_bytes:
@@ -107,16 +107,16 @@ class _Reader:
 
     def __init__(self, text: bytes, given: Sequence[bytes], limits: PacketLimits) -> None:
         self._source = _tokens(text)
-        self._tokens: list[tuple[str, bytes]] = []  # those that were asked for so far
+        self._tokens: list[tuple[str, bytes]] = []  # the tokens that were read ahead
         self._at = 0
         self._given = given
         self._limits = limits
-        self._given_bytes = 0  # of all that the call says of what was given
+        self._given_bytes = 0  # size of the given values that the call uses
         self._named: dict[bytes, bytes] = {}
         self._depth = 0
 
     def chunk(self) -> LuaCall:
-        """Names, then one call, then nothing."""
+        """Read names, then one call, then the end."""
         while self._names_something():
             while self._skip(b";"):
                 pass
@@ -130,7 +130,7 @@ class _Reader:
         return call
 
     def _names_something(self) -> bool:
-        """Past `[local] name = require('queue')` or `local name, … = ...`, if that is next."""
+        """Skip `[local] name = require('queue')` or `local name, … = ...`, if that is next."""
         start = self._at
         is_local = self._skip(b"local")
         names = [self._name()] if self._token()[0] == "name" else []
@@ -158,7 +158,7 @@ class _Reader:
         return True
 
     def _conditional(self) -> LuaCall:
-        """`if [not] queue.tube.name [~= nil] then … end`, of the tube that the call is about."""
+        """Read `if [not] queue.tube.name [~= nil] then … end` around a call for that tube."""
         is_missing = self._skip(b"not")
         tube = self._path()
         if self._token() in (("sign", b"~="), ("sign", b"==")):
@@ -183,7 +183,7 @@ class _Reader:
         return call
 
     def _statement(self) -> LuaCall:
-        """`[return] path(…)`, or `return queue.tube[name] ~= nil`."""
+        """Read `[return] path(…)`, or `return queue.tube[name] ~= nil`."""
         is_returned = self._skip(b"return")
         function = self._path()
         if is_returned and self._skip(b"~="):
@@ -197,7 +197,7 @@ class _Reader:
         return LuaCall(function, self._arguments(), is_returned)
 
     def _path(self) -> bytes:
-        """`a.b.c` or `a.b["c"]` or `a.b[name]`."""
+        """Read `a.b.c` or `a.b["c"]` or `a.b[name]`."""
         path = [self._name()]
         while True:
             if self._skip(b"."):
@@ -220,7 +220,8 @@ class _Reader:
         return args
 
     def _values(self, end: bytes) -> Sequence[bytes]:
-        """The next value; for `...`, all values if `end` follows at once, else the first."""
+        """Read the next value. For `...`, return all values if `end` follows at once, else the
+        first."""
         if not self._skip(b"..."):
             return (self._value(),)
         at = 1 if end == b"}" and self._token() in (("sign", b","), ("sign", b";")) else 0
@@ -232,7 +233,7 @@ class _Reader:
         return (first,)
 
     def _value(self) -> bytes:
-        """A literal, or what a name stands for, packed."""
+        """Return a literal, or the value of a name, packed."""
         if self._token() == ("sign", b"{"):
             return self._table()
         is_negative = False
@@ -254,8 +255,8 @@ class _Reader:
         return value
 
     def _table(self) -> bytes:
-        """`{a = 1, ["b"] = 2, 3}`: an array if its keys are 1, 2 and so on, else a map. Keys
-        whose value is nil are left out."""
+        """Read `{a = 1, ["b"] = 2, 3}`: an array if its keys are 1, 2 and so on, else a map. Keys
+        with the value nil are left out."""
         self._depth += 1
         if self._depth > _NESTED_MOST:
             raise ValueError
@@ -327,7 +328,7 @@ class _Reader:
 
 
 def _tokens(text: bytes) -> Iterator[tuple[str, bytes]]:
-    """The parts of the text, without blanks and comments. Strings are given by their meaning."""
+    """Yield the tokens of the text, without blanks and comments. Strings are unescaped."""
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -345,11 +346,11 @@ def _tokens(text: bytes) -> Iterator[tuple[str, bytes]]:
         elif found.lastgroup != "blank":
             yield found.lastgroup, found[found.lastgroup]
     yield "end", b"end of text"
-    yield "end", b""  # for a caller that looks one token further
+    yield "end", b""  # for a caller that reads one token ahead
 
 
 def _meaning(escaped: re.Match[bytes]) -> bytes:
-    """What an escape in quotes stands for. Raises ValueError and KeyError."""
+    """Return the meaning of an escape in a string. Raises ValueError and KeyError."""
     byte, code, decimal, letter = escaped.groups()
     if byte is not None:
         return bytes.fromhex(byte.decode())
@@ -361,8 +362,8 @@ def _meaning(escaped: re.Match[bytes]) -> bytes:
 
 
 def _number(text: str, is_negative: bool) -> int | float:
-    """What a number stands for: 5LL and 5ULL have 64 bits, all others are floats, and those that
-    are whole are packed as such."""
+    """Pack a number: 5LL and 5ULL have 64 bits. All others are floats, and whole ones are packed as
+    integers."""
     is_hexadecimal = text.startswith("0x")
     if text.endswith("ll"):
         whole = int(text.rstrip("ul"), 16 if is_hexadecimal else 10)
@@ -392,7 +393,7 @@ def _too_large(limits: PacketLimits) -> BadTuple:
 
 
 def _text(packed: bytes) -> bytes:
-    """The bytes of a packed string."""
+    """Return the bytes of a packed string."""
     value = unpacked(packed)
     if not isinstance(value, bytes):
         raise ValueError
@@ -400,8 +401,8 @@ def _text(packed: bytes) -> bytes:
 
 
 def _idempotent(options: bytes) -> bytes:
-    """The packed options of a tube that may be there. Of none, `{}` and nil, the first is packed as
-    an array."""
+    """Add `if_not_exists` to the packed options of a tube. An empty table `{}` is packed as an
+    array."""
     if options in (_NO_VALUES, _NIL):
         options = b"\x80"
     unpacker = msgpack.Unpacker(max_buffer_size=0)

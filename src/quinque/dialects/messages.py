@@ -3,7 +3,7 @@
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py.
 
-Not here: what a row looks like (model/rows.py), looks that a family has a word for (its dialect).
+Not here: the format of rows (model/rows.py), peeks of a family (its dialect).
 """
 
 from __future__ import annotations

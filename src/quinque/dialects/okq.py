@@ -1,10 +1,10 @@
-"""The events family in okq's words: QLPUSH QRPUSH QLPEEK QRPEEK QRPOP QREGISTER.
+"""The events family with the commands of okq: QLPUSH QRPUSH QLPEEK QRPEEK QRPOP QREGISTER.
 
-Called by   server/dispatch.py, through COMMANDS; bananaq.py for the forms two commands share.
+Called by   server/dispatch.py, through COMMANDS; bananaq.py for two commands with two forms.
 Calls       dialects/args.py.
 
-okq has no groups: its clients together are one, named OKQ_GROUP. Its events carry the caller's id,
-do not expire, and are gone when acked.
+okq has no groups: all its clients are one group, OKQ_GROUP. Its events have the id of the caller,
+do not expire, and are removed when they are acked.
 
      QLPUSH                 QRPOP
     client -> [e5 e4 e3 e2 e1] -> consumer         QRPUSH adds on the consumers' side
@@ -48,7 +48,7 @@ def parse_qrpush(argv: list[bytes]) -> Request:
 
 
 def reply_push(ids: list[bytes]) -> Value:
-    """OK; the caller knows the id."""
+    """OK. The client knows the id."""
     return OK
 
 
@@ -81,20 +81,20 @@ def parse_qrpop(argv: list[bytes]) -> Reserve:
     """
     queue = read_name("queue", argv[1])
     words = argv[2:]
-    # Clients from before EX 0 say NOACK as well.
+    # Clients from before EX 0 send NOACK as well.
     if words and words[-1].upper() == b"NOACK":
         words = words[:-1]
     return Reserve(EVENTS, queue, OKQ_GROUP, parse_lease("QRPOP", words), 1, False)
 
 
 def gather_reserve(reserve: Reserve, last_arguments: list[bytes]) -> bool:
-    """Requests that are the same are one for as many events."""
+    """Merge identical requests."""
     reserve.count = len(last_arguments)
     return True
 
 
 def parse_lease(command: str, words: Sequence[bytes]) -> int:
-    """[EX seconds] as milliseconds; without it, the default."""
+    """Return [EX seconds] as milliseconds, or the default."""
     if not words:
         return LEASE_DEFAULT_MS
     if words[0].upper() != b"EX":
@@ -107,7 +107,7 @@ def parse_lease(command: str, words: Sequence[bytes]) -> int:
 
 
 def parse_okq_qack(argv: list[bytes]) -> Ack | Release:
-    """QACK queue id [REDO]: finish an event, leased or not, or give it back at once."""
+    """QACK queue id [REDO]: finish an event, leased or not, or return it to the queue at once."""
     queue, id = read_name("queue", argv[1]), read_name("id", argv[2])
     if len(argv) == 4:
         return Release(EVENTS, queue, OKQ_GROUP, (id,))
@@ -143,7 +143,7 @@ def _parse_push(command: str, argv: list[bytes], *, to_front: bool) -> Request:
 
 
 def parse_noblock(command: str, put: Put, words: Sequence[bytes]) -> Later:
-    """What may follow an addition: the word NOBLOCK and nothing else."""
+    """Read the arguments after an addition: only the option NOBLOCK is allowed."""
     for word in words:
         if word.upper() != b"NOBLOCK":
             raise refuse_option(command, word)

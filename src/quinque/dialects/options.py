@@ -1,4 +1,4 @@
-"""Readers of what Quinque's commands have in common: options, whole numbers, families, states.
+"""Readers of arguments that Quinque's commands share: options, whole numbers, families, states.
 
 Called by   claims.py, stages.py, messages.py, lifecycle.py, while they parse.
 Calls       args.py.
@@ -20,11 +20,11 @@ from quinque.model.families import BY_NAME, EVENTS, TUBES, Family
 from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS
 from quinque.model.states import State
 
-# Lua and JavaScript keep integers in doubles, which are exact up to here.
+# Numbers in Lua and JavaScript are doubles, which are exact up to here.
 EXACT_MOST: Final = (1 << 53) - 1
-SLOTS_MOST: Final = 16_383  # a shard is the number of a slot, or less
+SLOTS_MOST: Final = 16_383  # a shard is the number of a slot, or smaller
 
-# Tasks of tubes are for sessions, and in no claim, stage or page.
+# Tasks of tubes belong to sessions, so claims, stages and pages do not support them.
 _FAMILIES: Final = {name: family for name, family in BY_NAME.items() if family is not TUBES}
 
 PEEK_COUNT: Final = 10  # default for the number of messages that are shown
@@ -33,7 +33,8 @@ STATES: Final = {state.name.lower().encode(): state for state in State}
 
 
 class Options:
-    """The words after the fixed arguments, one option after the other; its value is asked for."""
+    """Iterates over the arguments after the fixed ones, one option after the other. The caller
+    reads the value of each."""
 
     def __init__(self, command: str, argv: list[bytes], at: int) -> None:
         self._command = command
@@ -41,13 +42,13 @@ class Options:
         self._at = at
 
     def __iter__(self) -> Iterator[bytes]:
-        """Each option in upper case. The caller takes its value before the next option."""
+        """Yield each option in upper case. The caller reads its value before the next option."""
         while self._at < len(self._argv):
             self._at += 1
             yield self._argv[self._at - 1].upper()
 
     def value(self) -> bytes:
-        """The word after the option."""
+        """Return the argument after the option."""
         if self._at == len(self._argv):
             option = printable(self._argv[-1][:64])
             raise BadArgument(f"{self._command} has no value after '{option}'")
@@ -55,12 +56,13 @@ class Options:
         return self._argv[self._at - 1]
 
     def number(self, least: int = 0, most: int = EXACT_MOST) -> int:
-        """The word after the option, as a whole number."""
+        """Return the argument after the option as a whole number."""
         what = self._argv[self._at - 1].upper().decode("ascii", "replace")
         return read_int(what, self.value(), least=least, most=most)
 
     def state(self, words: Mapping[bytes, State]) -> State:
-        """The word after the option: a state, as the command calls them."""
+        """Return the argument after the option as a state, by the name that the command has for
+        it."""
         word = self.value()
         state = words.get(word.lower())
         if state is None:
@@ -69,31 +71,31 @@ class Options:
         return state
 
     def span_ms(self, least: int = 0) -> int:
-        """The word after the option, as milliseconds."""
+        """Return the argument after the option as milliseconds."""
         return self.number(least, SPAN_MOST_MS)
 
     def shard(self) -> int:
-        """The word after SHARD."""
+        """Return the argument after SHARD."""
         return self.number(0, SLOTS_MOST)
 
     def rest(self) -> list[bytes]:
-        """All words after the option."""
+        """Return all arguments after the option."""
         words = self._argv[self._at :]
         self._at = len(self._argv)
         return words
 
     def refused(self) -> BadArgument:
-        """The error for an option that the command does not have."""
+        """Make the error for an option that the command does not have."""
         return refuse_option(self._command, self._argv[self._at - 1])
 
 
 def read_number(what: str, text: bytes, least: int = 0) -> int:
-    """A whole number that every store keeps exactly."""
+    """Return a whole number that every store keeps exactly."""
     return read_int(what, text, least=least, most=EXACT_MOST)
 
 
 def read_family(text: bytes) -> Family:
-    """A family by its name, of those whose messages can be claimed, staged and looked at."""
+    """Return a family by its name, if its messages can be claimed, staged and listed."""
     family = _FAMILIES.get(text.lower().decode("latin-1"))
     if family is None:
         listed = ", ".join(_FAMILIES)
@@ -102,17 +104,17 @@ def read_family(text: bytes) -> Family:
 
 
 def read_queue_of(family: Family, text: bytes) -> bytes:
-    """The name of a queue of that family."""
+    """Return the name of a queue of that family."""
     return read_name("queue", text) if family is EVENTS else read_any_queue(text)
 
 
 def read_any_queue(text: bytes) -> bytes:
-    """The name of a queue; that of a worklist may be empty."""
+    """Return the name of a queue, which may be empty in all families but events."""
     return read_name("queue", text) if len(text) > NAME_MOST_BYTES else text
 
 
 def read_states(text: bytes) -> Sequence[State]:
-    """States by their names, with commas between them."""
+    """Return states by their names, which are separated by commas."""
     states = []
     for word in text.lower().split(b","):
         if word not in STATES:

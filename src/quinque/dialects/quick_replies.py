@@ -1,13 +1,12 @@
-"""Replies, as bytes, of the commands that are sent once per message.
+"""Replies, as bytes, of the commands that clients send once for each message.
 
 Called by   server/dispatch.py, through `reply_each` of a command; dialects, for replies about many.
 Calls       nothing.
 
-A Value that `encode` then looks through costs as much as the message did on its way through the
-store. Users do not read these docstrings as help, so this module can be compiled, unlike the rest
-of a dialect.
+To make a Value and encode it would take as long as the store needs for the message. These
+docstrings are not help texts, so this module can be compiled, unlike the rest of a dialect.
 
-Not here: replies of all other commands (beside their parse, in each dialect).
+Not here: replies of all other commands (next to their parser, in each dialect).
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from quinque.model.tube_ops import TaskView
 from quinque.model.work_ops import WorkDelivery
 from quinque.wire.resp import encode_error
 
-# The header of a string by its length, with the end of the line before it: enough for names, ids
-# and most bodies. Joining bytes takes half the time that making them from numbers does.
+# The header of a string by its length, after the end of the line before it, for names, ids and most
+# bodies. To join bytes takes half the time of making them from numbers.
 _BEFORE: Final = [b"\r\n$%d\r\n" % length for length in range(NAME_MOST_BYTES + 1)]
-# The states of tasks, each as its letter and with the end of the line before it, by number.
+# The letter of each task state, after the end of the line before it, by number.
 _LETTERS: Final = [b"\r\n$1\r\nr", b"\r\n$1\r\n~", b"\r\n$1\r\nt", b"\r\n$1\r\n!"]
 _GONE: Final = b"\r\n$1\r\n-"
 _MARK_BYTE: Final = MARK[0]
@@ -100,7 +99,7 @@ def reply_element(found: WorkDelivery | None, protocol: int) -> bytes:
 
 def reply_acks(were_so: list[bool], protocol: int, ids: list[bytes]) -> bytes:
     """For each id, [id] if it was done, [] if not."""
-    if False not in were_so:  # as nearly always
+    if False not in were_so:  # nearly always
         before = _BEFORE_ONE[len(ids[0])]
         if len(ids) == 1:
             return before + ids[0] + b"\r\n"
@@ -145,14 +144,15 @@ def reply_task(found: TaskView | None, protocol: int) -> bytes:
 
 
 def reply_acked_task(found: TaskView | None, protocol: int) -> bytes:
-    """[id, state, data], or that it was not taken."""
+    """[id, state, data], or the error that the task was not taken."""
     return _NOT_TAKEN if found is None else encoded_task(found)
 
 
 def reply_share_of_acked_tasks(
     found: list[TaskView | None], protocol: int, ids: list[bytes]
 ) -> bytes:
-    """[[id, state, data], …] with null for those that were not taken; of one id, as above."""
+    """[[id, state, data], …] with null for tasks that were not taken; for one id the same as
+    above."""
     if len(ids) == 1:
         return reply_acked_task(found[0], protocol)
     return b"*%d\r\n" % len(found) + b"".join([reply_task(task, protocol) for task in found])

@@ -1,18 +1,18 @@
-"""The reliable family in RedisRQ's words: RQ.PUSH RQ.POP RQ.ACK RQ.RECOVER RQ.INSPECT RQ.INFO;
-and the extension RQ.UNPOP.
+"""The reliable family with the commands of RedisRQ: RQ.PUSH RQ.POP RQ.ACK RQ.RECOVER RQ.INSPECT
+RQ.INFO; and the extension RQ.UNPOP.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py, quick_replies.py.
 
-An element that is undelivered is ready, one that is delivered is leased, and stays so until it is
-acked: a lease that never ends.
+An undelivered element is ready. A delivered element is leased until it is acked: its lease never
+ends.
 
     RQ.POP [count] [COUNT n] [BLOCK ms] queue [queue ...]
 
-    RQ.POP 10 k1 k2            a number, and names: so many       as the README of RedisRQ shows it
+    RQ.POP 10 k1 k2            a count, and names, as in the README of RedisRQ
     RQ.POP COUNT 10 k1 k2      the same                           as RedisRQ reads it
-    RQ.POP 10                  the queue 10: it is the only word
-    RQ.POP COUNT 1 10 k2       the queues 10 and k2: how many has been said
+    RQ.POP 10                  the queue 10: there is no other argument
+    RQ.POP COUNT 1 10 k2       the queues 10 and k2: the count is already given
 
 Not here: commands on a queue by its name (keys.py), the rules (engine/work/).
 """
@@ -44,17 +44,17 @@ from quinque.model.queue_ops import FindFamilies
 from quinque.model.work_ops import Add, LookAt, QueueView, Take, WorkDelivery
 from quinque.wire.resp import Encoded, Value
 
-# As RedisRQ's C code has them, which programs may look for.
+# The texts of RedisRQ's C code, which programs may compare.
 _POP_USAGE: Final = (
     "RQ.POP <count:uint> [ BLOCK <milliseconds:int> ] <queue1:string> [ <queue2:string> [ ... ] ]"
 )
 _RECOVER_USAGE: Final = "RQ.RECOVER <key> <count:uint> <elapsed:uint>"
 _INSPECT_USAGE: Final = "RQ.INSPECT <key> [ PENDING ] <start:int> <count:uint>"
 
-# Pops of more are not put together: they cost little more than their elements.
+# Requests for more elements are not merged: they cost little more than their elements.
 _FEW: Final = 16
 
-_NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")  # in its one way of writing, as in Redis
+_NUMBER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")  # without leading zeros or signs, as in Redis
 
 
 def parse_push(argv: list[bytes]) -> Add:
@@ -67,7 +67,7 @@ def parse_push(argv: list[bytes]) -> Add:
 
 
 def gather_push(add: Add, elements: list[bytes]) -> bool:
-    """Requests for one queue are one."""
+    """Merge requests for one queue."""
     add.bodies = elements
     return True
 
@@ -92,7 +92,7 @@ def parse_pop(argv: list[bytes], session: Session) -> Wait:
         raise WrongUsage(_POP_USAGE)
     check_count("queues", argv[at:])
     queues = list(dict.fromkeys(map(read_any_queue, argv[at:])))
-    if not count:  # there is nothing to wait for
+    if not count:  # there is no reason to wait
         return Wait(FindFamilies(()), (), b"", timeout_ms=0)
     timeout_ms = NEVER_MS if not 0 <= block_ms <= SPAN_MOST_MS else block_ms
     take = Take(RELIABLE, queues, count, is_waiting=timeout_ms > 0, is_drained=len(queues) > 1)
@@ -100,7 +100,7 @@ def parse_pop(argv: list[bytes], session: Session) -> Wait:
 
 
 def gather_pop(wait: Wait, same: list[bytes]) -> int:
-    """Requests for a few elements each, from the same queue, are one for as many."""
+    """Merge requests for a few elements each from the same queue."""
     op = wait.op
     if not isinstance(op, Take) or op.count > _FEW or len(op.queues) != 1:
         return 0
@@ -110,7 +110,7 @@ def gather_pop(wait: Wait, same: list[bytes]) -> int:
 
 
 def reply_pop(asked: Wait, found: list[WorkDelivery] | None, session: Session) -> Value:
-    """[[queue, id, element], …]; or null, when time is up."""
+    """[[queue, id, element], …]; or null if the time is over."""
     if found is None:
         return None
     return Encoded(encoded_deliveries(found))
@@ -126,7 +126,7 @@ def parse_ack(argv: list[bytes], session: Session) -> Complete:
 
 
 def gather_ack(complete: Complete, ids: list[bytes]) -> bool:
-    """Requests for one queue are one."""
+    """Merge requests for one queue."""
     complete.message_ids = ids
     return True
 
@@ -152,7 +152,7 @@ def parse_unpop(argv: list[bytes]) -> Undeliver:
 
 
 def reply_unpop(count: int) -> Value:
-    """How many."""
+    """The number of elements."""
     return count
 
 
@@ -189,15 +189,15 @@ def parse_inspect(argv: list[bytes], session: Session) -> Inspect:
     is_pending = words[0].upper() == b"PENDING"
     start, count = [*map(_number, words[is_pending : is_pending + 2]), None][:2]
     if start is None or count is None or count <= 0:
-        # As in RedisRQ, a queue that is not there, or of another family, is the first thing wrong.
+        # As in RedisRQ, a missing queue, or one of another family, is reported first.
         start = count = 0
     start = max(-EXACT_MOST, min(start, EXACT_MOST))
     return Inspect(RELIABLE, queue, is_pending, start, min(count, EXACT_MOST))
 
 
 def reply_inspect(asked: Inspect, found: list[Inspected] | None, session: Session) -> Value:
-    """[[id, element], …], with PENDING [[id, element, when it was last delivered, how long ago,
-    how often], …]"""
+    """[[id, element], …]; with PENDING [[id, element, time of the last delivery, milliseconds since
+    then, deliveries], …]"""
     if found is None:
         raise EmptyKey
     if not asked.count:
@@ -233,10 +233,10 @@ def reply_info(queue: QueueView | None) -> Value:
 
 
 def _options_of_pop(argv: list[bytes]) -> tuple[int, int, int]:
-    """Where the queues begin, how many elements are asked for, and how long to wait for one.
+    """Return the index of the first queue, the count, and the time to wait.
 
-    A word is an option only if its number follows, and then a name at least. So a queue may have
-    any name.
+    An argument is an option only if a number and at least one name follow. So a queue may have any
+    name.
     """
     count: int | None = None
     block_ms: int | None = None
@@ -263,7 +263,7 @@ def _queues_of_pop(argv: list[bytes]) -> Sequence[bytes]:
 
 
 def _number(text: bytes) -> int | None:
-    """A whole number of 64 bits, or None."""
+    """Return a whole number of 64 bits, or None."""
     if not _NUMBER.fullmatch(text):
         return None
     number = int(text)

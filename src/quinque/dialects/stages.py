@@ -3,7 +3,7 @@
 Called by   server/dispatch.py, through COMMANDS.
 Calls       options.py.
 
-Not here: what a chunk of rows looks like (model/stage_ops.py).
+Not here: the format of a chunk of rows (model/stage_ops.py).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def parse_list(argv: list[bytes], session: Session) -> FindStages:
 
 
 def reply_list(asked: FindStages, views: list[StageView], session: Session) -> Value:
-    """A map for each batch for a queue that the user may know of."""
+    """A map for each batch whose queue the user may see."""
     check_listing(
         "all batches",
         len(views),
@@ -143,7 +143,7 @@ def reply_list(asked: FindStages, views: list[StageView], session: Session) -> V
 
 
 def _batch(words: list[bytes]) -> tuple[bytes, bytes, int]:
-    """The sink, its run, and the batch's number in that."""
+    """Return the sink, its run, and the number of the batch in the run."""
     sink, run, number = words
     return read_name("sink", sink), read_name("run", run), read_number("number", number)
 
@@ -164,17 +164,17 @@ def _parts(words: list[bytes]) -> list[Part]:
 
 
 def second_queue(argv: list[bytes]) -> Sequence[bytes]:
-    """The command's second argument is its queue."""
+    """Return the second argument, which is the queue."""
     return argv[2:3]
 
 
 def first_family(argv: list[bytes]) -> Family | None:
-    """The command's first argument is a family."""
+    """Return the first argument, which is the family."""
     return BY_NAME.get(argv[1].lower().decode("latin-1"))
 
 
 def _family_of_batch(argv: list[bytes]) -> FindStages:
-    """Of the batch, if there is one."""
+    """Return the operation that finds the family of the batch."""
     drop = parse_drop(argv)
     return FindStages((drop.queue, drop.sink, drop.run, drop.number))
 

@@ -3,16 +3,17 @@
 Called by   server/tarantool_calls.py.
 Calls       tarantool_tasks.py, tarantool_tubes.py.
 
-    queue.tube.NAME:put        a verb of one tube; NAME may be any bytes, up to the last colon
-    queue.statistics           one of the module
+    queue.tube.NAME:put        a function of one tube; NAME may be any bytes, up to the last colon
+    queue.statistics           a function of the module
 
-Another name may stand before, for example box.queue: a client uses the name that it is set to. Each
-function belongs to a command of RESP, whose rights it needs and in whose row it is counted.
+The module may have another name, for example box.queue, because clients have a setting for it. Each
+function belongs to a command of RESP: it needs the permission for that command and is counted with
+it.
 
-A function gives values, each packed. CALL answers with these; CALL_16 with a tuple for each.
+A function returns packed values. CALL replies with them, and CALL_16 with a tuple for each.
 
-Not here: functions that EVAL names (lua_calls.py), what an operation does (engine/tubes/), numbers
-of errors (tarantool_errors.py).
+Not here: functions that EVAL names (lua_calls.py), operations (engine/tubes/), numbers of errors
+(tarantool_errors.py).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _DATA_OF_ONE: Final = b"\x81\x30\x91"
 
 
 def find_call(function: bytes) -> Call:
-    """The function of that name. Raises NotDefined."""
+    """Return the function of that name. Raises NotDefined."""
     before, found, rest = function.partition(b".tube.")
     if found and before:
         tube, _, word = rest.rpartition(b":")
@@ -47,7 +48,7 @@ def find_call(function: bytes) -> Call:
 
 
 def values_of(call: Call, request: Request, result: Any, caller: Caller) -> list[bytes]:
-    """What the function gives. Raises NotTaken, NoTask."""
+    """Return the values of the function. Raises NotTaken, NoTask."""
     verb = call.verb
     if verb.reply_each is not None:
         return verb.reply_each(request, result[0] if result else None)
@@ -56,7 +57,7 @@ def values_of(call: Call, request: Request, result: Any, caller: Caller) -> list
 
 
 def body_of(values: list[bytes], *, as_tuples: bool) -> bytes:
-    """The body of a reply; `as_tuples`, as CALL_16 wants it."""
+    """Return the body of a reply. `as_tuples` is for CALL_16."""
     if as_tuples:
         values = [value if is_array(value) else b"\x91" + value for value in values]
     if len(values) == 1:

@@ -3,11 +3,11 @@
 Called by   tarantool.py, while it parses.
 Calls       msgpack.
 
-An error in an argument has the number and, where there is one, the text that Tarantool has for it.
-Spans are seconds, whole or not: none is shorter than a millisecond, and 100 years or more mean no
-limit. A span below 0 is not refused: it counts as 0.
+An error in an argument has the number and, if it exists, the text of Tarantool. Durations are
+seconds, with or without a fraction. A short one becomes a millisecond, and 100 years or more mean
+no limit. A negative one counts as 0.
 
-Not here: what becomes of data (task_data.py), which function takes what (tarantool.py).
+Not here: data of tasks (task_data.py), the arguments of each function (tarantool.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from quinque.model.tube_ops import (
     TubeSettings,
 )
 
-# Numbers that Tarantool has for errors.
+# Numbers of errors in Tarantool.
 LUA: Final = 32
 NOT_DEFINED: Final = 33
 _KEY_TYPE: Final = 18
@@ -39,46 +39,46 @@ _FIELD_MISSING: Final = 39
 _IDENTIFIER: Final = 70
 _ILLEGAL_PARAMS: Final = 1
 
-_NOTHING: Final = frozenset({b"\xc0", b"\x80", b"\x90"})  # nil, and an empty table either way
+_NOTHING: Final = frozenset({b"\xc0", b"\x80", b"\x90"})  # nil, and an empty table of either type
 _SHOWN_MOST_BYTES: Final = 1024
 _OPTIONS_MOST: Final = 1024
-# The result of `unpacked` for any table.
+# The result of `unpacked` for a table.
 TABLE: Final = ()
 _COUNT_MOST: Final = (1 << 53) - 1
 _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
-# Producers say the same terms again and again.
+# Producers send the same options repeatedly.
 _TERMS_MOST: Final = 256
 _TERMS_MOST_BYTES: Final = 256
 _terms: dict[bytes, tuple[TaskTerms, int]] = {b"\x80": (TaskTerms(), 0)}
 
 
 def unpacked(packed: bytes) -> Any:
-    """The value; strings are bytes, and a table is `TABLE`: no function wants to know what is in
-    one, and it may have millions of values. Raises BadTuple when it is not valid msgpack."""
+    """Return the value. Strings become bytes, and a table becomes `TABLE`: no function reads its
+    contents, and it may have millions of values. Raises BadTuple if it is not valid msgpack."""
     if 0x80 <= packed[0] <= 0x9F or 0xDC <= packed[0] <= 0xDF:
         return TABLE
     try:
         return msgpack.unpackb(packed, raw=True, use_list=False, strict_map_key=False)
-    # msgpack has many ways to say so.
+    # msgpack raises many kinds of errors for invalid data.
     except Exception as exc:
         raise BadTuple(LUA, "an argument cannot be read") from exc
 
 
 def value_at(args: Sequence[bytes], at: int) -> Any:
-    """The argument's value; None where there is none."""
+    """Return the value of the argument, or None if it is missing."""
     return unpacked(args[at]) if at < len(args) else None
 
 
 def read_data(args: Sequence[bytes]) -> bytes:
-    """The first argument, packed, which may be nil but must be there."""
+    """Return the first argument, packed. It may be nil but must be present."""
     if not args:
         raise BadTuple(_FIELD_MISSING, "Tuple field 3 required by space format is missing")
     return args[0]
 
 
 def read_task_id(args: Sequence[bytes]) -> bytes:
-    """The first argument, as the id of a task."""
+    """Return the first argument as the id of a task."""
     packed = args[0] if args else b"\xc0"
     first = packed[0]
     if first < 0x80:
@@ -97,19 +97,19 @@ def read_task_id(args: Sequence[bytes]) -> bytes:
 
 
 def read_span(value: Any) -> int:
-    """Seconds, as milliseconds."""
+    """Return seconds as milliseconds."""
     if type(value) is not int and (type(value) is not float or value != value):
         raise BadTuple(LUA, f"attempt to compare {_lua_type(value)} with number")
     if value <= 0:
         return 0
-    # Before it is multiplied, or the largest floats would not be numbers any more.
+    # Before the multiplication, which would make the largest floats infinite.
     if value >= FOREVER_MS // 1000:
         return FOREVER_MS
     return max(1, round(value * 1000))
 
 
 def read_timeout(value: Any) -> int:
-    """How long to wait, in milliseconds. Default: without a limit."""
+    """Return the time to wait in milliseconds. Default: no limit."""
     if value is None:
         return NEVER_MS
     span_ms = read_span(value)
@@ -117,7 +117,7 @@ def read_timeout(value: Any) -> int:
 
 
 def read_count(args: Sequence[bytes]) -> int:
-    """The first argument, as a count. Default: 1."""
+    """Return the first argument as a count. Default: 1."""
     value = value_at(args, 0)
     if value is None:
         return 1
@@ -127,7 +127,7 @@ def read_count(args: Sequence[bytes]) -> int:
 
 
 def read_terms(args: Sequence[bytes]) -> tuple[TaskTerms, int]:
-    """What the second argument of a put says of the task, and how long to wait for room, in
+    """Read the second argument of a put: the options of the task, and how long to wait for room, in
     milliseconds."""
     packed = args[1] if len(args) > 1 else b"\x80"
     known = _terms.get(packed)
@@ -151,7 +151,8 @@ def read_terms(args: Sequence[bytes]) -> tuple[TaskTerms, int]:
 
 
 def read_settings(args: Sequence[bytes]) -> tuple[TubeSettings, bool]:
-    """What the third argument of create_tube says of the tube, and whether it may be there."""
+    """Read the third argument of create_tube: the settings of the tube, and whether it may exist
+    already."""
     said = read_options(args, 2)
     ttl_ms = read_span(said[b"ttl"]) if said.get(b"ttl") is not None else FOREVER_MS
     settings = TubeSettings(
@@ -167,8 +168,8 @@ def read_settings(args: Sequence[bytes]) -> tuple[TubeSettings, bool]:
 
 
 def read_options(args: Sequence[bytes], at: int) -> dict[Any, Any]:
-    """A table, by its keys; empty if it is missing. An array or a string has no such keys, but Lua
-    looks for them there."""
+    """Return a table by its keys; empty if it is missing. An array or a string has no such keys,
+    but Lua looks for them too."""
     if at >= len(args) or args[at] in _NOTHING:
         return {}
     packed = args[at]
@@ -181,12 +182,12 @@ def read_options(args: Sequence[bytes], at: int) -> dict[Any, Any]:
 
 
 def packed_option(table: bytes, name: bytes) -> bytes:
-    """The value of a key that the table has, packed as it came."""
+    """Return the value of a key of the table, packed as it was sent."""
     return _fields(table)[name]
 
 
 def _fields(table: bytes) -> dict[Any, bytes]:
-    """The packed values of a map, by their keys."""
+    """Return the packed values of a map by their keys."""
     fields: dict[Any, bytes] = {}
     unpacker = msgpack.Unpacker(max_buffer_size=0)
     unpacker.feed(table)
@@ -212,7 +213,7 @@ def read_priority_or_none(value: Any) -> int | None:
 
 
 def read_lane(value: Any) -> bytes:
-    """The name of a lane: numbers are as Lua writes them, so that 1 and "1" are the same."""
+    """Return the name of a lane. Numbers are written as in Lua, so that 1 and "1" are the same."""
     if isinstance(value, bytes):
         if len(value) > NAME_MOST_BYTES:
             read_name("utube", value)
@@ -227,7 +228,7 @@ def read_lane(value: Any) -> bytes:
 
 
 def read_tube_name(args: Sequence[bytes]) -> bytes:
-    """The first argument, as the name of a tube."""
+    """Return the first argument as the name of a tube."""
     value = value_at(args, 0)
     if not isinstance(value, bytes):
         raise BadTuple(LUA, "argument #1 should be string or nil")
@@ -238,7 +239,8 @@ def read_tube_name(args: Sequence[bytes]) -> bytes:
 
 
 def read_session(value: Any) -> bytes:
-    """A session: 16 bytes, a UUID in letters, which is the same, or any other text."""
+    """Return a session: 16 bytes, or a UUID as text, which is the same session, or any other
+    text."""
     if not isinstance(value, bytes) or not 1 <= len(value) <= SESSION_MOST_BYTES:
         raise BadTuple(LUA, "Invalid UUID format.")
     return bytes.fromhex(value.replace(b"-", b"").decode()) if _UUID.fullmatch(value) else value
@@ -275,7 +277,7 @@ def _read_switch(option: str, value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value as Lua shows it; of a table, that it is one."""
+    """Return a value as Lua prints it, or that it is a table."""
     if isinstance(value, bytes):
         return printable(value[:_SHOWN_MOST_BYTES])
     if isinstance(value, bool):
@@ -286,7 +288,7 @@ def shown(value: Any) -> str:
 
 
 def _lua_type(value: Any) -> str:
-    """What Lua calls values of that type."""
+    """Return the name of a type in Lua."""
     if value is None:
         return "nil"
     if isinstance(value, bool):

@@ -1,10 +1,10 @@
-"""Errors as Tarantool tells them: a number and a text.
+"""Errors in the form of Tarantool: a number and a text.
 
 Called by   server/tarantool_calls.py, tarantool_requests.py and tarantool_connection.py.
 Calls       nothing.
 
-What a function refuses is 32 there, an error of Lua; so is everything here that has no number of
-its own.
+Errors that a function raises have the number 32 there, which stands for an error of Lua. So have
+all errors here that have no other number.
 
 Not here: numbers of bad arguments (tarantool_args.py).
 """
@@ -41,16 +41,16 @@ _NUMBERS: Final[dict[type[QuinqueError], int]] = {
     ProtocolBroken: BAD_PACKET,
     NoPermission: _ACCESS_DENIED,
     WrongPass: _WRONG_PASSWORD,
-    DiskFull: 40,  # failed to write to disk
+    DiskFull: 40,  # Tarantool: failed to write to disk
     StoreUnavailable: 40,
-    NotDone: 78,  # timeout exceeded
+    NotDone: 78,  # Tarantool: timeout exceeded
 }
-# A program may have to know which of these it was; their words are not Tarantool's.
+# A program may need to distinguish these. Tarantool has no texts for them.
 _WITH_CODE: Final = (DiskFull, StoreUnavailable, NotDone)
 
 
 def described(error: QuinqueError, function: bytes = b"") -> tuple[int, str]:
-    """The number and the text of an error, which came of a call of that function."""
+    """Return the number and the text of an error that a call of that function raised."""
     if isinstance(error, BadTuple):
         return error.number, str(error)
     if isinstance(error, NoAuth):
@@ -60,7 +60,7 @@ def described(error: QuinqueError, function: bytes = b"") -> tuple[int, str]:
         return _WRONG_PASSWORD, "User not found or supplied credentials are invalid"
     if isinstance(error, NoKind):
         return LUA, error.short
-    # Where the tube is part of the name, the function is not there.
+    # If the tube is part of the name, the function does not exist.
     if isinstance(error, NoTube):
         if b".tube." not in function:
             return LUA, f"{error.begins}; use queue.create_tube"

@@ -3,7 +3,7 @@
 Called by   tarantool.py, through TASK_VERBS.
 Calls       tarantool_args.py, task_data.py.
 
-Not here: functions of tubes as such (tarantool_tubes.py), what an operation does (engine/tubes/).
+Not here: functions of tubes (tarantool_tubes.py), operations (engine/tubes/).
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def reply_task(view: TaskView) -> list[bytes]:
 
 
 def task_bodies(views: Sequence[TaskView]) -> list[bytes]:
-    """The bodies of replies that give one of the tasks each."""
+    """Make the bodies of replies that have one of the tasks each."""
     known, letters = _IDS, _LETTERS
     return [
         b"\x81\x30\x91\x93"
@@ -153,24 +153,24 @@ def task_bodies(views: Sequence[TaskView]) -> list[bytes]:
 
 
 def reply_put(request: Any, view: TaskView | None) -> list[bytes]:
-    """The task; nil when the tube is full."""
+    """The task; nil if the tube is full."""
     return [NIL] if view is None else reply_task(view)
 
 
 def reply_take(request: Any, view: TaskView | None) -> list[bytes]:
-    """The task; nothing when none came in time."""
+    """The task; nothing if no task came in time."""
     return [] if view is None else reply_task(view)
 
 
 def reply_taken(request: Any, view: TaskView | None) -> list[bytes]:
-    """The task, which was the session's own."""
+    """The task, which the session had taken."""
     if view is None:
         raise NotTaken
     return reply_task(view)
 
 
 def reply_touch(request: Any, view: TaskView | None) -> list[bytes]:
-    """The task; nothing when nothing was to be done."""
+    """The task; nothing if there was nothing to do."""
     return reply_taken(request, view) if request.by_ms else []
 
 
@@ -182,7 +182,7 @@ def reply_any(request: Any, view: TaskView | None) -> list[bytes]:
 
 
 def reply_count(request: Any, count: int, caller: Caller) -> list[bytes]:
-    """How many."""
+    """The number of tasks."""
     return [packed(count)]
 
 

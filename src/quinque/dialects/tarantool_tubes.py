@@ -1,9 +1,9 @@
-"""Functions of tubes as such and of the module: create_tube, drop, statistics, identify, cfg.
+"""Functions of whole tubes and of the module: create_tube, drop, statistics, identify, cfg.
 
 Called by   tarantool.py, through TUBE_VERBS and MODULE_VERBS.
 Calls       tarantool_args.py, task_data.py.
 
-Not here: functions of tasks (tarantool_tasks.py), what an operation does (engine/tubes/).
+Not here: functions of tasks (tarantool_tasks.py), operations (engine/tubes/).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def reply_true(request: Any, result: Any, caller: Caller) -> list[bytes]:
 
 
 def reply_tube(request: Any, result: Any, caller: Caller) -> list[bytes]:
-    """Whether there is one; or the names of all."""
+    """Whether the tube exists; or the names of all tubes."""
     if isinstance(request, LookAtTube):
         return [packed(result is not None)]
     check_tubes("all tubes", result)
@@ -101,7 +101,7 @@ def reply_tube(request: Any, result: Any, caller: Caller) -> list[bytes]:
 
 
 def reply_statistics(request: Any, result: Any, caller: Caller) -> list[bytes]:
-    """The counts of one; or of all, by name."""
+    """The counts of the tube; or of all tubes, by name."""
     if isinstance(request, LookAtTube):
         if result is None:
             raise NoTube(request.queue)
@@ -131,7 +131,7 @@ def parse_state(call: Call, args: Args, caller: Caller) -> Request:
 
 
 def parse_info(call: Call, args: Args, caller: Caller) -> Request:
-    """box.info(), of which connection pools want to know whether the instance is healthy"""
+    """box.info(), which connection pools call to see whether the instance is healthy"""
     facts = {"id": 1, "version": VERSION, "uuid": caller.server_uuid()}
     facts |= {"status": "running", "ro": False}
     return Known([packed(facts)])
@@ -156,7 +156,7 @@ def parse_cfg(call: Call, args: Args, caller: Caller) -> Request:
 
 
 def _counts(view: TubeView) -> dict[str, dict[str, int]]:
-    """The counts of a tube, exactly as Tarantool reports them."""
+    """Return the counts of a tube, as Tarantool reports them."""
     live = {
         "ready": view.ready,
         "taken": view.taken,
@@ -172,7 +172,7 @@ TUBE_VERBS: Final = {
     b"drop": Verb("TUBE.DROP", parse_drop, reply_true),
 }
 
-# By their whole names: these functions are not part of the module.
+# By their full names: these functions are not part of the module.
 BOX_VERBS: Final = {b"box.info": Verb("PING", parse_info, reply_nothing)}
 
 MODULE_VERBS: Final = {

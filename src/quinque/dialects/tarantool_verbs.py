@@ -1,4 +1,4 @@
-"""What a function of Tarantool's queue module is, and how the values that it gives are packed.
+"""Types for the functions of Tarantool's queue module, and how their values are packed.
 
 Called by   tarantool_tasks.py and tarantool_tubes.py (fill the tables), tarantool.py (reads them).
 Calls       msgpack.
@@ -25,7 +25,7 @@ TRUE: Final = b"\xc3"
 
 
 class Caller(Session, Protocol):
-    """The part of a client's connection that a function can see."""
+    """The part of a client's connection that functions use."""
 
     def server_uuid(self) -> str:
         """The UUID in the greeting of the broker."""
@@ -36,7 +36,7 @@ class Caller(Session, Protocol):
 
 @dataclass
 class Join:
-    """The connection is to be of that session; `asked` is how its client called it."""
+    """Move the connection to that session. `asked` is the session as the client wrote it."""
 
     session: bytes
     asked: bytes
@@ -44,7 +44,7 @@ class Join:
 
 @dataclass
 class Known:
-    """The values are known already."""
+    """The values of a function that needs no operation."""
 
     values: list[bytes]
 
@@ -54,7 +54,7 @@ Request = Op | Wait | Join | Known
 
 @dataclass(frozen=True)
 class Call:
-    """A function by its name: what it does, and to which tube."""
+    """A call of a function: what it does, and to which tube."""
 
     verb: Verb
     tube: bytes
@@ -63,11 +63,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Verb:
-    """What a function does. `command` is the one of RESP that does the same.
+    """The implementation of a function. `command` is the command of RESP that does the same.
 
-    `reply` packs the result; or, where it has an item for each task, `reply_each`, which gets None
-    when there is no task. Neighbouring calls that differ in the first argument only, or,
-    without `varies`, in none, can be one operation: `gather` gives it what all of them say.
+    `reply` packs the result. If the result has an item for each task, `reply_each` packs one, and
+    gets None if there is no task. Consecutive calls that differ only in the first argument, or
+    without `varies` in none, can be one operation: `gather` adds their arguments to it.
     """
 
     command: str
@@ -83,7 +83,7 @@ def packed(value: Any) -> bytes:
 
 
 def packed_string(text: bytes) -> bytes:
-    """A string of these bytes, whether or not they are UTF-8."""
+    """Pack these bytes as a string, even if they are not UTF-8."""
     length = len(text)
     return (bytes([0xA0 | length]) if length < 32 else b"\xd9" + bytes([length])) + text
 

@@ -1,10 +1,10 @@
-"""The data of a task, as clients of both protocols of tubes see it and as the store keeps it.
+"""The data of a task, in both protocols of tubes and in the store.
 
 Called by   dialects/tarantool*.py (IPROTO: values of msgpack).
-Calls       nothing; model/task_bodies.py is what RESP needs of this (bytes).
+Calls       nothing; model/task_bodies.py has the part that RESP needs (bytes).
 
-A store keeps bytes. Most data are a text or bytes, and are kept as they are; any other value is
-kept as its msgpack bytes, after a byte that msgpack never uses:
+A store keeps bytes. Most data are text or bytes, and are stored unchanged. Any other value is
+stored as its msgpack bytes, after a byte that msgpack never uses:
 
     kept                  RESP client     IPROTO client
     hello                 hello           the string "hello"
@@ -12,7 +12,7 @@ kept as its msgpack bytes, after a byte that msgpack never uses:
     c1 93 01 02 03        93 01 02 03     [1, 2, 3]
     c1 c1 00              c1 00           the bytes c1 00: a client's data that began with the mark
 
-Not here: what an operation does with data: they are bytes to every store.
+Not here: operations, for which all data are bytes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ _MARK_BYTE: Final = 0xC1
 # The header of a string or of bytes: up to 31 bytes, a string has a header of one byte.
 _SHORT_TEXT: Final = [bytes([0xA0 | length]) for length in range(32)]
 _SHORT_TEXT_END: Final = 0xBF
-# The first byte of longer ones, and how many bytes stand before what they hold.
+# The first byte of longer strings, and the size of their headers.
 _LONG: Final = {0xD9: 2, 0xDA: 3, 0xDB: 5, 0xC4: 2, 0xC5: 3, 0xC6: 5}
 
 
 def pack_into(body: bytes) -> bytes:
-    """What is kept, as msgpack: a string if it is UTF-8, else bytes, else the value that it is."""
+    """Return stored data as msgpack: a string if they are UTF-8, else bytes, or the value that is
+    stored."""
     if body[:1] == MARK:
         packed = body[1:]
         if packed and packed[0] != _MARK_BYTE:
@@ -41,7 +42,7 @@ def pack_into(body: bytes) -> bytes:
 
 
 def pack_plain(body: bytes) -> bytes:
-    """These bytes, as msgpack: a string if they are UTF-8, else bytes."""
+    """Return these bytes as msgpack: a string if they are UTF-8, else bytes."""
     if body.isascii() or _is_text(body):
         length = len(body)
         before = _SHORT_TEXT[length] if length < 32 else _before_text(length)
@@ -50,7 +51,7 @@ def pack_plain(body: bytes) -> bytes:
 
 
 def from_packed(packed: bytes) -> bytes:
-    """One whole value of msgpack, as it is kept."""
+    """Return a msgpack value in the form in which it is stored."""
     first = packed[0]
     if 0xA0 <= first <= _SHORT_TEXT_END:
         return from_plain(packed[1:])

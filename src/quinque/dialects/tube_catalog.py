@@ -129,12 +129,12 @@ def reply_stats(
 
 
 def check_tubes(what: str, found: list[TubeView]) -> None:
-    """Raises LimitReached when these are too many for one reply."""
+    """Raise LimitReached if these are too many for one reply."""
     check_listing(what, len(found), [tube.queue for tube in found], NAME_A_TUBE)
 
 
 def statistics(tube: TubeView) -> dict[bytes | str, Value]:
-    """The counts of a tube, as Tarantool has them."""
+    """Return the counts of a tube, as Tarantool has them."""
     states: dict[bytes | str, Value] = {
         "ready": tube.ready,
         "taken": tube.taken,
@@ -202,7 +202,7 @@ def run_identify(session: Session, argv: list[bytes]) -> Any:
 
 
 def _one_or_all(command: str, argv: list[bytes], session: Session) -> LookAtTube | FindTubes:
-    """The tube that the request names, or all that the user may know of."""
+    """Return the tube that the request names, or all that the user may see."""
     if len(argv) > 2:
         raise WrongArity(command)
     if len(argv) == 2:
@@ -233,7 +233,7 @@ def _described(tube: TubeView) -> Value:
 
 
 def _seconds(span_ms: int) -> Value:
-    """Null means without a limit."""
+    """Return seconds. Null means no limit."""
     return None if span_ms >= FOREVER_MS else span_ms / 1000
 
 

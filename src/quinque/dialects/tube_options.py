@@ -1,9 +1,9 @@
-"""Readers of what TUBE.* commands are given: spans, ids, sessions, options.
+"""Readers of arguments of TUBE.* commands: durations, ids, sessions, options.
 
 Called by   tubes.py, while it parses.
 Calls       args.py, options.py.
 
-Not here: the commands (tubes.py), what data look like (task_data.py).
+Not here: the commands (tubes.py), data of tasks (task_data.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ZERO: Final = ord("0")
 
 
 class TubeOptions(Options):
-    """The words after the fixed arguments, and their values, packed as a driver reads them."""
+    """The arguments after the fixed ones, and their values, packed as a driver reads them."""
 
     def __init__(self, command: str, argv: list[bytes], at: int) -> None:
         super().__init__(command, argv, at)
@@ -33,46 +33,46 @@ class TubeOptions(Options):
         self.own_words: list[bytes] = []
 
     def span(self, word: bytes) -> int:
-        """The word after the option: seconds, as milliseconds."""
+        """Return the argument after the option: seconds, as milliseconds."""
         span_ms = read_seconds(word.decode(), self.value(), is_endless=True)
         self._said[word.decode().lower()] = span_ms / 1000
         return span_ms
 
     def whole(self, word: bytes, least: int = 0, most: int = EXACT_MOST) -> int:
-        """The word after the option: a whole number."""
+        """Return the argument after the option as a whole number."""
         number = read_int(word.decode(), self.value(), least=least, most=most)
         self._said[word.decode().lower()] = number
         return number
 
     def priority(self) -> int:
-        """The word after PRI."""
+        """Return the argument after PRI."""
         return self.whole(b"PRI", most=PRIORITY_MOST)
 
     def text(self, word: bytes) -> bytes:
-        """The word after the option, as it is."""
+        """Return the argument after the option unchanged."""
         text = self.value()
         self._said[word.decode().lower()] = _text_or_bytes(text)
         return text
 
     def lane(self, word: bytes) -> bytes:
-        """The word after the option: the name of a lane."""
+        """Return the argument after the option as the name of a lane."""
         lane = self.text(word)
         if len(lane) > NAME_MOST_BYTES:
             read_name("lane", lane)
         return lane
 
     def own(self) -> None:
-        """The two words after OPTION: what the option is called, and its value."""
+        """Read the two arguments after OPTION: the name of the option, and its value."""
         name = self.value()
         self.own_words.append(name)
         self._said[_text_or_bytes(name)] = _text_or_bytes(self.value())
 
     def packed(self) -> bytes:
-        """All that was said, as one map of msgpack; nothing if nothing was."""
+        """Return all options as one map of msgpack, or empty bytes if there are none."""
         return bytes(msgpack.packb(self._said)) if self._said else b""
 
     def refuse(self, kind: bytes, *terms: str) -> None:
-        """Refuse these options, and anything after OPTION, for a built-in tube type.
+        """Refuse these options, and OPTION with any name, for a built-in tube type.
 
         Raises NoTerm.
         """
@@ -84,12 +84,12 @@ class TubeOptions(Options):
 
 
 def read_tube(text: bytes) -> bytes:
-    """The name of a tube."""
+    """Return the name of a tube."""
     return read_name("tube", text)
 
 
 def read_ids(texts: Sequence[bytes]) -> Sequence[bytes]:
-    """Ids of tasks, which are whole numbers in their one way of writing."""
+    """Return ids of tasks: whole numbers without leading zeros or signs."""
     for text in texts:
         if not text.isdigit() or (text[0] == _ZERO and len(text) > 1):
             raise BadArgument(
@@ -99,7 +99,7 @@ def read_ids(texts: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def read_signed_seconds(what: str, text: bytes) -> int:
-    """Seconds, as milliseconds; a number below 0 is 0."""
+    """Return seconds as milliseconds. A negative number is 0."""
     if text[:1] == b"-":
         read_seconds(what, text[1:], is_endless=True)
         return 0
@@ -107,13 +107,13 @@ def read_signed_seconds(what: str, text: bytes) -> int:
 
 
 def read_timeout(text: bytes) -> int:
-    """How long to wait, in seconds, as milliseconds; not at all, if it is 0 or less."""
+    """Return the time to wait in seconds as milliseconds. 0 or less means no wait."""
     span_ms = read_signed_seconds("timeout", text)
     return span_ms if span_ms < SPAN_MOST_MS else NEVER_MS
 
 
 def read_session(text: bytes) -> bytes:
-    """A session: a UUID, which is 16 bytes, or any other text."""
+    """Return a session: 16 bytes for a UUID, or any other text."""
     if _UUID.fullmatch(text):
         return bytes.fromhex(text.replace(b"-", b"").decode())
     if not 1 <= len(text) <= SESSION_MOST_BYTES:

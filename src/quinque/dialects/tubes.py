@@ -1,18 +1,17 @@
-"""The tubes family over RESP: TUBE.PUT TUBE.TAKE TUBE.ACK …, Tarantool queue's verbs.
+"""The tubes family over RESP, with the functions of Tarantool's queue: TUBE.PUT TUBE.TAKE TUBE.ACK
+…
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       tube_options.py, quick_replies.py.
 
-Tarantool's verbs, as Redis would have them: options are words, a task is [id, state, data], and
-null is what a client gets that waited in vain.
+Options are arguments, a task is [id, state, data], and the reply is null if no task came in time.
 
     r  ready      t  taken (leased)     ~  delayed     !  buried (dead)     -  gone
 
 A command for one task replies with that task or an error. A command for several replies with an
 array, with null for each task that it did not change.
 
-Not here: Tarantool's own protocol (tarantool.py), tubes themselves, their contents and sessions
-(tube_catalog.py).
+Not here: Tarantool's own protocol (tarantool.py), whole tubes and sessions (tube_catalog.py).
 """
 
 from __future__ import annotations
@@ -60,13 +59,13 @@ from quinque.wire.resp import NULL_ARRAY, Encoded, Value
 
 AS_TUBE: Final = TaskTerms()  # missing options have the values of the tube
 
-# Clients that wait for the same thing stand in one line: for any task, for a lane, for room.
+# Clients that wait for the same event share a waiting list: for any task, for a lane, for room.
 ANY_TASK: Final = b""
 ROOM: Final = b"room"
 
 
 def of_lane(lane: bytes) -> bytes:
-    """The line of those who wait for a task of the lane."""
+    """Return the waiting list for tasks of the lane."""
     return b"lane:" + lane
 
 
@@ -107,7 +106,7 @@ def parse_put(argv: list[bytes], session: Session) -> PutTasks | Wait:
 
 
 def gather_put(request: PutTasks | Wait, data: list[bytes]) -> bool:
-    """Requests for one tube, on the same terms, are one."""
+    """Merge requests for one tube with the same options."""
     put = request.op if isinstance(request, Wait) else request
     assert isinstance(put, PutTasks)
     put.bodies = [each if each[:1] != MARK else from_plain(each) for each in data]
@@ -161,7 +160,7 @@ def parse_take(argv: list[bytes], session: Session) -> Wait:
 
 
 def gather_take(wait: Wait, same: list[bytes]) -> bool:
-    """Requests of a client for a task each are one for as many."""
+    """Merge requests of a client for one task each."""
     take = wait.op
     assert isinstance(take, TakeTasks)
     if wait.detail:
@@ -171,7 +170,7 @@ def gather_take(wait: Wait, same: list[bytes]) -> bool:
 
 
 def share_take(wait: Wait, sessions: list[bytes]) -> None:
-    """Each task is for its own session."""
+    """Add the session that gets each task."""
     assert isinstance(wait.op, TakeTasks)
     wait.op.sessions = sessions
 
@@ -193,21 +192,21 @@ def parse_ack(argv: list[bytes], session: Session) -> AckTasks:
 
 
 def gather_ack(ack: AckTasks, ids: list[bytes]) -> bool:
-    """Requests of a client for one tube are one."""
+    """Merge requests of a client for one tube."""
     ack.message_ids = read_ids(ids)
     return True
 
 
 def share_ack(ack: AckTasks, sessions: list[bytes]) -> None:
-    """Each task is acked by its own session."""
+    """Add the session that acks each task."""
     ack.sessions = sessions
 
 
 def reply_held(
     asked: AckTasks | ReleaseTasks, found: list[TaskView | None], session: Session
 ) -> Value:
-    """[id, state, data]; of several ids [[id, state, data], …], with null for each that the session
-    has not taken."""
+    """[id, state, data]; for several ids [[id, state, data], …], with null for each task that the
+    session has not taken."""
     if len(asked.message_ids) > 1:
         return _each(found)
     if found[0] is None:
@@ -290,8 +289,8 @@ def parse_delete(argv: list[bytes], session: Session) -> DeleteTasks:
 def reply_any(
     asked: PeekTasks | BuryTasks | DeleteTasks, found: list[TaskView | None], session: Session
 ) -> Value:
-    """[id, state, data]; of several ids [[id, state, data], …], with null for each that there is
-    not."""
+    """[id, state, data]; for several ids [[id, state, data], …], with null for each task that does
+    not exist."""
     if len(asked.message_ids) > 1:
         return _each(found)
     if found[0] is None:
@@ -324,7 +323,7 @@ def parse_releaseall(argv: list[bytes]) -> ReturnTasks:
 
 
 def reply_number(number: int) -> Value:
-    """How many."""
+    """The number of tasks."""
     return number
 
 
@@ -333,7 +332,7 @@ def _each(found: Sequence[TaskView | None]) -> Value:
 
 
 def _row(name: str, arity: int, parse: Callable[..., Any], reply: Callable[..., Value]) -> Command:
-    """A command whose reply depends on what was asked."""
+    """Make a row for a command whose reply depends on the request."""
     right: Right = "read" if parse is parse_peek else "write"
     return Command(name, _TUBES, right, arity, parse, reply, with_session=True)
 

@@ -1,10 +1,10 @@
-"""The items family, as WQ.* commands: Redis Work Queue's methods, done by the broker.
+"""The items family: the methods of Redis Work Queue as WQ.* commands of the broker.
 
 Called by   server/dispatch.py, through COMMANDS.
 Calls       args.py, options.py, quick_replies.py.
 
-Redis Work Queue has no server, and so no commands that these could be the same as: its clients work
-keys of Redis. On a Redis store, so do these commands, and they are the same keys.
+Redis Work Queue has no server and so no commands: its clients use keys of Redis. On a Redis store,
+these commands use the same keys.
 
     WQ.ADD  add_item             WQ.LEASE     lease       WQ.LEN    queue_len, processing
     WQ.ADDUNIQUE add_unique_item WQ.COMPLETE  complete    WQ.CLEAN  light_clean, deep_clean
@@ -100,7 +100,7 @@ def parse_lease(argv: list[bytes], session: Session) -> Wait:
 
 
 def gather_lease(wait: Wait, same: list[bytes]) -> bool:
-    """Requests for an item each, that do not wait for it, are one for as many items."""
+    """Merge requests for one item each that do not wait."""
     take = wait.op
     assert isinstance(take, Take)
     if take.count != 1 or wait.timeout_ms:
@@ -110,7 +110,7 @@ def gather_lease(wait: Wait, same: list[bytes]) -> bool:
 
 
 def reply_lease(asked: Wait, found: list[WorkDelivery] | None, session: Session) -> Value:
-    """[[id, data], …], without any if there was no wait for one; null when the wait is over."""
+    """[[id, data], …], which is empty if the request does not wait; null if the wait is over."""
     if found is None:
         return NULL_ARRAY
     return [[item.message_id, item.body] for item in found]
@@ -175,7 +175,7 @@ def parse_peek(argv: list[bytes]) -> Browse:
 
 
 def reply_peek(items: list[WorkView]) -> Value:
-    """[[id, state, ms, data], …]: ms is how long the lease runs yet, null if there is none."""
+    """[[id, state, ms, data], …]. `ms` is the remaining time of the lease, null without one."""
     return [_shown(item) for item in items]
 
 
@@ -188,7 +188,7 @@ def parse_show(argv: list[bytes]) -> Show:
 
 
 def reply_show(item: WorkView | None) -> Value:
-    """[id, state, ms, data], as WQ.PEEK has it; or null."""
+    """[id, state, ms, data], as in WQ.PEEK; or null."""
     return NULL_ARRAY if item is None else _shown(item)
 
 
@@ -220,7 +220,7 @@ def parse_clean(argv: list[bytes]) -> CleanItems:
 
 
 def reply_clean(done: Cleaned) -> Value:
-    """{cursor, looked-at, returned, dropped, doubled}, each with its number."""
+    """{cursor, looked-at, returned, dropped, doubled}, each with a number."""
     return {
         "cursor": done.cursor,
         "looked-at": done.looked_at,
@@ -245,7 +245,7 @@ def _lease_ms(text: bytes) -> int:
 
 
 def _on_ids(name: str, arity: int, parse: Callable[..., Any]) -> Command:
-    """The ids are the arguments from the last of those that have to be there."""
+    """Make a row for a command whose last arguments are ids."""
     row = Command(name, _ITEMS, "write", arity, parse, reply_number)
     row.gather, row.reply_each, row.reply_share = gather_ids, reply_whether, reply_share_of_whethers
     row.varies, row.varies_on = -arity - 1, True

@@ -3,8 +3,8 @@
 Called by   users, who write drivers; registry.py (what a driver must have).
 Calls       space.py.
 
-Tarantool's names are kept, so that a driver written for it reads the same here. A driver is made in
-two steps, when its tube is made and again whenever the broker starts:
+The names are those of Tarantool, so that its drivers are easy to port. A driver is made in two
+steps, when its tube is created and again whenever the broker starts:
 
     space  = Class.create_space(name, options)        the rows are then put into it
     driver = Class.new(space, on_task_change, options)
@@ -13,7 +13,7 @@ A driver works with rows and returns rows. It reports every change with `on_task
 event)`: a ready row wakes a blocked client, and the event is counted. An event is one of EVENTS;
 with None, nothing is counted.
 
-Not here: which session has taken a task, which a driver does not see (stores/embedded/).
+Not here: the session that has taken a task, which a driver does not see (stores/embedded/).
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class Index:
         self._blocks: list[list[Entry]] = [[]]
 
     def fill(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """These rows, and no others, are here. Raises ValueError when two of them have what must be
-        unique, or one cannot be ordered."""
+        """Replace all rows by these. Raises ValueError if two of them have the same unique values,
+        or one cannot be sorted."""
         entries = sorted(map(self.entry, rows))
         count = len(self.parts)
         if self.is_unique and self._columns != self.parts:
@@ -59,7 +59,7 @@ class Index:
         self._blocks = [entries[at : at + BLOCK_MOST] for at in starts]
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """The row, which is not here, is here."""
+        """Add a row that is not in the index."""
         entry = self.entry(row)
         blocks = self._blocks
         last = blocks[-1]
@@ -78,7 +78,7 @@ class Index:
             del block[half:]
 
     def remove(self, row: tuple[Any, ...]) -> None:
-        """The row, which is here, is here no more."""
+        """Remove a row that is in the index."""
         entry = self.entry(row)
         at = self._block_of(entry)
         block = self._blocks[at]
@@ -92,7 +92,7 @@ class Index:
         self._blocks = [[]]
 
     def entry(self, row: tuple[Any, ...]) -> Entry:
-        """What the row is ordered by. Raises ValueError when it cannot be."""
+        """Return the sort key of the row. Raises ValueError if it cannot be sorted."""
         try:
             return tuple([_comparable(row[column]) for column in self._columns])
         except IndexError:
@@ -105,8 +105,8 @@ class Index:
         return tuple([row[part] for part in self.parts])
 
     def ids(self, key: Sequence[Any], *, is_reversed: bool = False) -> Iterator[int]:
-        """The ids of the rows whose first columns of the index have these values, in their order.
-        Nothing may be added or removed meanwhile."""
+        """Yield the ids of the rows whose first columns of the index have these values, in order.
+        Do not add or remove rows meanwhile."""
         first = tuple(map(_comparable, key))
         if len(first) > len(self._columns):
             raise ValueError(f"index '{self.name}' has only {len(self._columns)} columns")

@@ -1,7 +1,7 @@
 """Drivers by their names: registered by a program, by a setting, or by an installed package.
 
 Called by   cli/serve.py (the setting and installed packages), stores/embedded/store.py, programs
-            that use a store of their own.
+            that use an embedded store.
 Calls       driver.py, whatever module a driver is in.
 
 Registering a driver that lacks a method is an error, in Tarantool's words.
@@ -39,7 +39,7 @@ log = logging.getLogger("quinque.drivers")
 
 
 class Drivers:
-    """By name, which is the kind of their tubes."""
+    """Drivers by name, which is the type of their tubes."""
 
     def __init__(self) -> None:
         self._by_name: dict[bytes, Maker] = {}
@@ -51,8 +51,8 @@ class Drivers:
         return sorted(self._by_name)
 
     def register(self, name: str, driver: Any) -> None:
-        """Tubes may be of that kind. Raises BadDriver when the name is taken, or the driver lacks
-        something."""
+        """Register a tube type. Raises BadDriver if the name is used, or the driver lacks a
+        method."""
         kind = name.encode("utf-8", "surrogateescape")
         if kind in KINDS or kind in self._by_name:
             raise BadDriver(f'overriding registered driver "{name}"')
@@ -65,7 +65,8 @@ class Drivers:
         self._by_name[kind] = driver
 
     def register_text(self, text: str) -> None:
-        """`name=module:Class` is registered. Raises BadDriver, also when it cannot be imported."""
+        """Register a driver as `name=module:Class`. Raises BadDriver, also if it cannot be
+        imported."""
         name, _, where = text.partition("=")
         module, _, attribute = where.partition(":")
         if not (name and module and attribute):
@@ -85,7 +86,7 @@ class Drivers:
 
 
 def refuse_incomplete(name: str, driver: Any) -> None:
-    """Raises BadDriver when a method is missing that every driver has."""
+    """Raise BadDriver if a method is missing that every driver must have."""
     for method in METHODS:
         if not callable(getattr(driver, method, None)):
             raise BadDriver(

@@ -5,14 +5,14 @@ Called by   drivers, which users write; stores/embedded/driver_calls.py, which b
 Calls       index.py.
 
 A row is a tuple of values that msgpack holds. The first two are its id, a whole number, and the
-letter of its state; what the others mean is the driver's business:
+letter of its state. The driver decides the meaning of the others:
 
     READY r    TAKEN t    DELAYED ~    BURIED !
 
-Rows change within a call of the driver only. All changes of a call are one: they are kept together
-when it returns, and if it raises every row is as it was before.
+Rows change only within a call of the driver. The changes of a call are atomic: they are stored
+together when it returns, and undone if it raises.
 
-Not here: how rows are made durable (stores/embedded/), who has taken a task (the same).
+Not here: the storage of rows, the session that has taken a task (both in stores/embedded/).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ READY: Final = "r"
 TAKEN: Final = "t"
 DELAYED: Final = "~"
 BURIED: Final = "!"
-DONE: Final = "-"  # the state of a task that is gone, in its last event; no row has it
+DONE: Final = "-"  # the state of a removed task in its last event; no row has it
 
 STATES: Final = (READY, TAKEN, DELAYED, BURIED)
 # A task's place in the store is its priority and its number, which has 44 bits.
@@ -56,8 +56,8 @@ class Space:
         self._was_next_id = 0
 
     def create_index(self, name: str, parts: Sequence[int], *, is_unique: bool = False) -> None:
-        """Rows can be found in the order of these columns, counted from 0. With `is_unique` no two
-        rows have the same values there. Raises ValueError when there is an index of that name."""
+        """Create an index over these columns, counted from 0. With `is_unique`, two rows cannot
+        have the same values there. Raises ValueError if an index with that name exists."""
         if name in self._indexes:
             raise ValueError(f"space '{self.name}' already has an index '{name}'")
         index = Index(name, parts, is_unique=is_unique)
@@ -84,8 +84,8 @@ class Space:
         limit: int | None = None,
         is_reversed: bool = False,
     ) -> list[Row]:
-        """The rows whose first columns of the index have the values of `key`, in its order, the
-        first `limit` of them. Raises KeyError when there is no such index."""
+        """Return the rows whose first columns of the index have the values of `key`, in its order,
+        up to `limit`. Raises KeyError if the index does not exist."""
         found = self._indexes[index].ids(key, is_reversed=is_reversed)
         return [self._rows[id] for id in islice(found, limit)]
 
@@ -107,7 +107,7 @@ class Space:
         return id
 
     def insert(self, row: Sequence[Any]) -> Row:
-        """There is one more row. Raises ValueError when its id is there, or what must be unique."""
+        """Add a row. Raises ValueError if its id or its unique values exist."""
         new = self._checked(row)
         if new[ID] in self._rows:
             raise ValueError(f"space '{self.name}' already has a row {new[ID]}")
@@ -119,7 +119,8 @@ class Space:
         return self._put(self._rows.get(new[ID]), new)
 
     def update(self, id: int, values: Mapping[int, Any]) -> Row:
-        """The row has these values in these columns. Raises KeyError when it is not there."""
+        """Set these columns of the row to these values. Return the new row. Raises KeyError if the
+        row does not exist."""
         old = self._rows[id]
         columns = list(old)
         for column, value in values.items():
@@ -129,7 +130,7 @@ class Space:
         return self._put(old, self._checked(columns))
 
     def delete(self, id: int) -> Row:
-        """The row is gone; it as it was. Raises KeyError when it is not there."""
+        """Remove the row and return it. Raises KeyError if it does not exist."""
         self._check_open()
         row = self._rows.pop(id)
         for index in self._indexes.values():
@@ -138,7 +139,7 @@ class Space:
         return row
 
     def truncate(self) -> int:
-        """All rows are gone, and ids begin at 0 again; how many there were."""
+        """Remove all rows and restart the ids at 0. Return how many rows there were."""
         self._check_open()
         count = len(self._rows)
         for id, row in self._rows.items():
@@ -150,7 +151,7 @@ class Space:
         return count
 
     def _checked(self, row: Sequence[Any]) -> Row:
-        """The row as a tuple. Raises ValueError when it is not a valid row."""
+        """Return the row as a tuple. Raises ValueError if it is not a valid row."""
         self._check_open()
         new = tuple(row)
         if len(new) <= STATE:
@@ -196,7 +197,7 @@ class Space:
     # -- for the store ---------------------------------------------------------------------------
 
     def load(self, rows: Iterable[Row], next_id: int) -> None:
-        """These are the rows, of which there were none. Raises ValueError when they cannot be."""
+        """Fill the empty space with these rows. Raises ValueError if they are not valid."""
         self.begin(0)
         self._rows = {row[ID]: self._checked(row) for row in rows}
         self.end()

@@ -3,11 +3,11 @@
 Called by   the engine, for expiries, leases and delays.
 Calls       nothing.
 
-A Calendar only reminds: an id in it may since have been acked, extended or removed, so every
-reminder is checked against the queue when it comes up. That makes cancelling free. Reminders that
-came to nothing are dropped before their time when they are too many, some at each call of trim().
+A Calendar only reminds: an id in it may have been acked, extended or removed since, so every
+reminder is checked against the queue when it is due. So cancelling is free. If there are too many
+obsolete reminders, they are dropped early, some at each call of trim().
 
-Not here: what is then true (feed/due.py, work/due.py).
+Not here: the effect of a reminder (feed/due.py, work/due.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Final
 
 from quinque.model.limits import NEVER_MS
 
-# Reminders that came to nothing are looked for when there are more of them than this and than
-# reminders that did not. One call looks at _TRIM_MOST, about 0.2 ms of work.
+# Obsolete reminders are searched for if there are more of them than this, and more than of the
+# others. One call checks _TRIM_MOST, about 0.2 ms of work.
 _VAIN_MOST: Final = 4096
 _TRIM_MOST: Final = 1000
 
@@ -81,8 +81,8 @@ class Calendar:
         return taken
 
     def trim(self, living: int, due_of: Callable[[bytes], int]) -> None:
-        """Drop some reminders that came to nothing, if there are far more than the `living` that
-        are reminded of. `due_of` says when an id is due; one that is not there, never."""
+        """Drop some obsolete reminders if there are far more than `living` ones. `due_of` returns
+        when an id is due, or None if it does not exist."""
         if not self._untrimmed:
             if self.size <= 2 * living + _VAIN_MOST:
                 return

@@ -1,4 +1,4 @@
-"""The part that all queues share, whatever becomes of their messages.
+"""The part that all queues share.
 
 Called by   stores, which keep queues by name and look at them when something is due.
 Calls       nothing.
@@ -40,5 +40,5 @@ class Queue:
         self.in_order = in_order
 
     def count_leases(self) -> int:
-        """How many of its messages consumers hold."""
+        """Return how many of its messages consumers hold."""
         raise NotImplementedError

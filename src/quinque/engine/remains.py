@@ -19,6 +19,6 @@ class Remains:
         self.is_shared = is_shared  # whether they are in the directory of all queues
 
     def drop_some(self, most: int) -> Sequence[Message]:
-        """Up to `most` messages are removed, in the order of their places; these. None while the
-        order is being found out."""
+        """Remove up to `most` messages in the order of their positions, and return them. Empty
+        while the order is being found."""
         raise NotImplementedError

@@ -236,7 +236,7 @@ def error_told(text: str) -> QuinqueError:
     code, _, rest = text.partition(" ")
     kind = BY_CODE.get(code)
     if kind is None and code == QuinqueError.code and rest.startswith(ProtocolBroken.begins):
-        kind = TooLarge  # our clients speak the protocol: it can only be a limit
+        kind = TooLarge  # our clients speak the protocol, so it can only be a limit
     if kind is None:
         return QuinqueError(rest if code == QuinqueError.code else text)
     error: QuinqueError = told_again(kind, (rest,), {})

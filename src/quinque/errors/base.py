@@ -1,4 +1,4 @@
-"""The class that all errors have in common, and text that is fit for one.
+"""The base class of all errors, and functions for their texts.
 
 Called by   the other modules of this folder.
 Calls       nothing.
@@ -19,12 +19,12 @@ class QuinqueError(Exception):
     closes: ClassVar[bool] = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled, it keeps its text: its own way to begin would ask for what that was made of."""
+        """Pickle the text only, because the arguments of the class differ."""
         return told_again, (type(self), self.args, self.__dict__)
 
 
 def told_again(kind: type[QuinqueError], args: tuple[Any, ...], more: dict[str, Any]) -> Any:
-    """An error of that class, with that text, and what else was known about it."""
+    """Return an error of that class with that text and the given attributes."""
     error = kind.__new__(kind, *args)
     Exception.__init__(error, *args)
     error.__dict__.update(more)
@@ -32,12 +32,12 @@ def told_again(kind: type[QuinqueError], args: tuple[Any, ...], more: dict[str, 
 
 
 def printable(text: bytes) -> str:
-    """Bytes from a client as text that cannot break a reply line or a log line."""
+    """Return bytes from a client as text that cannot break a reply line or a log line."""
     return text.decode("utf-8", "backslashreplace").translate(_NO_BREAKS)
 
 
 def many(number: int, noun: str, plural: str = "") -> str:
-    """A number and its noun, such as 1 message, 2,000 messages."""
+    """Return a number and its noun, such as 1 message, 2,000 messages."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from quinque.errors.base import QuinqueError, printable
 
-# By family, what removes a queue of it with all that is in it and set for it.
+# By family: the command that removes a queue with its messages and settings.
 REMOVED_WITH: Final = {
     "events": "QFLUSH {0}; leases and claims keep the name until they end (QACK, CLAIM.DROP)",
     "jobs": "QPURGE {0} FORGET",
@@ -34,10 +34,10 @@ class WrongType(QuinqueError):
 
     @classmethod
     def of_queue(cls, queue: bytes, family: str, *, is_claimed: bool = False) -> WrongType:
-        """The queue is of that family. One of which messages `is_claimed` stays as long as they
-        are."""
+        """The queue belongs to that family. If `is_claimed`, the name stays in use until leases and
+        claims end."""
         name = printable(queue[:128])
-        way = REMOVED_WITH.get(family, "").format(name)  # of a later version's family none is known
+        way = REMOVED_WITH.get(family, "").format(name)  # the family of a later version is unknown
         if is_claimed:
             dropped = f"CLAIM.DROP {name} for each subscription of CLAIM.LIST {name}"
             way = f"{dropped}, then {way}" if way else dropped
@@ -64,7 +64,7 @@ class WrongType(QuinqueError):
 
     @classmethod
     def of_key(cls, key: bytes) -> WrongType:
-        """Another program made that key in Redis."""
+        """Another program created that key in Redis."""
         return cls(
             f"the key '{printable(key[:128])}' in Redis is not a list; use another name, or "
             "delete the key in Redis first"
@@ -72,14 +72,14 @@ class WrongType(QuinqueError):
 
 
 class NoQueue(QuinqueError):
-    """There is no queue of that name."""
+    """The queue does not exist."""
 
     def __init__(self) -> None:
         super().__init__("no such key")
 
 
 class EmptyKey(NoQueue):
-    """There is no queue of that name, as RedisRQ says it: with no text."""
+    """The queue does not exist, as RedisRQ reports it: without a text."""
 
     code = "EMPTYKEY"
 
@@ -88,7 +88,7 @@ class EmptyKey(NoQueue):
 
 
 class Duplicate(QuinqueError):
-    """The id the caller chose is already in the queue."""
+    """The id that the caller chose is already in the queue."""
 
     def __init__(self, message_id: bytes) -> None:
         super().__init__(f"duplicate event {printable(message_id)}")
@@ -198,7 +198,7 @@ class NoSubscription(QuinqueError):
 
 
 class Superseded(QuinqueError):
-    """The epoch is not the newest: mostly, another reader has opened the subscription since."""
+    """The epoch is not the newest. Usually another reader has opened the subscription since."""
 
     code = "SUPERSEDED"
 

@@ -3,7 +3,7 @@
 Called by   everything, through quinque.errors.
 Calls       nothing.
 
-Not here: what is wrong with a queue or a message (queues.py).
+Not here: errors about queues and messages (queues.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from quinque.errors.base import QuinqueError, printable
 
 
 class BadRequest(QuinqueError):
-    """The request cannot mean anything, whatever the state of the queues."""
+    """The request is invalid in any state of the queues."""
 
 
 class UnknownCommand(BadRequest):
@@ -35,11 +35,11 @@ class WrongArity(BadRequest):
 
 
 class BadArgument(BadRequest):
-    """One argument is not what the command takes; the text names it."""
+    """An argument has a wrong value, which the text names."""
 
 
 class BadTuple(BadArgument):
-    """One argument is not what Tarantool takes; by the number its clients know the reason."""
+    """An argument is invalid for Tarantool, whose clients know the number of the reason."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(text)
@@ -47,7 +47,7 @@ class BadTuple(BadArgument):
 
 
 class NotDefined(BadRequest):
-    """There is no function of that name, as Tarantool says it."""
+    """The function does not exist. The text is that of Tarantool."""
 
     def __init__(self, function: bytes) -> None:
         super().__init__(f"Procedure '{printable(function[:1024])}' is not defined")
@@ -60,7 +60,7 @@ class WrongUsage(BadRequest):
 
 
 class NoSuchProtocol(BadRequest):
-    """HELLO asked for a version of the protocol that is not spoken here."""
+    """HELLO requested a version of the protocol that the broker does not support."""
 
     code = "NOPROTO"
 
@@ -81,7 +81,7 @@ class ProtocolBroken(QuinqueError):
     """The bytes received are not a request, and nothing after them can be trusted."""
 
     closes = True
-    begins: ClassVar[str] = "Protocol error: "  # its text; the code is that of many
+    begins: ClassVar[str] = "Protocol error: "  # its text; many errors share the code
 
     def __init__(self, what: str) -> None:
         super().__init__(self.begins + what)

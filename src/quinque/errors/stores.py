@@ -3,7 +3,7 @@
 Called by   everything, through quinque.errors.
 Calls       nothing.
 
-Not here: what a request asked for and is not there (queues.py).
+Not here: errors about queues and messages that do not exist (queues.py).
 """
 
 from __future__ import annotations

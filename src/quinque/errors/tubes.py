@@ -42,7 +42,7 @@ class NoKind(QuinqueError):
 
     def __init__(self, kind: bytes, known: str, why: str = "") -> None:
         begins = f"Unknown tube type {printable(kind[:128])}"
-        self.short = f"{begins}{why}"  # as Tarantool says it
+        self.short = f"{begins}{why}"  # the text of Tarantool
         super().__init__(f"{begins}: use {known}{why}")
 
 
@@ -136,7 +136,7 @@ class NoSession(QuinqueError):
 
 
 def shown_session(session: bytes) -> str:
-    """A session as people read it: 16 bytes are a UUID, anything else is a text."""
+    """Return a session as text: 16 bytes as a UUID, anything else as it is."""
     if len(session) != 16:
         return printable(session)
     text = session.hex()

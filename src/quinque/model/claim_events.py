@@ -1,4 +1,4 @@
-"""What the journal holds of subscriptions and their claims: one event per fact.
+"""The events of subscriptions and their claims in the journal.
 
 Called by   engine/claims/ (makes them, carries them out), the journal.
 Calls       nothing.
@@ -8,7 +8,7 @@ As in model/events.py, an event is also its record: kinds and the order of field
 `rows` are those of a chunk (model/rows.py), packed; only ClaimReturned has them as they are,
 because each of them is a message again.
 
-Not here: events of queues (model/events.py), of what is staged (model/stage_events.py).
+Not here: events of queues (model/events.py) and of stages (model/stage_events.py).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ CHUNKS_CLOSED: Final = 60
 
 
 class Why(IntEnum):
-    """Why claimed messages went back. The journal keeps these numbers."""
+    """The reason why claimed messages returned. The journal has these numbers."""
 
-    RELEASED = 0  # a client asked for it
+    RELEASED = 0  # a client requested it
     FORFEITED = 1  # the subscription was not renewed in time
     SHRUNK = 2  # the claim holds fewer
     NACKED = 3  # its claim was settled, and they were marked
@@ -63,8 +63,8 @@ class Subscribed(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """Messages are in a claim, as its next chunk. They have left their worklist; of a feed, the
-    group has come as far as `cursor` and holds them with no deadline."""
+    """Messages are in a claim, as its next chunk. They have left their work queue. In an events
+    queue, the group has come as far as `cursor` and holds them without a deadline."""
 
     kind: int
     queue: bytes
@@ -110,9 +110,9 @@ class ClaimMarked(NamedTuple):
 
 
 class ClaimsClosed(NamedTuple):
-    """Open claims up to this number are settled or forfeited, as `state` says. That is true of
-    their messages some chunks at a time (ChunksClosed). The last event of each claim is
-    ClaimSettled or ClaimForfeited. Claims that are closed in one step have only that one."""
+    """Open claims up to this number are settled or forfeited, by `state`. Their messages follow
+    some chunks at a time (ChunksClosed). The last event of each claim is ClaimSettled or
+    ClaimForfeited. Claims that are closed in one step have only that event."""
 
     kind: int
     queue: bytes
@@ -124,8 +124,8 @@ class ClaimsClosed(NamedTuple):
 
 
 class ChunksClosed(NamedTuple):
-    """All messages of these chunks have gone back, by the events before this one, or are finished.
-    A settled claim keeps the chunks to be read (`is_kept`). They are removed from any other."""
+    """All messages of these chunks have returned to the queue, by earlier events, or are finished.
+    A settled claim keeps the chunks for readers (`is_kept`). Other claims remove them."""
 
     kind: int
     queue: bytes
@@ -137,8 +137,8 @@ class ChunksClosed(NamedTuple):
 
 
 class ClaimSettled(NamedTuple):
-    """The claim's messages are finished, except those that an earlier event put back. For a
-    worklist no other event says that they are finished."""
+    """The claim's messages are finished, except those that an earlier event returned. In a work
+    queue, no other event finishes them."""
 
     kind: int
     queue: bytes
@@ -148,8 +148,8 @@ class ClaimSettled(NamedTuple):
 
 
 class ClaimAcked(NamedTuple):
-    """Because of a settled claim, the group of a feed finished messages it held; one that is worked
-    by one group is gone for everyone."""
+    """With a settled claim, the group of an events queue finished messages that it held. A message
+    that only one group handles is removed."""
 
     kind: int
     queue: bytes
@@ -161,7 +161,7 @@ class ClaimAcked(NamedTuple):
 
 
 class ClaimReturned(NamedTuple):
-    """Claimed messages are in their worklist again, each as its row says."""
+    """Claimed messages are in their work queue again, in the state of their rows."""
 
     kind: int
     queue: bytes
@@ -210,7 +210,7 @@ class ClaimShrunk(NamedTuple):
 
 
 class ClaimsPurged(NamedTuple):
-    """Finished claims up to this number are gone."""
+    """Finished claims up to this number are removed."""
 
     kind: int
     queue: bytes
@@ -219,8 +219,8 @@ class ClaimsPurged(NamedTuple):
 
 
 class Unsubscribed(NamedTuple):
-    """The subscription is gone, with its claims; none made later has an epoch up to this one.
-    Compaction writes it again, without names."""
+    """The subscription is removed, with its claims. A later one has no epoch up to this one.
+    Compaction writes the event again, without names."""
 
     kind: int
     queue: bytes

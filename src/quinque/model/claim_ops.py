@@ -11,9 +11,9 @@ Claimed messages have left a worklist, and do not expire; in a feed the group ho
 claim has what it needs should they expire there. They lie in the claim as rows
 (model/rows.py), some hundreds to a chunk, so that reading them again costs little.
 
-A queue that is spread over several slots is claimed slot by slot: `shard` says which.
+A queue that is partitioned over several slots is claimed slot by slot, by `shard`.
 
-Not here: what an operation does (engine/claims/), messages that are put (model/stage_ops.py).
+Not here: the rules (engine/claims/), messages that are added (model/stage_ops.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ClaimState(IntEnum):
     FILLING = 0
     SEALED = 1
     SETTLED = 2  # its messages are finished; it can be read until it is purged
-    FORFEITED = 3  # its messages went back to the queue; it cannot be read
+    FORFEITED = 3  # its messages returned to the queue; it cannot be read
 
 
 class Outcome(IntEnum):
@@ -61,11 +61,11 @@ class SubscriptionView:
     """A subscription as it is now: its claims that are not purged, the oldest first.
 
     `settled` is the number of the last claim that was settled or forfeited, with all before it.
-    `backlog` is what could be claimed now, `oldest_ms` how long the first of that has been there.
-    `stamp_us` is the newest place that was given out: what comes later has a larger one. It is
-    stalled when it has open claims and was not renewed for as long as its lease runs.
-    `created_us` is when it was first opened, and tells it from one of the same name that was
-    dropped before, or that another store has; 0 if that is unknown.
+    `backlog` is the number of messages that could be claimed now, `oldest_ms` how long the first of
+    them has been in the queue. `stamp_us` is the newest position: later messages have a larger one.
+    The subscription is stalled if it has open claims and was not renewed within its lease.
+    `created_us` is when it was first opened, which distinguishes it from one of the same name that
+    was dropped before, or is in another store; 0 if that is unknown.
     """
 
     family: Family
@@ -107,13 +107,14 @@ class OpenClaims(Op):
 
 @dataclass
 class FillClaim(Op):
-    """Move up to `count` messages into the claim; the result is its ClaimView, or None when it is
-    not there and there is nothing to put in it.
+    """Move up to `count` messages into the claim. The result is its ClaimView, or None if the claim
+    does not exist and there are no messages for it.
 
-    A sealed claim takes no more, and is answered as it is. Only the claim after the last one can be
-    begun, and only when that one is sealed; else BadClaim is raised. Messages of a later place than
-    `until_place` (0 = any) are left. `seals`: the claim is sealed if there is anything in it.
-    Fewer come than asked for when there are no more, or when they are large or very many.
+    A sealed claim accepts no more messages, and is returned unchanged. Only the claim after the
+    last one can be started, and only if the last one is sealed; otherwise BadClaim is raised.
+    Messages with a later position than `until_place` (0: any) are left. With `seals`, the claim is
+    sealed if it has messages. There are fewer than `count` if the queue has no more, or if they are
+    large or very many.
 
     Raises Superseded, NoSubscription.
     """
@@ -133,7 +134,7 @@ class ReadClaim(Op):
     """Rows of a claim that is sealed or settled: its chunks from `chunk` on, each packed, as many
     as fit in a reply and at most `count`. Changes nothing.
 
-    Raises NoClaim when it is not there any more, or forfeited.
+    Raises NoClaim if it was removed or forfeited.
     """
 
     queue: bytes
@@ -183,9 +184,9 @@ class MarkClaim(Op):
 
 @dataclass
 class SettleClaims(Op):
-    """Settle all claims up to `number`; the result is how many messages that finished. It does not
-    count marked messages that go back or are dead, nor in a feed those that had ended by
-    themselves. Claims that were settled before are not changed.
+    """Settle all claims up to `number`. The result is the number of messages that this finished. It
+    does not include marked messages that return or are dead, or events that had already ended.
+    Claims that were settled before are not changed.
 
     The last one settled can still be read until the next is, or for CLAIM_KEPT_MS. Raises
     Superseded, NoSubscription.
@@ -210,8 +211,8 @@ class PurgeClaims(Op):
 
 @dataclass
 class ReleaseClaims(Op):
-    """Forfeit all open claims up to `number`: their messages go back to where they were, and their
-    deliveries stay counted. The result is how many messages went back.
+    """Forfeit all open claims up to `number`: their messages return to their positions, and their
+    deliveries stay counted. The result is how many messages returned.
 
     Raises Superseded, NoSubscription, WrongType.
     """
@@ -247,8 +248,8 @@ class LookAtClaims(Op):
 
 @dataclass
 class FindClaims(Op):
-    """The SubscriptionViews of all subscriptions, or of those on one queue; with `sees`, of those
-    on queues whose names it is true for.
+    """Return the SubscriptionViews of all subscriptions, or of those on one queue; with `sees`,
+    only on queues for whose names it returns True.
 
     With `most`, they may be cut off, and be in any order, when they have more rows: one for each
     subscription, and one for each of its claims.
@@ -261,8 +262,8 @@ class FindClaims(Op):
 
 @dataclass
 class DropClaims(Op):
-    """Remove the subscription; open claims are released first. The result is how many messages
-    went back, or None when the subscription does not exist."""
+    """Remove the subscription. Its open claims are released first. The result is how many messages
+    returned to the queue, or None if the subscription does not exist."""
 
     queue: bytes
     subscription: bytes

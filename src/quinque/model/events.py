@@ -1,11 +1,11 @@
-"""What the journal holds: one event per fact, one record per event.
+"""The events of queues in the journal: one event for each fact, one record for each event.
 
 Called by   the engine (decide and due make them, apply carries them out), the journal.
 Calls       nothing.
 
-An event is a tuple whose first field is its kind, so that it is also the record: the journal
-packs it as it is. Kinds and the order of fields never change. An event may be about many messages:
-those that were asked for together are recorded together.
+An event is a tuple whose first field is its kind, so that it is also the record: the journal packs
+it as it is. Kinds and the order of fields never change. An event may be about many messages:
+messages of one request are recorded together.
 
 Not here: events of claims (model/claim_events.py) and of what is staged (model/stage_events.py),
 which have their kinds from 23 to 43, those of worklists whose ids are their own
@@ -50,9 +50,9 @@ EXTENDED: Final = 58
 
 
 class Opened(NamedTuple):
-    """First record of a segment. `stamp_us` is the newest place handed out before it, and
-    `previous_bytes` the length of the segment before it: so a missing part is noticed. `seal` is
-    mixed into the checksums of all batches that follow; segments of version 1 do not have it."""
+    """First record of a segment. `stamp_us` is the newest position before it, and `previous_bytes`
+    the length of the segment before it: so a missing part is noticed. `seal` is mixed into the
+    checksums of all batches that follow; segments of version 1 do not have it."""
 
     kind: int
     version: int
@@ -79,8 +79,8 @@ class Stored(NamedTuple):
 
 
 class Leased(NamedTuple):
-    """A group was handed messages, and has then come as far as `cursor`; deadline 0 = no ack is
-    needed, they are done."""
+    """A group got messages, and has then come as far as `cursor`. Deadline 0: no ack is needed,
+    they are done."""
 
     kind: int
     queue: bytes
@@ -143,9 +143,9 @@ NO_ACK: Final = 3
 
 
 class Removed(NamedTuple):
-    """Messages are gone for every group. `why` is FINISHED (by `group`, in a feed), DELETED,
-    PURGED, or NO_ACK: they were handed out, and that was all. Records without the last two fields
-    are about finished ones."""
+    """Messages are removed for every group. `why` is FINISHED (by `group`, in an events queue),
+    DELETED, PURGED, or NO_ACK: they were delivered and need no ack. Records without the last two
+    fields are about finished ones."""
 
     kind: int
     queue: bytes
@@ -155,14 +155,14 @@ class Removed(NamedTuple):
 
 
 class Flushed(NamedTuple):
-    """Every message of the queue is gone; running leases may still be acked."""
+    """Every message of the queue is removed. Running leases may still be acked."""
 
     kind: int
     queue: bytes
 
 
 class Kept(NamedTuple):
-    """Compaction wrote the whole message again, so that its older records may go.
+    """Compaction wrote the whole message again, so that its older records can be deleted.
 
     `holds` has a row (group, deadline_ms, deliveries) for each group that holds it (deadline > 0)
     or may have it again (deadline 0). For a message that was put to the front, `past` names the
@@ -214,9 +214,9 @@ class Added(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Ready messages were handed out; due 0 = they do not come back. In a family that keeps the
-    order of deliveries `turn` is that of the first, and the others follow it. Of other families it
-    is None, not 0: a batch that ends in a zero looks like one that was not written whole."""
+    """Ready messages were delivered; due 0: they do not return. In a family that keeps the order of
+    deliveries, `turn` is that of the first, and the others follow it. In other families it is None,
+    not 0: a batch that ends with a zero looks like an incomplete one."""
 
     kind: int
     queue: bytes
@@ -299,7 +299,7 @@ class Configured(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """A worklist is gone, with all that was in it, counted or set for it."""
+    """A work queue is removed, with its messages, counts and settings."""
 
     kind: int
     queue: bytes

@@ -1,9 +1,9 @@
-"""One row per family: what its queues are called and how they differ.
+"""One row for each family: the name of its queues, and their differences.
 
-Called by   dialects (which family an operation is for), the engine (WRONGTYPE), users' rights.
+Called by   dialects (the family of an operation), the engine (WRONGTYPE), users' rights.
 Calls       nothing.
 
-Not here: the words a family speaks (dialects/).
+Not here: the commands of a family (dialects/).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Family:
     owns_ids: bool = False  # an id is known in its queue only: requests name the queue too
     keeps_deliveries: bool = False  # what is leased is in the order of its last delivery
     is_lasting: bool = False  # a queue stays when it is empty, until a client deletes it
-    returns_to_back: bool = False  # a lapsed lease puts a message behind all others
+    returns_to_back: bool = False  # a lease that ends puts a message behind all others
     numbers_ids: bool = False  # ids are <ms>-<number>, made by the store, and never go back
 
     @property
     def has_chosen_ids(self) -> bool:
-        """Whether producers choose the ids of messages of a worklist."""
+        """Return whether producers choose the ids of messages of this family's work queues."""
         return self.owns_ids and not self.numbers_ids
 
 

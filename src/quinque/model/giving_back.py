@@ -4,12 +4,12 @@ Called by   server/ (dispatch.py and its neighbours), where an answer may come l
             client/aio/broker.py and local.py, whose callers may be interrupted.
 Calls       nothing.
 
-Otherwise no consumer could get them until their leases end; a job that is worked at most once, or
-an element of RedisRQ, for longer. Where the store is called directly, a message goes back if it was
-not delivered again since. Over the wire its lease is not known: a job goes back whichever consumer
-has it by then, and an element only if it was delivered once.
+Otherwise no consumer could get them until their leases end, or longer for a job that is delivered
+at most once and for an element. If the store is called directly, a message returns unless it was
+delivered again since. Over the wire its lease is not known: a job returns whichever consumer has it
+by then, and an element only if it was delivered once.
 
-Not here: messages that a client got and did not ack (the store's clock brings those back).
+Not here: messages that a client got and did not ack (their leases end).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ HANDING_OUT: Final = (Take, Reserve, TakeTasks)
 
 
 def giving_back(op: Op, handed_out: Sequence[Any], session: bytes = b"") -> list[Op]:
-    """The operations that give back what this one handed out, to that session if it was for more
-    than one; none if it hands out nothing.
+    """Return the operations that return the delivered messages of this one, to that session if
+    there are several. Empty if the operation delivers no messages.
 
-    A message is given back only under the lease that it was handed out with, as far as that is
-    known: when the lease has ended meanwhile, another consumer may have the message.
+    A message is returned only under the lease of its delivery, as far as that is known. If the
+    lease has ended meanwhile, another consumer may have the message.
     """
     if not handed_out:
         return []

@@ -42,10 +42,9 @@ def compile_glob(pattern: bytes) -> re.Pattern[bytes]:
     if not middle:
         return re.compile(b"".join(first), re.DOTALL)
     last = middle.pop()
-    # Each middle piece is taken where it first fits and never given back (an atomic group): a
-    # later place could only leave less for the rest. Plain `.*` tries every place, and a
-    # pattern such as *a*a*a*a*b then never ends. The last piece can only be at the end: it is
-    # looked for there alone.
+    # Each middle piece is matched at the first place where it fits, without backtracking (an atomic
+    # group): a later place could only leave less for the rest. Plain `.*` tries every place, and
+    # then a pattern such as *a*a*a*a*b takes forever. The last piece can only be at the end.
     taken = b"".join(b"(?>.*?" + b"".join(piece) + b")" for piece in middle if piece)
     rest = b".{%d,}+(?<=%s)" % (len(last), b"".join(last))
     return re.compile(b"".join(first) + taken + rest, re.DOTALL)
@@ -61,12 +60,12 @@ def matcher(patterns: Sequence[bytes]) -> Callable[[bytes], object]:
 
 
 class MatchCost:
-    """How much work it is to match a name with all of the patterns, in the time that a look at the
-    name takes, about 1 µs.
+    """The cost of a comparison of a name with all of the patterns, in units of a name lookup, about
+    1 µs.
 
-    A pattern that ends with its first star fails early. Any other may go through the whole name: a
-    short one takes about 0.2 µs, a long one takes time in proportion to its length times the
-    name's.
+    A pattern that ends with its first star fails early. Any other may read the whole name: a short
+    one takes about 0.2 µs, a long one takes time in proportion to its length times that of the
+    name.
     """
 
     def __init__(self, patterns: tuple[bytes, ...]) -> None:
@@ -117,5 +116,5 @@ def _set(pattern: bytes, at: int) -> tuple[bytes, int]:
             at += 1
         ranges.append(b"\\x%02x-\\x%02x" % (low, high))
     if not ranges:
-        return b"." if is_negated else b"(?!.).", at + 1  # nothing is in an empty set
+        return b"." if is_negated else b"(?!.).", at + 1  # an empty set matches no character
     return b"[" + b"^" * is_negated + b"".join(ranges) + b"]", at + 1

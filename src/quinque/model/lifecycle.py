@@ -1,15 +1,15 @@
-"""What is recorded of every change of every message's state.
+"""The entries of the lifecycle log: every state change of every message.
 
 Called by   stores (record), spark/ and the exporter (read).
 Calls       nothing.
 
-One entry per change, for all the messages it was made to at once; each of those is a row, and rows
-are numbered without a gap, per shard. An entry is a list packed with msgpack; the order of its
-fields and all numbers never change.
+There is one entry for each change, with all messages that it changed at once. Each message is a
+row, and rows are numbered without a gap in each shard. An entry is a list packed with msgpack. The
+order of its fields and all numbers never change.
 
 Kinds and reasons are small integers because readers aggregate hundreds of millions of them.
 
-Not here: how entries are kept (stores/), what is made of them (spark/tables/).
+Not here: the storage of entries (stores/), the tables made from them (spark/tables/).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Reason(IntEnum):
     NONE = 0
     LAPSED = 1  # a lease ended
     NACKED = 2
-    ASKED = 3  # a client asked for just that
+    ASKED = 3  # a client requested exactly that
     DELAY_OVER = 4
     REDRIVEN = 5  # it was dead
     CLAIM_SETTLED = 6
@@ -49,13 +49,14 @@ class Reason(IntEnum):
     CLAIMED = 13  # delivered to a claim
     STAGED = 14  # added by a batch that was published
     RECOVERED = 15  # delivered once more, while it was leased
-    RENAMED = 16  # its queue has another name: it left the old one and came to the new one
+    RENAMED = 16  # its queue was renamed: it left the old name and is under the new one
     SESSION_OVER = 17  # its session ended, or a client returned all taken tasks
     TTL_OVER = 18  # its life ended, and it is kept
 
 
 class Entry(NamedTuple):
-    """`number` is that of its first row; `ids` is a packed list of ids, `sizes` one of integers.
+    """`number` is the number of its first row. `ids` is a packed list of ids, `sizes` one of
+    integers.
 
     group is that of a feed, or the subscription of a claim; claim is its number, else 0.
     """

@@ -18,14 +18,14 @@ NAME_MOST_BYTES: Final = 1024
 SPAN_MOST_S: Final = 100 * 365 * 86_400
 SPAN_MOST_MS: Final = SPAN_MOST_S * 1000
 
-# What QGET and QRPOP give a consumer that names no lease time.
+# The lease time of QGET and QRPOP without one.
 LEASE_DEFAULT_MS: Final = 30_000
 
 # An instant no clock reaches; "has no deadline" compares like any other instant.
 NEVER_MS: Final = 1 << 62
 
-# How many messages that time has made due one operation settles before it looks at the queue:
-# 500 cost about 0.3 ms, so that a million due at once delay no client; the ticker does the rest.
+# How many messages that are due one operation settles before it uses the queue: 500 take about 0.3
+# ms, so that a million due messages do not delay a client. The ticker settles the others.
 SETTLE_MOST: Final = 500
 # A look at the counts settles more first, to be exact in all but mass expiries.
 SETTLE_MOST_COUNTING: Final = 10_000
@@ -33,10 +33,10 @@ SETTLE_MOST_COUNTING: Final = 10_000
 # each millisecond: a fortieth of it.
 SETTLE_MOST_FLOODED: Final = 32
 
-# One operation hands out at most this much in bodies, plus one message: a client that asks for many
-# large ones at once gets them in several turns.
+# One operation delivers at most this size of bodies, plus one message: a client that requests many
+# large messages gets them in several iterations.
 RESERVE_MOST_BYTES: Final = 1 << 20
-# And at most so many, however small they are: about 10 ms of work.
+# And at most this number, whatever their size: about 10 ms of work.
 RESERVE_MOST: Final = 10_000
 # Requests that are alike travel together up to this many messages and bytes: enough to spread the
 # cost of a record, little enough to read back whole when one body of it is wanted.
@@ -77,13 +77,13 @@ ITEMS_CLEAN_MS: Final = 10_000
 WORK_TTL_MS: Final = 86_400_000
 RETRY_DEFAULT_MOST_MS: Final = 300_000
 
-# A lease runs a little shorter or longer than was asked for, so that messages that were taken
-# together do not come back together. As in Disque.
+# A lease is a little shorter or longer than requested, so that messages that were taken together
+# are not delivered again at the same moment. As in Disque.
 JITTER_MS: Final = 250
 
-# A broker tells the others once a second that it lives. Two times missed and a half, and it is
-# doubted; so others notice within three seconds that it is gone. Then it is taken for failed, and
-# in the end it is not listed any more.
+# A broker writes a heartbeat once a second. After two and a half missing ones it is suspected, so
+# other brokers notice within three seconds that it is gone. Later it counts as failed, and in the
+# end it is no longer listed.
 NODE_DOUBTED_MS: Final = 2_500
 NODE_FAILED_MS: Final = 10_000
 NODE_FORGOTTEN_MS: Final = 60_000
@@ -94,10 +94,11 @@ PARTITIONS_MOST: Final = 64  # of one worklist, in a store of many servers
 
 # A queue of more messages cannot be renamed: each message is recorded, which takes some 100 ms.
 RENAME_MOST: Final = 100_000
-# One transaction renames so many queues: the largest ones take 0.3 s, in which nobody is served.
+# One transaction renames at most this number of queues: the largest take 0.3 s, in which no client
+# is served.
 RENAMES_MOST: Final = 10
 
-# A claim is filled a little at a time. One operation of FILL_MOST messages takes some 10 ms.
+# A claim is filled in steps. One operation with FILL_MOST messages takes about 10 ms.
 FILL_MOST: Final = 5_000
 FILL_MOST_BYTES: Final = 4 << 20
 # The last settled claim can be read for this time: a reader that goes back by one batch finds it.

@@ -1,9 +1,9 @@
-"""The operations that show what a store holds and what happened in it, and the result of each.
+"""The operations that list messages and read the lifecycle log, and their results.
 
 Called by   dialects (make operations, read results), stores (carry them out).
 Calls       nothing.
 
-Not here: looks that a family has a word for (model/ops.py, model/work_ops.py), what is recorded
+Not here: peeks of a family (model/ops.py, model/work_ops.py), the entries of the log
 (model/lifecycle.py).
 """
 
@@ -30,9 +30,9 @@ class Page:
 
 @dataclass
 class BrowsePlaces(Op):
-    """The messages of the queue in one of these states with a place after `after` and up to
-    `until` (0 = the end), in the order of places: a Page of up to `count`, fewer when they are
-    large. In a feed, all messages that live. Changes nothing."""
+    """Return a Page of messages of the queue in these states, with a position after `after` and up
+    to `until` (0: the end), in the order of positions: up to `count`, fewer if they are large. In
+    an events queue, return all live messages. Nothing changes."""
 
     family: Family
     queue: bytes
@@ -45,8 +45,9 @@ class BrowsePlaces(Op):
 
 @dataclass
 class Places:
-    """How many messages there are about, in how many shards the queue lies, and places that divide
-    this shard into parts of about the same size, the last one's being its last place."""
+    """About how many messages there are, the number of shards of the queue, and positions that
+    divide this shard into parts of about the same size. The last one is the last position of the
+    shard."""
 
     messages: int
     shards: int
@@ -66,9 +67,9 @@ class DividePlaces(Op):
 
 @dataclass
 class Record:
-    """What the store has on record of one shard: numbers of rows from `first` up to before `next`,
-    and when the first of them was written. `log` tells it from the record of another store; 0 if
-    that is unknown."""
+    """The lifecycle log of one shard: numbers of rows from `first` to before `next`, and when the
+    first of them was written. `log` distinguishes it from the log of another store; 0 if that is
+    unknown."""
 
     shard: int
     first: int
@@ -84,10 +85,10 @@ class FindRecords(Op):
 
 @dataclass
 class ReadRecord(Op):
-    """Packed entries (model/lifecycle.py) of the shard, from the one that holds row `start` on, or
-    the first after it: about `count` rows, and none when there are no more.
+    """Return packed entries (model/lifecycle.py) of the shard, from the one with row `start` on, or
+    the first after it: about `count` rows. Empty at the end.
 
-    Raises BadArgument when there is no such shard.
+    Raises BadArgument if the shard does not exist.
     """
 
     shard: int

@@ -1,11 +1,11 @@
-"""The operations that measure: how much is in each queue, and how the store is.
+"""The operations that measure queues and the store.
 
 Called by   server/measuring.py and server/readiness.py (ask), stores (carry them out).
 Calls       nothing.
 
-Neither walks through messages, whatever there is: stores keep the counts they are asked for.
+They do not iterate over messages: stores keep the counts.
 
-Not here: what a user is shown of one queue (model/work_ops.py), facts for INFO (stores/base.py).
+Not here: the facts about one queue for users (model/work_ops.py), facts for INFO (stores/base.py).
 """
 
 from __future__ import annotations
@@ -63,10 +63,9 @@ class QueueMeasures:
 
 @dataclass
 class MeasureQueues(Op):
-    """The QueueMeasures of about `count` queues, from `cursor` on (None = from the first on); of
-    these `names` only, if there are any. A queue may be among them twice, with the same shard.
-    Changes nothing, and carries nothing out that is due. With `is_counting`, the store counts
-    state changes from here on, if it did not."""
+    """Return the QueueMeasures of about `count` queues, from `cursor` on (None: from the first), or
+    of these `names` only. A queue may appear twice with the same shard. Nothing changes, and due
+    work is not done. With `is_counting`, the store counts state changes from here on."""
 
     count: int
     cursor: Any = None
@@ -75,7 +74,8 @@ class MeasureQueues(Op):
 
 
 class Spread(NamedTuple):
-    """How large things were: (bound, how many were no larger) each, how many in all, their sum."""
+    """A histogram: pairs of a bound and the number of values up to it, the number of all values,
+    and their sum."""
 
     bounds: Sequence[tuple[int, int]]
     size: int
@@ -84,8 +84,8 @@ class Spread(NamedTuple):
 
 @dataclass
 class StoreMeasure:
-    """What a store knows of itself without a request. `trouble` says why the store does not work,
-    and is empty when it does. A store that `is_silent` need not be asked anything now."""
+    """The state of a store without a request to it. `trouble` says why the store does not work, and
+    is empty if it works. A store that `is_silent` does not answer now."""
 
     trouble: str
     figures: Mapping[str, float]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 class Message:
-    """What every message has. Journaled: id, place, expires_ms, body.
+    """The fields of every message. Journaled: id, place, expires_ms, body.
 
     place       position in the queue: a store-wide increasing stamp (µs)
     expires_ms  0 = never
@@ -70,7 +70,7 @@ class Run:
 
 
 class Lease:
-    """One group's hold on one message: until when, and how often it was delivered so far."""
+    """The hold of one group on one message: until when, and how often it was delivered so far."""
 
     __slots__ = ("deadline_ms", "deliveries", "message")
 

@@ -1,10 +1,10 @@
-"""The operations on feeds, and the result of each. A dialect makes one; a store carries it out.
+"""The operations on events queues, and their results.
 
 Called by   dialects (make operations, read results), stores (carry them out).
 Calls       nothing.
 
-Those on the hot path take many messages at once, so that requests of one turn that are alike travel
-together.
+Frequent operations take many messages at once, so that similar requests of one iteration can be
+merged.
 
 Not here: operations on worklists (model/work_ops.py), extending leases, which one kind of worklist
 has too (model/own_ops.py), what an operation does
@@ -20,15 +20,15 @@ from quinque.model.families import Family
 
 
 class Op:
-    """An operation. What each is answered with: stores/base.py."""
+    """An operation. The result types are in stores/base.py."""
 
     __slots__ = ()
 
 
 @dataclass
 class Delivery:
-    """One message delivered to one consumer. `deliveries` counts this one too; 0 = unknown. The
-    lease ends at `deadline_ms`; 0 = only the store knows."""
+    """One message delivered to one consumer. `deliveries` includes this one; 0: unknown. The lease
+    ends at `deadline_ms`; 0: only the store knows."""
 
     queue: bytes
     message_id: bytes
@@ -51,7 +51,7 @@ class GroupCount:
 
 @dataclass
 class QueueCount:
-    """How many events a queue has, and the view of each of its groups."""
+    """The number of events of a queue, and the view of each of its groups."""
 
     queue: bytes
     total: int
@@ -62,7 +62,7 @@ class QueueCount:
 class Put(Op):
     """Store messages at the back of the queue, or one at its front; the result is their ids.
 
-    Without `message_id` the store makes ids, each larger than every earlier one. With it there is
+    Without `message_id` the store makes ids, each larger than all earlier ones. With it there is
     one message.
     """
 
@@ -79,8 +79,8 @@ class Put(Op):
 class Reserve(Op):
     """Lease up to `count` messages to a group. `lease_ms` 0 = acknowledged at once.
 
-    Fewer come when there are no more, or when their bodies are large; none only when there is none.
-    Without `tells_deliveries` their number is 0, whatever it is.
+    There are fewer if the queue has no more, or if their bodies are large, but at least one if
+    there is one. Without `tells_deliveries` the number of deliveries is always 0.
     """
 
     family: Family
@@ -146,10 +146,11 @@ class FindReady(Op):
 
 @dataclass
 class Count(Op):
-    """How many messages stand where. No `queues` = all of the family that exist, in their order.
+    """Count messages by state. Without `queues`, all queues of the family are counted, in their
+    order.
 
-    With `most`, all of them may be cut off, and be in any order, when these have more rows: one for
-    each queue and group, or for each of the `groups` that are wanted.
+    With `most`, the result may be cut off, and be in any order, if there are more rows: one for
+    each queue and group, or for each of the `groups`.
     """
 
     family: Family
@@ -158,5 +159,5 @@ class Count(Op):
     most: int = 0
 
     def rows_of(self, groups: int) -> int:
-        """How many rows a queue with `groups` groups has."""
+        """Return how many rows a queue with `groups` groups has."""
         return max(1, groups if self.groups is None else len(self.groups))

@@ -1,4 +1,4 @@
-"""What the journal holds of worklists whose ids are their own, and of a worklist as a whole.
+"""The events of reliable and items queues, and of whole work queues, in the journal.
 
 Called by   the engine (decide and due make them, apply carries them out), the journal.
 Calls       nothing.
@@ -22,8 +22,8 @@ REPLACED: Final = 49  # a WorkKept: the message has another body, and the rest i
 
 
 class Recovered(NamedTuple):
-    """Leased messages were handed out once more, and are the last of those that are leased; `turn`
-    is that of the first."""
+    """Leased messages were delivered once more, and are the last of the leased ones. `turn` is that
+    of the first."""
 
     kind: int
     queue: bytes

@@ -29,8 +29,8 @@ ITEM_TERMS: Final = Terms(ttl_ms=0)
 @dataclass
 class Complete(Op):
     """Finish and remove the messages: all that exist, or with `is_leased` those that are leased.
-    The result says for each whether it was removed, the first time it is named; None when the
-    queue does not exist."""
+    The result says for each whether it was removed, the first time it is named. None if the queue
+    does not exist."""
 
     family: Family
     queue: bytes
@@ -40,9 +40,9 @@ class Complete(Op):
 
 @dataclass
 class Recover(Op):
-    """Up to `count` leased messages whose last delivery was `elapsed_ms` ago or more are delivered
-    again, those first that have waited longest, and none of them twice. The result has a
-    WorkDelivery for each; it is None when there is no such queue."""
+    """Deliver again up to `count` leased messages whose last delivery was at least `elapsed_ms`
+    ago, the oldest delivery first, and none of them twice. The result has a WorkDelivery for each.
+    None if the queue does not exist."""
 
     family: Family
     queue: bytes
@@ -78,10 +78,9 @@ class Inspected:
 
 @dataclass
 class Inspect(Op):
-    """Messages from the one at `start` on, `count` of them, fewer when they are large or very many:
-    the ready ones in their order, or the leased ones in the order of their last delivery. A
-    negative `start` counts from the end; before the first there is nothing. None when there is no
-    such queue."""
+    """Return `count` messages from index `start` on, fewer if they are large or very many: the
+    ready ones in their order, or the leased ones in the order of their last delivery. A negative
+    `start` counts from the end. None if the queue does not exist."""
 
     family: Family
     queue: bytes
@@ -119,7 +118,7 @@ class ExtendLeases(Op):
 
 @dataclass
 class Cleaned:
-    """What a slice of cleaning looked at and found, and the cursor to go on with: 0 at the end.
+    """The counts of a slice of cleaning, and the next cursor: 0 at the end.
 
     returned   abandoned items that are in the queue again
     dropped    ids that were in a list, and whose items are done or never were

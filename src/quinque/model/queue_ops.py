@@ -17,7 +17,7 @@ from quinque.model.ops import Op
 
 @dataclass
 class FindFamilies(Op):
-    """The Family of each queue, None where there is no such queue."""
+    """Find the Family of each queue; None if it does not exist."""
 
     queues: Sequence[bytes]
 
@@ -61,7 +61,7 @@ class SetExpiry(Op):
 
 @dataclass
 class LookAtExpiry(Op):
-    """When the queue is gone (ms since 1970): 0 = it stays; None when there is no such queue."""
+    """Return when the queue expires (ms since 1970). 0: never. None if it does not exist."""
 
     family: Family
     queue: bytes

@@ -1,4 +1,4 @@
-"""What the journal holds of staged batches: one event per fact.
+"""The events of staged batches in the journal.
 
 Called by   stores/embedded/stages.py (makes them), stores/embedded/staged.py (carries them out),
             the journal.

@@ -1,4 +1,4 @@
-"""The operations by which many messages are put once, and the result of each.
+"""The operations that add many messages exactly once, and their results.
 
 Called by   dialects (make operations, read results), stores (carry them out).
 Calls       nothing.
@@ -15,7 +15,7 @@ A chunk is packed (msgpack): a list of runs of messages that are alike,
 its key in another worklist: when that is there already, the message is left out. ttl_ms 0 and
 retry_ms -1 are the family's defaults. A chunk has at most PUBLISH_MOST messages.
 
-Not here: what is put without staging (model/ops.py, model/work_ops.py).
+Not here: messages that are added without a stage (model/ops.py, model/work_ops.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Staged(NamedTuple):
 
 
 class Published(NamedTuple):
-    """How many messages this call put into the queue, and how many are left to put."""
+    """How many messages this call added to the queue, and how many are left."""
 
     messages: int
     left: int
@@ -52,7 +52,7 @@ class Published(NamedTuple):
 
 @dataclass
 class Stage(Op):
-    """The chunk lies ready to be published, for STAGE_KEPT_MS at most; the result is Staged.
+    """Stage the chunk for STAGE_KEPT_MS at most. The result is Staged.
 
     A chunk that is staged again under its number takes the place of the earlier one. A batch has
     one `writer` at a time: the first chunk of another one removes all that the one before staged,
@@ -74,11 +74,11 @@ class Stage(Op):
 
 @dataclass
 class Publish(Op):
-    """The batch consists of these parts, and some more of it is in the queue: about `count`
-    messages. The result is Published; it is called until nothing is left.
+    """Publish the batch, which consists of these parts: add about `count` more of its messages to
+    the queue. The result is Published. Repeat it until no messages are left.
 
-    The first call decides for good what the batch consists of; the parts of later ones are not
-    looked at. If no call goes on with it for STAGE_GOES_ON_MS, the store publishes the rest.
+    The first call fixes the contents of the batch. The parts of later calls are ignored. If no call
+    continues for STAGE_GOES_ON_MS, the store publishes the rest.
 
     When the batch, or one of a larger number of its run, has been published, nothing happens. The
     store remembers for `keep_ms` that it was published (0 = without end).
@@ -130,9 +130,9 @@ class StageView:
 
 @dataclass
 class FindStages(Op):
-    """The StageViews of all batches that are not wholly published; or of `only` that one, which is
-    named by its queue, sink, run and number; with `sees`, of those for queues whose names it is
-    true for.
+    """Return the StageViews of all batches that are not completely published; or of `only` that
+    one, which is named by its queue, sink, run and number; with `sees`, only for queues for whose
+    names it returns True.
 
     With `most`, they may be cut off, and be in any order, when there are more.
     """

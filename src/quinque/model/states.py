@@ -1,4 +1,4 @@
-"""What may become of a message in a worklist.
+"""The states of a message in a work queue.
 
 Called by   the engine, the dialects (which have their own words for them).
 Calls       nothing.
@@ -12,10 +12,11 @@ Calls       nothing.
                │                                 └─────── Redrive ─── DEAD ◄────┘ │
                └──────────────── given back with a delay ─────────────────────────┘
 
-From every state a message goes when it is finished, purged or expires; a dead one does not expire.
-LEASED becomes DEAD when it would come back and has been delivered as often as it may.
+In every state a message is removed when it is finished, purged or expires; a dead one does not
+expire. LEASED becomes DEAD when the message returns and has reached its maximum number of
+deliveries.
 
-Not here: messages of feeds, which have no state of their own (engine/feed/groups.py).
+Not here: events, whose state belongs to a group (engine/feed/groups.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The body of a task as it is stored, and as it is plainly: the bytes that a client put.
+"""The stored body of a task, and its plain body: the bytes that a client put.
 
 Called by   dialects/task_data.py and its neighbours (what clients send and see), client/.
 Calls       nothing.
@@ -6,7 +6,7 @@ Calls       nothing.
 Any value that is neither a text nor bytes is kept as its msgpack bytes, after a byte that msgpack
 never uses. Bytes that begin with this one get it once more in front.
 
-Not here: what a client of Tarantool's protocol makes of a body (dialects/task_data.py).
+Not here: the data in Tarantool's protocol (dialects/task_data.py).
 """
 
 from __future__ import annotations

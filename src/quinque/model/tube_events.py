@@ -1,4 +1,4 @@
-"""What the journal holds of tubes.
+"""The events of tubes in the journal.
 
 Called by   the engine (decide and due make them, apply carries them out), the journal.
 Calls       nothing.

@@ -91,7 +91,7 @@ class TaskTerms:
 
 @dataclass(init=False)
 class TaskView:
-    """A task as it is now; with no state it is gone."""
+    """The current state of a task. Without a state, it was removed."""
 
     message_id: bytes
     state: State | None
@@ -154,7 +154,7 @@ class TubeView:
 
 @dataclass
 class MakeTube(Op):
-    """Make a tube of that name and kind; the result says whether it is new.
+    """Create a tube of that name and type. The result says whether it is new.
 
     Raises TubeExists, unless `is_idempotent`: then an existing tube is not changed, whatever its
     kind. Raises NoKind when no driver has that name, WrongType when another family has the name.
@@ -178,8 +178,8 @@ class DropTube(Op):
 
 @dataclass
 class FindTubes(Op):
-    """The TubeViews of all tubes, in the order they were made; with `sees`, of those whose names it
-    is true for.
+    """Return the TubeViews of all tubes, in the order of their creation; with `sees`, only those
+    for whose names it returns True.
 
     With `most`, they may be cut off, and be in any order, when there are more.
     """
@@ -190,7 +190,7 @@ class FindTubes(Op):
 
 @dataclass
 class LookAtTube(Op):
-    """The TubeView; None when there is no such tube."""
+    """Return the TubeView, or None if the tube does not exist."""
 
     queue: bytes
 
@@ -200,7 +200,8 @@ class LookAtTube(Op):
 
 @dataclass
 class PutTasks(Op):
-    """Store tasks; the result is their TaskViews, of the first ones only when the tube is full."""
+    """Store tasks. The result is their TaskViews, or those of the first ones if the tube becomes
+    full."""
 
     queue: bytes
     bodies: Sequence[bytes]
@@ -271,7 +272,7 @@ class TouchTasks(Op):
 
 @dataclass
 class PeekTasks(Op):
-    """For each task its TaskView, or None."""
+    """Return the TaskView of each task, or None."""
 
     queue: bytes
     message_ids: Sequence[bytes]

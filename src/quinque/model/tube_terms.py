@@ -1,12 +1,12 @@
-"""Terms that tubes of a kind do not have, refused to those who would rather know.
+"""Refuse options of tasks that a tube type does not have, if the operation is strict.
 
 Called by   stores, for an operation that is_strict, when they know the tube's kind.
 Calls       nothing.
 
-Tarantool ignores what a kind has no use for, so its clients send what they like. Elsewhere a delay
-that does not delay would be a trap.
+Tarantool ignores options that a tube type does not have, and its clients rely on that. In commands
+of RESP, a delay without an effect would be a trap.
 
-Not here: what terms mean where a kind has them (engine/tubes/).
+Not here: the effect of the options (engine/tubes/).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from quinque.model.tube_ops import KINDS, NO_LANE, PutTasks, ReleaseTasks, TakeT
 
 
 def refuse_unknown_terms(op: PutTasks | TakeTasks | ReleaseTasks, kind_name: bytes) -> None:
-    """The operation says nothing that tubes of the kind have no use for; a driver's may have any.
+    """Check that the operation has only options that tubes of this type have. A driver may have
+    any.
 
     Raises NoTerm.
     """

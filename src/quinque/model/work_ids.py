@@ -1,11 +1,11 @@
-"""What an id that a store makes for a message of a worklist looks like.
+"""The format of the ids that a store makes for messages of work queues.
 
 Called by   dialects/disque_args.py, client/checks.py.
 Calls       nothing.
 
     D-dcb833cf-rEh6ASt9I3oyJ301XFS1XOa+-05a1
 
-Not here: how one is made (stores/id_slots.py).
+Not here: how ids are made (stores/id_slots.py).
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ _DASH: Final = ord("-")
 
 
 def is_id(text: bytes) -> bool:
-    """Whether this may be an id: what stands between the four bytes is not looked at."""
+    """Return whether this may be an id: only the first and last bytes are checked."""
     return len(text) == _ID_BYTES and text[:2] == b"D-" and text[10] == _DASH and text[35] == _DASH

@@ -26,10 +26,10 @@ from quinque.model.states import State
 
 @dataclass
 class Terms:
-    """How a message of a worklist is treated, as its producer asked.
+    """The options of a message of a work queue, as its producer requested them.
 
-    It lives for `ttl_ms`; with 0 until it is done. A lease runs `retry_ms`, and the message then
-    comes back; with 0 it does not, ever. Without `max_deliveries` (0) that of its queue holds.
+    `ttl_ms` is its time to live; 0: until it is done. `retry_ms` is the duration of a lease; 0: the
+    lease never ends. `max_deliveries` 0: the limit of the queue applies.
     """
 
     ttl_ms: int
@@ -39,7 +39,7 @@ class Terms:
     replicas: int = 1
 
     def as_record(self) -> tuple[int, int, int, int, int]:
-        """As the journal keeps them."""
+        """Return the options as the journal stores them."""
         return (self.ttl_ms, self.delay_ms, self.retry_ms, self.max_deliveries, self.replicas)
 
 
@@ -55,11 +55,11 @@ PLAIN_TERMS: Final = Terms(WORK_TTL_MS, retry_ms=default_retry_ms(WORK_TTL_MS))
 
 @dataclass
 class WorkDelivery:
-    """One message handed to one consumer, with how often it was given back (nacks), and how often
-    it was queued again for any other reason.
+    """One message delivered to one consumer, with how often it was returned (nacks), and how often
+    it was queued again for another reason.
 
-    `lease` tells this delivery from a later one of the same message: when the lease ends, or a
-    number that grows with the deliveries if it does not end. 0 = the store alone knows."""
+    `lease` distinguishes this delivery from a later one of the same message: it is when the lease
+    ends, or a number that grows with the deliveries if it does not end. 0: only the store knows."""
 
     queue: bytes
     message_id: bytes
@@ -71,9 +71,9 @@ class WorkDelivery:
 
 @dataclass
 class WorkView:
-    """A message as it is now. `due_within_ms` is None when nothing is due, `body` when it was not
-    asked for, `reason` is why it was given back last, or why it is dead. Other fields are None if
-    the broker did not send them: `peek` of a client gets fewer fields than `show`."""
+    """The current state of a message. `due_within_ms` is None if nothing is due, `body` if it was
+    not requested. `reason` is the reason of the last nack, or why the message is dead. Other fields
+    are None if the broker did not send them: `peek` of a client gets fewer fields than `show`."""
 
     queue: bytes
     message_id: bytes
@@ -98,8 +98,9 @@ class WorkView:
 
 @dataclass
 class QueueView:
-    """A worklist as it is now. `came` and `went` count messages queued and handed out, ever. They
-    and the times are None if the broker did not send them, as for reliable queues and items."""
+    """The current state of a work queue. `came` and `went` count how often messages were queued and
+    delivered, since the queue was created. They and the times are None if the broker did not send
+    them, as for reliable queues and items."""
 
     queue: bytes
     ready: int
@@ -136,12 +137,12 @@ class NodeView:
 
     @property
     def is_doubted(self) -> bool:
-        """Whether its heartbeat is late."""
+        """Return whether its heartbeat is late."""
         return self.unheard_ms >= NODE_DOUBTED_MS
 
     @property
     def is_failed(self) -> bool:
-        """Whether it counts as failed, so that clients should not rely on it."""
+        """Return whether it counts as failed: clients should not rely on it."""
         return self.unheard_ms >= NODE_FAILED_MS
 
 
@@ -190,8 +191,8 @@ class Take(Op):
 
 @dataclass
 class Finish(Op):
-    """Remove the messages, whatever their state; the result says for each whether it existed. They
-    are done, or with `is_ack` False they are deleted unfinished."""
+    """Remove the messages in any state. The result says for each whether it existed. They are
+    finished, or with `is_ack` False deleted without being finished."""
 
     family: Family
     message_ids: Sequence[bytes]
@@ -241,7 +242,7 @@ class Extend(Op):
 
 @dataclass
 class Show(Op):
-    """The message, or None. Where ids are a queue's own, `queue` says whose."""
+    """Return the message, or None. If ids are unique only in one queue, `queue` names it."""
 
     family: Family
     message_id: bytes
@@ -313,9 +314,9 @@ class Configure(Op):
 
 @dataclass
 class Redrive(Op):
-    """Make dead messages ready, as if they were new: these, or the first `count` of the queue.
-    One operation redrives at most REDRIVE_MOST of a queue, also if `count` is 0 or larger. The
-    result is how many."""
+    """Make dead messages ready, as if they were new: `ids`, or the first `count` of the queue. One
+    operation redrives at most REDRIVE_MOST of a queue, also if `count` is 0 or larger. The result
+    is how many."""
 
     family: Family
     message_ids: Sequence[bytes] = ()
@@ -325,9 +326,9 @@ class Redrive(Op):
 
 @dataclass
 class Purge(Op):
-    """The queue's messages are gone, all or those of these states; the result is how many. If it
-    `forgets`, the queue itself is gone too, with its settings; of a queue with claimed messages
-    only the settings are."""
+    """Remove messages of the queue: all, or those in these states. The result is how many. With
+    `forgets`, also remove the queue and its settings; if it has claimed messages, only the
+    settings."""
 
     family: Family
     queue: bytes
@@ -354,7 +355,7 @@ class FindKey(Op):
 
 @dataclass
 class AwaitEnd(Op):
-    """How many of the messages are gone; None while one of them may still be worked.
+    """Return how many of the messages are removed, or None while one of them is unfinished.
 
     A store may keep in `left` which of them that are, for the next time that it runs the same
     operation: a client may wait for thousands, and it runs again whenever one of them ends.
@@ -367,7 +368,7 @@ class AwaitEnd(Op):
 
 @dataclass
 class FindQueues(Op):
-    """The queue of each message, None for those that are not there."""
+    """Find the queue of each message; None if the message does not exist."""
 
     family: Family
     message_ids: Sequence[bytes]

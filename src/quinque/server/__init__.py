@@ -1,12 +1,12 @@
-"""The broker as clients meet it: sockets, connections, dispatch, waiting, time.
+"""The broker's side of connections: sockets, requests, blocked clients, timers.
 
-broker.py       what one running broker has: its store, users, clients, waiters
+broker.py       the parts of a running broker: its store, users, clients, waiters
 listener.py     sockets: TCP, unix, TLS          connection.py  one client: bytes in, bytes out
-dispatch.py     a request -> its row -> a reply  turn.py        what ends a turn of the event loop
-waiters.py      readers that wait                ticker.py      what the clock starts
-counts.py       what INFO counts                 latency.py     what took long
+dispatch.py     a request -> its row -> a reply  turn.py        the end of an event loop iteration
+waiters.py      readers that wait                ticker.py      work that is due at a time
+counts.py       the counts of INFO                 latency.py     slow operations
 commands/       commands about the server itself
-config*.py      settings                         users.py       who may do what
+config*.py      settings                         users.py       users and their permissions
 """
 
 from __future__ import annotations

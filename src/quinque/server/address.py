@@ -39,12 +39,13 @@ class Address:
 
 
 def is_every_host(host: str) -> bool:
-    """Whether one listens there on all addresses of the machine, and cannot connect to it."""
+    """Return whether the host stands for all addresses of the machine. A client cannot connect to
+    it."""
     return host in ("", "0.0.0.0", "::")
 
 
 def parse_address(text: str) -> Address:
-    """The parts of an address.
+    """Parse an address into its parts.
 
     Raises BadSetting when the text is neither `host:port` nor `unix:path`.
     """

@@ -1,9 +1,9 @@
-"""The kinds of setting that are places on the network: many to listen on, one to be told to others.
+"""The types of settings that are network addresses: several to listen on, or one to announce.
 
 Called by   config.py, whose table gives every setting a kind.
 Calls       address.py, list_kinds.py.
 
-Not here: all other kinds (setting_kinds.py), what an address looks like (address.py).
+Not here: all other types (setting_kinds.py), the format of an address (address.py).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What one running broker has: its store, its users, its clients, those who wait.
+"""The parts of a running broker: its store, users, clients and blocked readers.
 
 Called by   listener.py (new connections), connection.py, dispatch.py, commands/.
 Calls       turn.py, waiters.py, dispatch.py.
 
-Not here: sockets (listener.py), what starts and stops a broker (cli/serve.py).
+Not here: sockets (listener.py), start and stop (cli/serve.py).
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ class Broker:
         self.stop = stop  # asks the process to end, after this turn
         self.started_s = time()
         self.stats = Stats()
-        self.facts: dict[str, int | str] = {}  # of what runs beside the broker, for INFO
+        self.facts: dict[
+            str, int | str
+        ] = {}  # facts about processes that the broker runs, for INFO
         self.clients: dict[int, Client] = {}
         self.monitors: list[Connection] = []
         self.rates = Rates()
@@ -152,7 +154,7 @@ class Broker:
         self.rates.measure(monotonic(), self.commands_run(), self.stats)
 
     def commands_run(self) -> int:
-        """How many requests were run, since the start or CONFIG RESETSTAT."""
+        """Count the requests that were run since the start or CONFIG RESETSTAT."""
         rows = self.dispatch.commands.values()
         return sum(
             row.calls + sum(each.calls for each in (row.subcommands or {}).values()) for row in rows
@@ -177,7 +179,7 @@ class Broker:
         self.clients[client.id] = client
 
     def farewell(self, client: Client) -> None:
-        """A connection is gone: nothing waits for it any more."""
+        """Remove a closed connection from all waiting lists."""
         self.clients.pop(client.id, None)
         self._paused.pop(client, None)
         for waiting in client.waits():
@@ -194,8 +196,8 @@ class Broker:
             self.monitors = [monitor for monitor in self.monitors if monitor is not client]
 
     def give_back(self, op: Any, found: Any, session: bytes = b"") -> None:
-        """The messages that an operation found are for others: the client for which they were is
-        gone. They were for that session, if one is named."""
+        """Return the messages that an operation found, because its client is gone. `session` is the
+        session that they were for, if it is named."""
         for back in giving_back(op, found if isinstance(found, list) else (), session):
             try:
                 self.store.run(back)
@@ -230,9 +232,9 @@ class Broker:
                     self.waiters.wake((queue,), {} if news is None else {queue: news})
 
     def consumers(self, queues: Sequence[bytes]) -> dict[bytes, dict[bytes, int]]:
-        """How many consumers there are by queue and group, at this broker and at others that share
-        its store: readers in QNOTIFY, and okq's registered clients. With names, only the consumers
-        of these queues."""
+        """Return the number of consumers by queue and group, at this broker and at others that
+        share its store: readers in QNOTIFY, and okq's registered clients. With names, return only
+        the consumers of these queues."""
         counts = self._own_consumers(queues)
         elsewhere = self.store.consumers.elsewhere
         for queue in queues or elsewhere:
@@ -242,7 +244,7 @@ class Broker:
         return counts
 
     def _own_consumers(self, queues: Sequence[bytes] = ()) -> dict[bytes, dict[bytes, int]]:
-        """How many of them are clients of this broker."""
+        """Return how many of them are clients of this broker."""
         counts = self.waiters.consumers(queues)
         for client in self.clients.values():
             # A client that is blocked right now is counted already.
@@ -289,7 +291,7 @@ class Broker:
             client.go_on()
 
     def must_pause(self, client: Client, row: Command | None) -> bool:
-        """Whether a request of this row has to wait for the end of the pause."""
+        """Return whether a request of this row has to wait for the end of the pause."""
         if row is None or row.name.startswith("CLIENT"):
             return False
         if self.pause_mode == "WRITE" and not row.is_write:

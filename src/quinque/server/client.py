@@ -1,9 +1,9 @@
-"""One client, whatever protocol it speaks: who it is, and its replies on their way out.
+"""One client of any protocol: its user, its session and its outgoing replies.
 
 Called by   broker.py and turn.py, for all clients; commands/ (CLIENT LIST, KILL, UNBLOCK).
 Calls       the transport.
 
-Not here: requests and what holds them (connection.py for RESP, tarantool_connection.py for
+Not here: requests and what delays them (connection.py for RESP, tarantool_connection.py for
 IPROTO).
 """
 
@@ -31,19 +31,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quinque.server")
 
-# Replies beyond this wait until the earlier ones have gone out: one turn's worth for one client.
+# More replies than this wait until the earlier ones were sent: the share of one client in one
+# iteration.
 REPLIES_MOST_BYTES: Final = 1 << 20
 # A lease that ends has a time in ms; a number beyond this is of one that does not.
 _LEASE_ENDS_MOST_MS: Final = 1 << 50
-# How often the broker looks how much a client has read of replies that hand out messages.
+# How often the broker checks how much a client has read of replies that deliver messages.
 _LOOK_S: Final = 0.1
-# A TLS transport does not tell how much waits below it, until that is more than this.
+# A TLS transport does not report how many bytes wait below it until there are more than this.
 _TLS_UNSEEN_BYTES: Final = 64 << 10
 # Nor that a write below it has failed: the connection is lost some iterations of the loop later, 2
 # in asyncio and 3 in uvloop.
 _TLS_FAILS_WITHIN: Final = 5
-# After so long in a turn, the further requests of a client wait for the next turn, and others come
-# in between. One request may take longer.
+# After this time in an iteration, further requests of a client wait for the next one, and other
+# clients are served in between. One request may take longer.
 BUDGET_NS: Final = 10_000_000
 # Of one client, no more requests and words are read in a turn, but for those of the bytes at hand.
 # Event loops read a socket up to 32 times, 256 KB each, before they look at another one.
@@ -52,7 +53,8 @@ _READ_MOST_WORDS: Final = 16_384
 # Requests of a held client beyond this stay in the kernel. Below it we keep reading, because that
 # is how we learn that a waiting client has gone.
 HELD_MOST_BYTES: Final = 1 << 20
-# Until it has authenticated, a client may begin a request of this size, and have none that waits.
+# Until it has authenticated, a client can send an incomplete request of at most this size, and no
+# further one.
 STRANGER_MOST_BYTES: Final = 64 << 10
 STRANGER_MOST_ARGS: Final = 10  # as in Redis
 # How long a client that is disconnected may go on sending: if the socket closed with unread bytes,
@@ -63,13 +65,13 @@ _LINGER_S: Final = 10.0
 READING_MOST_NS: Final = 250_000_000
 # All messages of a queue change with its name, and a queue can be renamed again and again.
 RENAMES: Final = ("RENAME", "RENAMENX")
-# The memory that a request and each of its arguments take beside their bytes.
+# The memory of a request and of each of its arguments, in addition to their bytes.
 _REQUEST_BYTES: Final = 64
 _ARG_BYTES: Final = 48
 
 
-# What one reply hands out: an operation, what it found, for which session, and after how many bytes
-# for the client the reply ends.
+# The messages of one reply: the operation, its result, the session, and after how many bytes for
+# the client the reply ends.
 _Handed = tuple[Any, Any, bytes, int]
 # The same for the replies to requests that were one operation: the messages of each, the replies,
 # the session of each if there are several, and where the last reply ends.
@@ -98,7 +100,7 @@ class Transaction:
         self.renames = 0  # how many of them rename a queue
         self.is_broken = False  # one was refused, so that none will be run
         self.is_looping = False  # a request is being started
-        self.is_cut = False  # the store failed, so that the rest is not run
+        self.is_cut = False  # the store failed, so the other requests are not run
         self.reading_ns = 0  # how long those that have run and only read took
         self.is_reading = False  # the request that is being run only reads, or counts so
 
@@ -114,7 +116,7 @@ class Transaction:
         self.renames += row.name in RENAMES
 
     def spoil(self) -> None:
-        """None of the requests will be run."""
+        """Refuse all requests of the transaction."""
         self.is_broken = True
         self.requests.clear()
         self.size_bytes = 0
@@ -157,7 +159,7 @@ class Client:
         self._unsure: deque[tuple[int, list[_Handed]]] = deque()
         self._iteration = 0  # counted while there are any
         self._is_looking = False  # how much of these replies the client has read
-        self._first_write = -1  # the first reply of this turn that says something was changed
+        self._first_write = -1  # the first reply of this iteration that reports a change
         self._transport: asyncio.Transport | None = None
         self._is_stuffed = False  # the client does not read its replies
         self._is_over = False  # no more will come
@@ -174,7 +176,7 @@ class Client:
     # -- what each protocol has its own way for -----------------------------------------------
 
     def waits(self) -> list[Waiting]:
-        """What the client waits for."""
+        """The operation that the client waits for."""
         raise NotImplementedError
 
     def read_limits(self) -> None:
@@ -182,7 +184,8 @@ class Client:
         raise NotImplementedError
 
     def go_on(self) -> None:
-        """What held the client may have ended: what waits in line is run in the next turn."""
+        """Run requests that wait in line in the next iteration, because the client may no longer be
+        held."""
         raise NotImplementedError
 
     def flush(self) -> None:
@@ -190,7 +193,7 @@ class Client:
         raise NotImplementedError
 
     def fail_writes(self, failure: StoreUnavailable) -> None:
-        """What this turn changed for this client is not known to be durable: say so, and close."""
+        """Report that the changes of this iteration may not be durable, and close."""
         raise NotImplementedError
 
     def send_error(self, error: QuinqueError) -> None:
@@ -199,12 +202,12 @@ class Client:
 
     @property
     def buffered_bytes(self) -> int:
-        """How much of its requests has come and has not been run."""
+        """Return how many bytes of requests were received and not run."""
         raise NotImplementedError
 
     @property
     def _has_more(self) -> bool:
-        """Whether there are bytes of the client that were not looked at."""
+        """Return whether there are bytes of the client that were not parsed."""
         raise NotImplementedError
 
     def _read(self, data: bytes) -> None:
@@ -281,27 +284,27 @@ class Client:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the connection is closed or lost, so that nothing reaches the client."""
+        """Return whether the connection is closed or lost, so that no reply reaches the client."""
         return self._transport is None or self._transport.is_closing()
 
     @property
     def is_closing(self) -> bool:
-        """Whether the client gets only its outstanding replies."""
+        """Return whether the client gets only its outstanding replies."""
         return self._is_closing
 
     @property
     def is_over(self) -> bool:
-        """Whether the client has said that no more will come: it does not wait for anything."""
+        """Return whether the client has closed its sending side: it does not wait for messages."""
         return self._is_over
 
     @property
     def is_owed(self) -> bool:
-        """Whether the client gets an answer that the store has yet to give."""
+        """Return whether the client waits for a reply of the store."""
         raise NotImplementedError
 
     def hand(self, op: Any, found: Any, session: bytes = b"") -> None:
-        """The reply that was just sent hands out what was found, to that session if it is for
-        several. If the reply cannot go out, the messages go back."""
+        """Record that the last reply delivers these messages, to that session if there are several.
+        If the reply cannot be sent, the messages return to their queue."""
         # Without a reply (CLIENT REPLY) there is nothing to be sent.
         if found and isinstance(op, HANDING_OUT) and self.out:
             self._handed.append((op, found, session, self._written_bytes + self.out_bytes))
@@ -313,7 +316,7 @@ class Client:
         replies: Sequence[bytes],
         sessions: Sequence[bytes] = (),
     ) -> None:
-        """The same for replies that were just sent, each of which hands out its part."""
+        """Do the same for the last replies, each of which delivers a part."""
         if isinstance(op, HANDING_OUT):
             end_bytes = self._written_bytes + self.out_bytes
             self._handed_together.append((op, found, replies, sessions, end_bytes))
@@ -329,9 +332,9 @@ class Client:
             self.broker.give_back(op, may_return, session)
         self._forget_sent()
         if self._unsent and not self.unsent_bytes:
-            # The transport has thrown its bytes away, so how far they went is not known: the client
-            # may have read all but the last reply. Such a job is not delivered again if it may be
-            # delivered only once.
+            # The transport has dropped its bytes, so it is unknown how many were sent: the client
+            # may have read all but the last reply. A job that may be delivered only once is not
+            # delivered again then.
             for op, found, session, _ in self._unsent[:-1]:
                 may_return = [it for it in found if not _is_delivered_once(op, it)]
                 self.broker.give_back(op, may_return, session)
@@ -357,7 +360,8 @@ class Client:
             self._is_looking = False
 
     def _take_handed(self) -> list[_Handed]:
-        """What the replies of this turn hand out, each by itself, in the order they go out."""
+        """Return the messages that the replies of this iteration deliver, in the order of the
+        replies."""
         handed, self._handed = self._handed, []
         together, self._handed_together = self._handed_together, []
         for op, found, replies, sessions, end_bytes in together:
@@ -369,7 +373,7 @@ class Client:
         return handed
 
     def mark_write(self) -> None:
-        """The next reply says that something was changed."""
+        """Record that the next reply reports a change."""
         if self._first_write < 0:
             self._first_write = len(self.out)
 
@@ -449,7 +453,7 @@ class Client:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close now; only replies that may hand out messages are still sent, for a while."""
+        """Close now. For a while, only replies that may deliver messages are still sent."""
         self._is_closing = True
         transport = self._transport
         if transport is None:
@@ -470,7 +474,8 @@ class Client:
         self.give_back()
 
     def _part(self, transport: asyncio.Transport) -> None:
-        """Nothing more is said. Closed; but who is misunderstood may close first, for a while."""
+        """Send nothing more. Close, but let a client that broke the protocol close first, for a
+        while."""
         if not self._is_misunderstood:
             transport.close()
         elif self._lingering is None:
@@ -533,5 +538,5 @@ def _end_bytes(handed: _Handed) -> int:
 
 
 def _is_delivered_once(op: Any, delivery: Any) -> bool:
-    """Whether the delivery is of a job with RETRY 0: its lease does not end."""
+    """Return whether the delivery is of a job with RETRY 0, whose lease does not end."""
     return isinstance(op, Take) and op.family is JOBS and delivery.lease > _LEASE_ENDS_MOST_MS

@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of one setting beside its value."""
+    """The description of a setting: everything except its value."""
 
     name: str
     kind: Kind[Any]
@@ -87,7 +87,7 @@ def setting(default: T, kind: Kind[T], meaning: str, *, is_live: bool = False) -
 
 @dataclass(slots=True)
 class Config:
-    """The values of all settings, and beside them where they came from."""
+    """The values of all settings, and the source of each."""
 
     listen: list[str] = setting(
         ["127.0.0.1:4777"],

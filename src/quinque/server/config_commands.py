@@ -1,10 +1,10 @@
-"""What CONFIG GET, CONFIG SET and CONFIG REWRITE do with the settings.
+"""Read, change and save settings for CONFIG GET, CONFIG SET and CONFIG REWRITE.
 
 Called by   the CONFIG command, through the dispatcher.
 Calls       config.py for the table, config_names.py for other names, config_text.py for the text of
             the file.
 
-Not here: the words of the command and its reply (commands/settings.py).
+Not here: the arguments of the command and its reply (commands/settings.py).
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def set_live(config: Config, pairs: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def rewrite(config: Config) -> None:
-    """The config file says what is in force: after this, or as it was before when this raises.
+    """Write the settings in effect to the config file. If this raises, the file is unchanged.
 
-    Raises BadSetting when there is no config file or it cannot be written.
+    Raises BadSetting if there is no config file, or it cannot be written.
     """
     if not config.config:
         raise BadSetting(

@@ -31,10 +31,10 @@ _LEVELS_SHOWN: Final = {"debug": "debug", "info": "notice", "warning": "warning"
 
 @dataclass(frozen=True, slots=True)
 class OtherName:
-    """What CONFIG GET shows under the name, and what CONFIG SET may do with it.
+    """The value that CONFIG GET shows under the name, and the effect of CONFIG SET.
 
-    It sets `setting`, with `words` translated to Quinque's; or takes what `accepts` does and
-    changes nothing; or, with neither, is refused.
+    CONFIG SET sets `setting`, with `words` translated to those of Quinque. With `accepts`, it
+    accepts these values and changes nothing. With neither, it is refused.
     """
 
     text: Callable[[Config], str]

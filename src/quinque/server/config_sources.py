@@ -52,7 +52,7 @@ Found = dict[str, tuple[Any, str]]
 
 @dataclass(slots=True)
 class Problems:
-    """What is wrong with the settings of this start."""
+    """The errors in the settings of this start."""
 
     lines: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
@@ -63,9 +63,9 @@ class Problems:
 
 
 def load(command_line: Mapping[str, str | Sequence[str]], environ: Mapping[str, str]) -> Config:
-    """The settings of this start.
+    """Return the settings of this start.
 
-    Raises BadSetting with one line for each thing that is wrong.
+    Raises BadSetting with one line for each error.
     """
     config, problems = read(command_line, environ)
     if problems:
@@ -101,25 +101,25 @@ def read(
 
 
 def read_toml(path: str) -> dict[str, Any]:
-    """What a TOML file holds.
+    """Return the contents of a TOML file.
 
-    Raises BadSetting when it cannot be read or is not TOML.
+    Raises BadSetting if it cannot be read or is not TOML.
     """
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
     except OSError as exc:
         raise BadSetting(f"cannot read {path!r}: {exc.strerror}") from exc
-    # It may also be no text, have an integer that is too long, or lists that are too deep.
+    # The file may also be not UTF-8, or have integers that are too long, or lists that are too
+    # deep.
     except (ValueError, RecursionError) as exc:
         raise BadSetting(f"{path!r} is not valid TOML: {exc}") from exc
 
 
 def broken_relations(config: Config, besides: Iterable[str] = ()) -> list[tuple[str, str]]:
-    """The rules about several settings that do not hold: whom to blame, and why.
+    """Return the broken rules between settings: the setting to name, and the reason.
 
-    Rules that touch a setting in `besides` are passed over: what is known to be wrong
-    already would only be repeated in other words.
+    Rules about a setting in `besides` are skipped, because its error is reported already.
     """
     known = set(besides)
     return [
@@ -130,7 +130,7 @@ def broken_relations(config: Config, besides: Iterable[str] = ()) -> list[tuple[
 
 
 def closest(name: str, names: Iterable[str], prefix: str = "") -> str:
-    """ "; did you mean …?" when some name is close, else nothing."""
+    """Return "; did you mean …?" if a name is similar, else an empty text."""
     near = get_close_matches(name, list(names), n=1)
     return f"; did you mean {prefix}{near[0]}?" if near else ""
 
@@ -181,7 +181,8 @@ def _in_environment(environ: Mapping[str, str], problems: Problems) -> Found:
 
 
 def _add_bananaq_variable(variable: str, text: str, found: Found, problems: Problems) -> None:
-    """Of BANANAQ_… those that mean something here; its README has them as bananaq_… too."""
+    """Add a variable BANANAQ_… that has a meaning here. The README of bananaq writes them as
+    bananaq_… too."""
     name = variable[len(BANANAQ_PREFIX) :].lower().replace("_", "-")
     if name in BANANAQ_NAMES:
         found.setdefault(name, (text, variable))

@@ -76,12 +76,12 @@ def _shown(config: Config, setting: Setting) -> str:
 
 
 def rewritten(text: str, config: Config) -> str:
-    """The config file `text`, changed where it differs from the settings in force.
+    """Return the config file `text` with the settings in effect.
 
-    Comments, tables and the order stay; a changed setting keeps its place, and one that
-    was not there and is not at its default comes last, before the first table.
+    Comments, tables and the order stay. A changed setting keeps its place. A new setting that is
+    not at its default comes last, before the first table.
 
-    Raises BadSetting when the text is not TOML.
+    Raises BadSetting if the text is not TOML.
     """
     head, tables = _statements(text)
     lines: list[str] = []
@@ -130,10 +130,10 @@ def _is_given(config: Config, name: str, given: object) -> bool:
 
 
 def _statements(text: str) -> tuple[list[str], str]:
-    """The file cut into its top-level statements, and the rest from the first table on.
+    """Return the top-level statements of the file, and the rest from the first table on.
 
-    A statement is a line, or as many as a value in several lines takes. Comments and empty
-    lines are statements too.
+    A statement is a line, or several if its value has several. Comments and empty lines are
+    statements too.
     """
     statements: list[str] = []
     begun = ""

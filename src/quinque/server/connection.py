@@ -1,13 +1,14 @@
-"""One client: bytes in, requests handed on in order, replies out together at the end of the turn.
+"""One client of RESP: parse its requests, run them in order, and send replies at the end of an
+iteration.
 
 Called by   the event loop.
 Calls       wire/requests.py, turn.py.
 
-Requests run at the end of the turn, until something holds the client: it waits for a message, the
-server is paused, or it does not read its replies. Then its further requests wait in line, and soon
-it is not read from any more, so that a client can fill neither our memory nor our time.
+Requests run at the end of an event loop iteration, unless the client is held: it waits for a
+message, the server is paused, or it does not read its replies. Then its further requests wait in
+line, and soon the broker stops reading from it. So a client can use up neither memory nor time.
 
-Not here: what a request does (dispatch.py), what clients of every protocol have (client.py).
+Not here: the effect of a request (dispatch.py), what clients of all protocols share (client.py).
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Connection(Client):
         return self._reader.has_more
 
     def eof_received(self) -> bool:
-        """The client says no more. It gets the replies to what it said; if it waits, it is gone."""
+        """The client has closed its sending side. It gets the replies to its requests. If it waits
+        for a message, the wait ends."""
         self._is_over = True
         if self.waiting is not None or self._lingering is not None:
             return False
@@ -113,7 +115,7 @@ class Connection(Client):
 
     @property
     def must_wait(self) -> bool:
-        """Whether requests that come now have to wait in line."""
+        """Return whether requests that arrive now have to wait in line."""
         return bool(self._in_line) or self.is_held
 
     def put_in_line(
@@ -213,7 +215,7 @@ class Connection(Client):
             self.broker.turn.arrived(self, [])
 
     def fail_writes(self, failure: StoreUnavailable) -> None:
-        """What this turn changed for this client is not known to be durable: say so, and close."""
+        """Report that the changes of this iteration may not be durable, and close."""
         if self._first_write >= 0:
             del self.out[self._first_write :]
             self.out.append(encode_error(failure.code, str(failure)))

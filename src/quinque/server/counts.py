@@ -24,7 +24,7 @@ class Stats:
 
 
 class Rates:
-    """How much there was in a second, over the time between the last two measurements."""
+    """Counts per second, over the time between the last two measurements."""
 
     def __init__(self) -> None:
         self.commands = 0.0

@@ -1,12 +1,12 @@
-"""A request, its row, its operation, its reply.
+"""Run a request: find its row, run its operation, send its reply.
 
 Called by   connection.py, for each request in turn.
 Calls       dialects (parse, reply), the store (run), waiters.py.
 
-The order of checks: is there such a command, has it that many arguments, is the client someone, may
-that user do this to these queues. Only then is anything looked at.
+The order of checks: the command exists, the number of arguments is right, the client has
+authenticated, and its user has the permission for these queues. Only then is a queue read.
 
-Not here: requests that are one operation (together.py), what a command means (dialects/,
+Not here: requests that are merged into one operation (together.py), the commands (dialects/,
 server/commands/).
 """
 
@@ -61,15 +61,15 @@ _LATER_PER_WORKER = 11
 class Dispatch:
     def __init__(self, broker: Broker, commands: Iterable[Command]) -> None:
         self._broker = broker
-        # Any: the result may be a Pending of what the operation says. Compiled, a list would be
-        # required where the store's own type is known.
+        # Any: the result may be a Pending of the operation's result. Compiled code would need a
+        # list if the type of the store is known.
         self._run: Callable[[Any], Any] = broker.store.run
         # How long requests take. Not the loop's time, which uvloop reads once in a turn.
         self.clock_ns: Callable[[], int] = perf_counter_ns
         self.busy_ns = 0  # how long all requests took, also those that were refused or queued
         self.commands = {command.name: command for command in commands}
-        # By the name as clients write it, in upper or in lower case. Those with subcommands are
-        # looked up with their second word.
+        # By the name as clients write it, in upper or in lower case. Commands with subcommands are
+        # looked up with the second word.
         self.rows = {
             name.encode(): command
             for name, command in self.commands.items()
@@ -169,11 +169,11 @@ class Dispatch:
         pending: Pending,
         go_on: Callable[[Any], None],
     ) -> None:
-        """The client is held until the store has answered; then it goes on.
+        """Hold the client until the store has answered.
 
-        Raises BadRequest within a transaction that nothing may come between: what takes its time
-        there is no answer of the store. Such commands should be refused when they are queued; this
-        holds for one that its author forgot to mark.
+        Raises BadRequest within a transaction that must not be interrupted, because the wait would
+        not be for the store. Such commands are refused when they are queued, if they are marked.
+        This check is for commands without the mark.
         """
         # A large claim is closed in several steps, and other clients are served between them.
         if (
@@ -249,7 +249,7 @@ class Dispatch:
     # -- transactions -------------------------------------------------------------------------
 
     def _check_room(self, transaction: Transaction, row: Command, argv: list[bytes]) -> None:
-        """Raises BadRequest or LimitReached when the request cannot be part of the transaction."""
+        """Raise BadRequest or LimitReached if the request cannot be part of the transaction."""
         if row.in_multi == "refused":
             raise BadRequest(_NOT_IN_MULTI)
         config = self._broker.config
@@ -267,7 +267,7 @@ class Dispatch:
             raise LimitReached(f"a transaction can rename at most {RENAMES_MOST} queues")
 
     def _queue(self, connection: Connection, row: Command, argv: list[bytes]) -> None:
-        """The request is run by EXEC, unless another one was refused. Raises NoPermission."""
+        """Queue the request for EXEC, unless another one was refused. Raises NoPermission."""
         if row.with_session and connection.user is not None and not connection.user.is_unlimited:
             # The rights of some commands depend on their arguments. Other errors in the arguments
             # are reported by EXEC, as in Redis.
@@ -285,7 +285,7 @@ class Dispatch:
     def execute_all(self, connection: Connection, transaction: Transaction) -> None:
         """Run the requests of a transaction and send their replies, as one array.
 
-        Where the store answers at once, nothing else runs in between.
+        If the store answers at once, nothing else runs in between.
         """
         # Blocked clients get the messages of this turn first, and nothing while the requests run.
         self._broker.serve_first(list(self._broker.store.ready))
@@ -297,7 +297,7 @@ class Dispatch:
 
     def _execute_rest(self, connection: Connection, transaction: Transaction) -> None:
         """Go on with a transaction until a request has to wait for the store, or to the end."""
-        if transaction.is_looping:  # an answer was there at once
+        if transaction.is_looping:  # the answer came at once
             return
         transaction.is_looping = True
         requests = transaction.requests
@@ -371,7 +371,7 @@ class Dispatch:
         found: Any = []
         ids: Sequence[bytes] = ()
         go_on: Callable[[Any], None] = go_on_with
-        # What is looked up next may be looked up for this user.
+        # The next lookups may be for this user.
         family = row.group if row.family is None else ""
         user.check(row.name, family, row.right, row.queues(argv))
         if row.family is not None:
@@ -451,8 +451,8 @@ class Dispatch:
             self._ask(connection, row, result, go_on)
 
     def _wait_behind(self, connection: Connection, row: Command, wait: Wait, op: Op | None) -> None:
-        """The client stands in line behind others. The store is asked only about queues where it is
-        the first, if there are any."""
+        """Put the client in line behind others. Ask the store only about queues where it is the
+        first, if there are any."""
         self.wait(connection, row, wait)
         if connection.waiting is not None:
             waiters = self._broker.waiters
@@ -511,7 +511,7 @@ class Dispatch:
         connection.waiting = self._broker.waiters.add(connection, wait, answer, refuse)
 
     def may_all_wait(self, connections: Sequence[Connection]) -> bool:
-        """Whether each of these clients, one request of each, may wait."""
+        """Return whether each of these clients may wait for one request."""
         waiters, most = self._broker.waiters, self._broker.config.max_blocked_clients
         return (
             len(set(connections)) == len(connections)
@@ -520,7 +520,7 @@ class Dispatch:
         )
 
     def _has_room(self) -> bool:
-        """Whether one more client may wait."""
+        """Return whether one more client may wait."""
         return self._broker.waiters.count < self._broker.config.max_blocked_clients
 
     def _run_later(self, connection: Connection, request: Later) -> None:

@@ -42,7 +42,7 @@ class ExpiryLog:
         self.tell()
 
     def tell(self) -> None:
-        """Write how many jobs of each queue expired."""
+        """Log how many jobs of each queue expired."""
         self._timer = None
         counts, of_others = self._store.expired.take()
         if counts:

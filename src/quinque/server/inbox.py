@@ -1,15 +1,16 @@
-"""The requests of a turn, run in the order they came; those that are alike, together.
+"""Run the requests of an event loop iteration in order, and merge similar ones.
 
 Called by   connection.py (requests arrive), turn.py (the turn ends).
 Calls       dispatch.py.
 
-Fifty clients that add to one queue in the same turn cost the store one operation and one record,
-not fifty. Only neighbours are put together, so the order of requests is never changed.
+If fifty clients add to one queue in the same iteration, the store has one operation and one record,
+not fifty. Only consecutive requests are merged, so their order never changes.
 
-A client that sends many requests runs them for some milliseconds in a turn. The others stay in its
-line for the next turn, so that other clients are served in between.
+The requests of one client run for some milliseconds in an iteration. The others wait for the next
+iteration, so that other clients are served in between.
 
-Not here: which requests are alike (the `gather` of a command), what holds a client (connection.py).
+Not here: which requests can be merged (the `gather` of a command), what holds a client
+(connection.py).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Alike:
         self.row = row
         self.first = argv
         self.varies = row.varies if row.varies >= 0 else len(argv) - 1
-        self.step = row.words_each if row.varies_on else 0  # 0 = nothing varies after that word
+        self.step = row.words_each if row.varies_on else 0  # 0: no argument varies after that one
         self.head = argv[: self.varies]
         self.connections = [connection]
         self.lengths: list[int] | None = None
@@ -56,7 +57,7 @@ class Alike:
             self.add_rest(argv)
 
     def takes(self, argv: list[bytes]) -> bool:
-        """Whether the request is alike."""
+        """Return whether the request can be merged."""
         first, varies = self.first, self.varies
         if self.step:
             words = len(argv) - varies
@@ -69,15 +70,15 @@ class Alike:
             return False
         if not varies:
             return argv == first
-        # Seldom more than one word follows the argument that varies.
+        # Rarely more than one argument follows the one that varies.
         for at in range(varies + 1, len(argv)):
             if argv[at] != first[at]:
                 return False
         return argv[:varies] == self.head
 
     def add_rest(self, argv: list[bytes]) -> None:
-        """Of the last request, the first word that varies was taken; the others are too, and how
-        many each has is known from here on."""
+        """Add the other varying arguments of the last request, whose first one was added. From here
+        on the number of arguments of each request is recorded."""
         rest = argv[self.varies + 1 :]
         if self.lengths is None:
             self.lengths = [1] * (len(self.connections) - 1)
@@ -121,7 +122,8 @@ class Inbox:
         for connection, requests in arrived:
             size_bytes = -1
             if connection.must_wait:
-                # Requests join the line; without any, the client goes on with its line (go_on).
+                # Requests join the line. Without new ones, the client continues with its line
+                # (go_on).
                 if requests or connection.is_held:
                     connection.put_in_line(requests)
                     if connection.user is None:
@@ -152,8 +154,8 @@ class Inbox:
         alike: Alike | None,
         size_bytes: int,
     ) -> Alike | None:
-        """Run the requests; what may still be joined by the next client's is returned, not run.
-        They take `size_bytes`; -1 = it is not known."""
+        """Run the requests. Return what can still be merged with requests of the next client, which
+        was not run. They take `size_bytes`; -1 means unknown."""
         dispatch = self._broker.dispatch
         rows, execute = dispatch.rows, dispatch.execute
         most_ns = dispatch.busy_ns + BUDGET_NS
@@ -208,8 +210,8 @@ class Inbox:
         size_bytes: int,
         most_ns: int,
     ) -> bool:
-        """Whether the requests from number `start` on wait: something holds the client, or it has
-        had its part of the turn. One of them runs in any case."""
+        """Return whether the requests from number `start` on wait, because the client is held, or
+        has used its share of the iteration. At least one of them runs."""
         if connection.must_wait:
             connection.put_in_line(requests, start, size_bytes)
             return True
@@ -219,7 +221,7 @@ class Inbox:
         return False
 
     def _is_plain(self, connection: Connection) -> bool:
-        """Whether only the store decides what becomes of the client's requests."""
+        """Return whether only the store decides the results of the client's requests."""
         broker, user = self._broker, connection.user
         return (
             user is not None

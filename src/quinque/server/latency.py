@@ -1,13 +1,13 @@
-"""What took long, by kind of event: the numbers behind LATENCY.
+"""Slow operations by type of event: the samples of LATENCY.
 
 Called by   broker.py (commands), turn.py and ticker.py (what they do themselves),
             commands/latency.py (shows).
 Calls       nothing.
 
-Only what took as long as latency-monitor-threshold is kept, and of each second the worst, so that
-160 samples reach back at least 160 seconds. Off, nothing is ever as long as that.
+Only events that took at least latency-monitor-threshold are kept, and only the slowest of each
+second, so that 160 samples cover at least 160 seconds. If it is disabled, no event takes that long.
 
-Not here: which requests those were (slowlog.py).
+Not here: the requests (slowlog.py).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class LatencyMonitor:
             series.add(int(self._now_s()), spent_ns // 1_000_000)
 
     def forget(self, names: Iterable[str]) -> int:
-        """The samples of these events are gone; how many of the events had some."""
+        """Remove the samples of these events. Return how many of the events had samples."""
         return sum(self.events.pop(name, None) is not None for name in names)
 
     def now_s(self) -> int:

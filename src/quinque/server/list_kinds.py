@@ -21,7 +21,7 @@ class Several(Kind[list[str]]):
     is_repeatable = True
 
     def check(self, text: str) -> None:
-        """Raises BadSetting when the text is not of the kind."""
+        """Check the text. Raises BadSetting if it has another type."""
         raise NotImplementedError
 
     def value(self, text: str) -> list[str]:

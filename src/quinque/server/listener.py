@@ -37,8 +37,7 @@ log = logging.getLogger("quinque.server")
 
 
 async def listen(broker: Broker) -> list[asyncio.Server]:
-    """Every address for clients that speak RESP is listened on. Raises BadSetting, naming the bad
-    one."""
+    """Listen on every address for RESP. Raises BadSetting, which names the address that failed."""
     config = broker.config
 
     def connect() -> asyncio.Protocol:
@@ -55,7 +54,7 @@ async def listen(broker: Broker) -> list[asyncio.Server]:
 
 
 async def listen_for_tarantool(broker: Broker) -> list[asyncio.Server]:
-    """Every address for clients that speak IPROTO is listened on. Raises BadSetting likewise."""
+    """Listen on every address for IPROTO. Raises BadSetting like `listen`."""
     requests = TarantoolRequests(broker)
 
     def connect() -> asyncio.Protocol:
@@ -113,8 +112,8 @@ def cannot_listen(setting: str, text: str, error: OSError) -> BadSetting:
 
 
 class _TlsServer:
-    """Accepts connections at the sockets of a server that does not serve, and shakes hands with
-    their clients. It counts the handshakes that are under way, and logs those that fail."""
+    """Accepts connections at the sockets of a server that does not serve them, and does the TLS
+    handshakes. It counts the handshakes in progress, and logs those that fail."""
 
     def __init__(
         self,
@@ -177,7 +176,7 @@ class _TlsServer:
 
 
 def addresses(servers: list[asyncio.Server]) -> list[str]:
-    """Where clients can reach the broker, ports chosen by the system included."""
+    """Return the addresses where clients reach the broker, with the ports that the system chose."""
     found: list[str] = []
     for server in servers:
         for sock in server.sockets:
@@ -209,7 +208,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def tls_context(config: Config) -> ssl.SSLContext:
-    """Raises BadSetting when the files cannot be used."""
+    """Make the TLS context. Raises BadSetting if the files cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(config.tls_cert, config.tls_key)
@@ -222,9 +221,9 @@ def tls_context(config: Config) -> ssl.SSLContext:
 
 
 def _make_way(path: Path) -> None:
-    """A socket left behind by a broker that was killed is removed; anything else is not.
+    """Remove a socket that a killed broker left, and no other file.
 
-    Raises OSError when another process listens on it, or it is another kind of file.
+    Raises OSError if another process listens on it, or it is another type of file.
     """
     if path.exists():
         if not stat.S_ISSOCK(os.stat(path).st_mode):

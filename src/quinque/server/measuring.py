@@ -1,12 +1,12 @@
-"""What metrics are read from, taken at one moment and never at the cost of a client.
+"""Collect the values of metrics at one moment, without a delay for clients.
 
 Called by   cli/http_port.py, for each page of metrics; commands/queues.py.
 Calls       the store (MeasureQueues, MeasureStore), some queues at a time.
 
-If there are very many queues, the largest are kept. A queue that lies in several shards is one
-here. When the store does not answer, queues are left out, and the rest is measured.
+If there are very many queues, only the largest are kept. The shards of a queue are added up. If the
+store does not answer, queues are left out, and the rest is measured.
 
-Not here: what becomes of it (metrics.py).
+Not here: the metrics (metrics.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _AT_ONCE: Final = 100  # queues, which take about half a millisecond
 
 
 class Reading:
-    """What was found. `queues` has the largest; what is counted by family is of all of them."""
+    """The collected values. `queues` has the largest queues. The counts by family include all
+    queues."""
 
     def __init__(self, broker: Broker, store: StoreMeasure) -> None:
         self.broker = broker
@@ -49,7 +50,7 @@ class Reading:
         self.groups_left_out = 0
         self.queues_of: Counter[str] = Counter()
         self.leases_of: Counter[str] = Counter()
-        self.has_asked = False  # the store has told of all its queues
+        self.has_asked = False  # the store has reported all its queues
 
 
 async def measure(
@@ -57,8 +58,8 @@ async def measure(
     names: Collection[bytes] = (),
     sees: Callable[[bytes], bool] = lambda name: True,
 ) -> Reading:
-    """All that the table of metrics can be read from. With `names`, only these queues are in it,
-    and only queues that `sees` allows. Other clients are served meanwhile."""
+    """Collect all values that the table of metrics needs. With `names`, only these queues are in
+    it, and only queues that `sees` allows. Other clients are served meanwhile."""
     store: StoreMeasure = broker.store.run(MeasureStore())
     reading = Reading(broker, store)
     if not store.is_silent:
@@ -73,7 +74,7 @@ async def measure(
 async def _measure_queues(
     broker: Broker, reading: Reading, names: Collection[bytes], sees: Callable[[bytes], bool]
 ) -> None:
-    # By name and shard: one may be told of twice.
+    # By name and shard: the store may report a queue twice.
     largest: dict[tuple[bytes, int], QueueMeasure] = {}
     # Names; with shards, names and shards. No tuples without shards: to free a hundred thousand of
     # them takes a while.
@@ -137,8 +138,8 @@ def _joined(one: QueueMeasure, other: QueueMeasure) -> QueueMeasure:
 
 
 async def _answer(broker: Broker, op: MeasureQueues) -> Any:
-    """What the store says. Raises NotDone when it has fallen silent: who scrapes does not wait as
-    long as a client may."""
+    """Wait for the answer of the store. Raises NotDone if it takes too long: a scrape does not wait
+    as long as a client may."""
     given: Any = broker.store.run(op)
     if not isinstance(given, Pending):
         return given

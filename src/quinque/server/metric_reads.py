@@ -1,12 +1,12 @@
-"""How each metric is read from what was measured: samples, each with the values of its labels.
+"""Read the samples of each metric, with the values of their labels, from the collected values.
 
 Called by   metrics.py, whose rows these functions are, or make.
 Calls       only the system, for memory and processor time.
 
-Everything read here is a count that is kept anyway: a page of metrics costs the same whatever the
-queues hold.
+All values are counts that exist anyway: the cost of a page of metrics does not depend on the number
+of messages.
 
-Not here: what the metrics are called and mean (metrics.py), measuring (measuring.py).
+Not here: the names and the meaning of the metrics (metrics.py), measuring (measuring.py).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def groups(reading: Reading) -> Iterator[Sample]:
 
 
 def changes(*kinds: Kind) -> Read:
-    """How often messages of a queue became so."""
+    """Make a function that reads how often messages of a queue had this change."""
 
     def read(reading: Reading) -> Iterator[Sample]:
         for found in reading.queues:
@@ -73,7 +73,7 @@ def changes(*kinds: Kind) -> Read:
 
 
 def causes(*kinds: Kind) -> Read:
-    """The same for each reason there was."""
+    """Make the same function for each reason of the change."""
 
     def read(reading: Reading) -> Iterator[Sample]:
         for found in reading.queues:

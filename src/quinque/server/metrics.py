@@ -1,13 +1,14 @@
-"""The metrics of a broker: one table, from which everything that names a metric is made or checked.
+"""The metrics of a broker: one table, from which all other lists of them are made or checked.
 
-Called by   cli/http_port.py (what is told to Prometheus); docs/metrics.md, the dashboard and the
+Called by   cli/http_port.py (the metrics page); docs/metrics.md, the dashboard and the
             alerts are checked against it (tests/facts/test_docs_metrics.py).
 Calls       metric_reads.py.
 
-A row says what a metric is called, what it means, on which stores there is one, and how it is read.
+A row has the name of a metric, its meaning, the stores that have it, and the function that reads
+it.
 
-How long messages waited and ran is not here. It would take a time for each message and state, and
-the record has it already: `quinque pipeline report` (docs/pipeline.md).
+There is no metric for how long messages waited and ran. It would need a time for each message and
+state, and the lifecycle log has it already: `quinque pipeline report` (docs/pipeline.md).
 
 Not here: the format (console/exposition.py), the facts of INFO (commands/info.py).
 """

@@ -1,12 +1,12 @@
-"""Whether a broker can be worked with.
+"""Find out whether the broker is ready, and whether it must be restarted.
 
 Called by   cli/http_port.py (/readyz and /livez).
 Calls       the store, which answers at once.
 
-A broker whose event loop answers, but whose turns do not end, leaves its clients without replies.
-It must be started again.
+A broker whose event loop answers, but whose iterations do not end, sends no replies. It must be
+restarted.
 
-Not here: that the process is stopping (cli/http_port.py knows).
+Not here: the stop of the process (cli/http_port.py).
 """
 
 from __future__ import annotations

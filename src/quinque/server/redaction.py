@@ -1,9 +1,9 @@
-"""What of a request may be shown to someone else: all but passwords, and the rest in short.
+"""Shorten a request and remove passwords, so that other users may see it.
 
 Called by   broker.py (MONITOR), slowlog.py.
 Calls       nothing.
 
-Not here: who may look (the rights of MONITOR and SLOWLOG).
+Not here: the permissions of MONITOR and SLOWLOG.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def without_secrets(argv: list[bytes]) -> list[bytes] | None:
 
 
 def shortened(argv: list[bytes], args_most: int, bytes_most: int) -> list[bytes]:
-    """The first `args_most` arguments and the first `bytes_most` bytes of each, and the number of
-    those that are left out."""
+    """Return the first `args_most` arguments, the first `bytes_most` bytes of each, and how much is
+    left out."""
     kept = [arg if len(arg) <= bytes_most else _cut(arg, bytes_most) for arg in argv[:args_most]]
     if len(argv) > args_most:
         kept[-1] = b"... (%d more arguments)" % (len(argv) - args_most + 1)

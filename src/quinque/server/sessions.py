@@ -4,15 +4,15 @@ Called by   connection.py and tarantool_connection.py (for their dialects), brok
             gone, a second has passed).
 Calls       the store: JoinSession, LeaveSession, LeaveSessions.
 
-A client is of no session until it needs one. Then it gets one of its own, or joins another's; and
-each time that it joins, it leaves once. A client does not wait for the store to know of a new
-session: later requests take effect later.
+A client has no session until it needs one. Then it gets a new one or joins an existing one. It
+leaves each session that it joined once. A client does not wait until the store knows a new session,
+because later requests take effect later.
 
     of(client)            first take        16 random bytes, joined
     join(client, name)    identify          that session; the one before is left
     leave(client)         it is gone        its tasks come back, at once or after `session-ttr`
 
-Not here: what becomes of tasks whose session ends (the store), how sessions look (dialects/).
+Not here: the tasks of a session that ends (the store), the format of sessions (dialects/).
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Sessions:
     ) -> None:
         self._run = run
         self._config = config
-        self._on_told = on_told  # tasks that came back may be for a blocked client
+        self._on_told = on_told  # tasks that became ready may be for a blocked client
         self._random_bytes = random_bytes
-        self._unknown: set[bytes] = set()  # of which the store could not be told yet
-        self._unleft: list[bytes] = []  # whose end it could not be told yet
+        self._unknown: set[bytes] = set()  # sessions that the store does not know yet
+        self._unleft: list[bytes] = []  # ended sessions that the store does not know yet
 
     def of(self, member: Member) -> bytes:
         """The client's session; creates one if needed."""
@@ -73,9 +73,10 @@ class Sessions:
         return session
 
     def join(self, member: Member, session: bytes) -> Any:
-        """The client is of that session, and has left the one before. None, or a Pending of it.
+        """Let the client join that session and leave the one before. Return None, or a Pending of
+        it.
 
-        Raises NoSession when it is 16 bytes, has no clients, and is not kept.
+        Raises NoSession for a session of 16 bytes that has no clients and is not kept.
         """
         if session == member.session:
             self.of(member)
@@ -102,7 +103,7 @@ class Sessions:
             self._leave(session)
 
     def _move(self, member: Member, session: bytes) -> None:
-        if member.is_gone:  # since it asked
+        if member.is_gone:  # the client disconnected meanwhile
             self._leave(session)
         else:
             self.leave(member)
@@ -137,4 +138,4 @@ class Sessions:
 
 
 def _do_nothing() -> None:
-    """Nothing can be done about it."""
+    """Ignore the error."""

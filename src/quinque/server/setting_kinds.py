@@ -1,14 +1,14 @@
-"""The kinds of value a setting can have: how each is read, shown, and described.
+"""The types of settings: how their values are read, shown and described.
 
 Called by   config.py, whose table gives every setting a kind.
 Calls       nothing.
 
-A value arrives as text (command line, environment, CONFIG SET) or as a TOML value (config
-file), and leaves as text (CONFIG GET) or as TOML (the example, CONFIG REWRITE). What leaves
-can be read back to the same value.
+A value is read from text (command line, environment, CONFIG SET) or from TOML (config file), and
+written as text (CONFIG GET) or as TOML (the example, CONFIG REWRITE). A written value is read back
+as the same value.
 
-Not here: which settings exist (config.py), where their values come from (config_sources.py), places
-on the network (address_kinds.py).
+Not here: the list of settings (config.py), the sources of their values (config_sources.py), network
+addresses (address_kinds.py).
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _SPAN = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,9})?)(us|ms|s|m|h|d|)", re.ASCII
 
 
 class Kind(Generic[T]):
-    """One kind of value. Text that is not of the kind raises BadSetting, saying what is."""
+    """A type of settings. Text of another type raises BadSetting, which describes the valid
+    values."""
 
     metavar: ClassVar[str] = "TEXT"
     is_secret: ClassVar[bool] = False
@@ -59,7 +60,7 @@ class Kind(Generic[T]):
 
     @property
     def shape(self) -> str:
-        """What a value must be, in the fewest words: "always | no", "64kb to 4gb"."""
+        """The valid values, in few words: "always | no", "64kb to 4gb"."""
         raise NotImplementedError
 
     @property
@@ -133,7 +134,7 @@ class Path(Text):
 
 
 class StoreUrl(Text):
-    """Where messages are kept: `embedded`, or a Redis; the URL may hold a password."""
+    """The store of the messages: `embedded`, or the URL of a Redis, which may have a password."""
 
     metavar = "URL"
     is_secret = True
@@ -163,7 +164,7 @@ class StoreUrl(Text):
 
 @dataclass(frozen=True)
 class Choice(Kind[Word]):
-    """One of a few words."""
+    """A choice of some words."""
 
     words: tuple[Word, ...]
 
@@ -216,7 +217,7 @@ class Flag(Kind[bool]):
 
 
 class _Number(Kind[T]):
-    """What the kinds made of digits share: TOML may hold the number itself."""
+    """The common part of numeric types: TOML may have the number itself."""
 
     def value_of_toml(self, given: object) -> T:
         if isinstance(given, int | float) and not isinstance(given, bool):
@@ -230,7 +231,7 @@ class _Number(Kind[T]):
 
 @dataclass(frozen=True)
 class Count(_Number[int]):
-    """A whole number of things."""
+    """A whole number."""
 
     least: int = 0
     most: int = MOST_COUNT
@@ -292,7 +293,7 @@ class Size(_Number[int]):
 
 
 class _Span(_Number[T]):
-    """What the spans share: the units, and a resolution of one microsecond."""
+    """The common part of durations: the units, and a resolution of one microsecond."""
 
     own_unit: ClassVar[str]
     least_us: ClassVar[int] = 0

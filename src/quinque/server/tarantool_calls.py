@@ -1,12 +1,12 @@
-"""Calls of Tarantool's functions: each its operation and its reply, now or later.
+"""Run calls of Tarantool's functions, and send their replies now or later.
 
 Called by   tarantool_requests.py, for each call, or for several that are one operation.
 Calls       dialects/tarantool.py (parse, reply), the store (run), waiters.py, users.py.
 
-The order of checks: is the client someone, is there such a function, may that user do this to that
-tube.
+The order of checks: the client has authenticated, the function exists, and the user has the
+permission for the tube.
 
-Not here: requests other than calls, and which calls are alike (tarantool_requests.py).
+Not here: requests other than calls, and which calls can be merged (tarantool_requests.py).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quinque.server")
 
-# Names of functions are cached by their bytes; unknown names are not. The name of a tube is part of
-# such a name, after words such as box.queue.
+# Names of functions are cached by their bytes, but not unknown names. Such a name includes the
+# tube, after words such as box.queue.
 _CALLS_MOST: Final = 4096
 _FUNCTION_MOST_BYTES: Final = NAME_MOST_BYTES + 256
 # One connection may have this part of all requests that may wait, and at least a fixed number.
@@ -75,7 +75,7 @@ class TarantoolCalls:
         self._calls: dict[bytes, tuple[Call, Command]] = {}
 
     def find(self, packed_name: bytes) -> tuple[Call, Command]:
-        """The function and its row, by its name as it was sent. Raises NotDefined."""
+        """Return the function and its row, by the name in the request. Raises NotDefined."""
         found = self._calls.get(packed_name)
         if found is not None:
             return found
@@ -128,8 +128,8 @@ class TarantoolCalls:
             client.user.check(row.name, row.group, row.right, tubes)
 
     def _request_of(self, client: TarantoolConnection, asked: Asked) -> Request:
-        """What the calls ask for, which their client may do. They are of one function, so that one
-        check is for all. Raises NoAuth, NoPermission."""
+        """Return the request of the calls, if their client has the permission. They call the same
+        function, so one check is enough. Raises NoAuth, NoPermission."""
         call = asked.call
         self._check(client, asked.row, (call.tube,) if call.tube else ())
         request = call.verb.parse(call, asked.packets[0].args, client)
@@ -142,7 +142,7 @@ class TarantoolCalls:
         return request
 
     def _perform(self, client: TarantoolConnection, asked: Asked, *, is_part: bool = False) -> None:
-        """Run the calls. Nothing else here asks the store, so that no call gets there unchecked."""
+        """Run the calls. Only this function sends them to the store, so each call is checked."""
         request = self._request_of(client, asked)
         if isinstance(request, Known):
             self._reply(client, asked, asked.packets[0], request.values)
@@ -185,8 +185,9 @@ class TarantoolCalls:
             self._ask(client, asked, request, result)
 
     def _perform_parts(self, client: TarantoolConnection, asked: Asked, first: int) -> None:
-        """Run the `first` calls, which may wait, and then the others, which may not. As one, none
-        would stand in line while the store is asked, and later calls would stand before them."""
+        """Run the `first` calls, which may wait, and then the others, which may not. In one
+        operation, none would be in line while the store works, and later calls would come before
+        them."""
         for packets in (asked.packets[:first], asked.packets[first:]):
             part = Asked(asked.call, asked.row, packets)
             try:
@@ -264,7 +265,7 @@ class TarantoolCalls:
             replies = iproto.replies(packets[:answered], task_bodies(result))
             client.send_all(replies, is_write=asked.row.right == "write")
             client.hand_each(op, result, replies)
-        # Less than was asked for may be a matter of size.
+        # Fewer results than requested may be due to their size.
         for packet in packets[answered:]:
             self._again(client, asked, packet)
         return None
@@ -293,7 +294,7 @@ class TarantoolCalls:
             self.refuse(client, packet.sync, error, alone)
 
     def _wait_together(self, client: TarantoolConnection, asked: Asked, pending: Pending) -> None:
-        """The calls, which the store was asked for as one, stand in line, each by itself."""
+        """Put the calls, which the store got as one operation, in line one by one."""
         self._broker.waiters.expect_all(self._wait_each(client, asked), pending, FOR_ALL)
 
     def _wait_each(self, client: TarantoolConnection, asked: Asked) -> list[Waiting]:
@@ -348,7 +349,7 @@ class TarantoolCalls:
         return None
 
     def _room(self, client: TarantoolConnection) -> int:
-        """How many more requests of the client may wait."""
+        """Return how many more requests of the client may wait."""
         most = self._broker.config.max_blocked_clients
         own = max(_WAITS_LEAST, most // _WAITS_SHARE) - client.wait_count
         return max(0, min(most - self._broker.waiters.count, own))
@@ -364,7 +365,7 @@ class TarantoolCalls:
     def _refuse_or_split(
         self, client: TarantoolConnection, asked: Asked, error: QuinqueError
     ) -> None:
-        """One call is refused; of several, each is run by itself: it may be the fault of one."""
+        """Refuse a single call. Run several one by one, because one of them may be the cause."""
         is_for_each = len(asked.packets) == 1 or isinstance(error, (*FOR_ALL, NoAuth, NoPermission))
         for packet in asked.packets:
             if is_for_each:

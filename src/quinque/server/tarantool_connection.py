@@ -3,12 +3,12 @@
 Called by   the event loop.
 Calls       wire/iproto.py, tarantool_requests.py, turn.py.
 
-A request that waits, or that the store has not answered, holds up none of those behind it: each
-reply says which request it is for. A client is held up when it does not read its replies, when it
-is about to join another session, or during a pause. Then its further requests wait in line, and
-soon the broker stops reading from it.
+A request that waits, or that the store has not answered, does not delay those behind it: each reply
+has the number of its request. A client is held if it does not read its replies, joins another
+session, or during a pause. Then its further requests wait in line, and soon the broker stops
+reading from it.
 
-Not here: what a request does (tarantool_requests.py), what clients of every protocol have
+Not here: the effect of a request (tarantool_requests.py), what clients of all protocols share
 (client.py).
 """
 
@@ -114,7 +114,8 @@ class TarantoolConnection(Client):
         return self._reader.has_more
 
     def eof_received(self) -> bool:
-        """The client says no more. It gets the replies to what it said; if it waits, it is gone."""
+        """The client has closed its sending side. It gets the replies to its requests. If it waits
+        for a message, the wait ends."""
         self._is_over = True
         if self._waitings or self._lingering is not None:
             return False
@@ -146,8 +147,7 @@ class TarantoolConnection(Client):
         )
 
     def _run(self, packets: list[Packet], size_bytes: int = -1) -> None:
-        """The requests are under way, or wait in line. They take `size_bytes`; -1 = it is not
-        known."""
+        """Run the requests, or put them in line. They take `size_bytes`; -1 means unknown."""
         at, count = 0, len(packets)
         broker, requests = self.broker, self._requests
         most_ns = broker.dispatch.busy_ns + BUDGET_NS
@@ -207,7 +207,7 @@ class TarantoolConnection(Client):
         return len(self._waitings)
 
     def add_waiting(self, waiting: Waiting) -> int:
-        """The client waits for one thing more; the number by which that ends."""
+        """Record one more wait of the client. Return the number that ends it."""
         self._last_waiting += 1
         self._waitings[self._last_waiting] = waiting
         return self._last_waiting
@@ -230,7 +230,7 @@ class TarantoolConnection(Client):
 
     @property
     def _is_finished(self) -> bool:
-        """Whether the client has said all that it will, and all of that has been answered."""
+        """Return whether the client sends no more, and all its requests are answered."""
         is_ending = self._is_over or self._reader.broken is not None
         return is_ending and not self._in_line and not self.asking and not self._reader.has_more
 

@@ -131,7 +131,7 @@ class TarantoolRequests:
         self._calls.call(client, asked)
 
     def _authenticate(self, client: TarantoolConnection, packet: Packet) -> None:
-        """The client is that user. Raises WrongPass, BadRequest, LimitReached."""
+        """Authenticate the client as that user. Raises WrongPass, BadRequest, LimitReached."""
         name = unpacked(packet.body.get(iproto.USER, b"\xa0"))
         given = [unpacked(arg) for arg in packet.args[:3]] or [_CHAP, b""]
         if not isinstance(name, bytes) or len(given) != 2 or not isinstance(given[1], bytes):

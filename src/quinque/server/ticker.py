@@ -1,9 +1,9 @@
-"""What the clock starts: leases that lapse, messages that expire, upkeep of the journal.
+"""Run the work that is due: leases that end, messages that expire, maintenance of the journal.
 
 Called by   turn.py, after each turn.
 Calls       store.tick.
 
-Not here: what is due (engine/feed/due.py), readers whose time is up (waiters.py).
+Not here: the work that is due (engine/feed/due.py), readers whose time is over (waiters.py).
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class Together:
             self._answer(go_on, results)
 
     def fail(self, alike: Alike) -> None:
-        """A bug kept the requests from being answered: their clients are disconnected, because
-        later replies would be taken for the missing ones."""
+        """Disconnect the clients of requests that a bug left without replies, because later replies
+        would be taken for the missing ones."""
         log.exception("unexpected error in %s; disconnecting its clients", alike.row.name)
         for connection in dict.fromkeys(alike.connections):
             connection.drop()
@@ -167,7 +167,7 @@ class Together:
             self._broker.stats.errors[row.none_is.code] += failed
         if spent_ns > self._broker.slow_ns:
             self._broker.note_slow(connections[0], row, alike.first, spent_ns)
-        # Less than was asked for may be a matter of size.
+        # Fewer results than requested may be due to their size.
         if answered < len(connections):
             self._execute_each(alike, answered)
 
@@ -188,9 +188,9 @@ class Together:
 
 
 class _Answer:
-    """What is known of requests that run as one: how many items of the result are for each, unless
-    their lengths say it; whether they wait if there is none; when they began; the session that each
-    item is for, where that matters; and the operation."""
+    """The facts about requests that run as one operation: how many items of the result each gets,
+    if their lengths do not tell; whether they wait if there is none; when they started; the session
+    of each item, if it matters; and the operation."""
 
     __slots__ = ("alike", "is_one_each", "may_wait", "op", "sessions", "share", "started_ns")
 
@@ -213,7 +213,7 @@ class _Answer:
         return list(self._parts(results, self.alike.row.words_each))
 
     def words(self) -> list[list[bytes]]:
-        """What varies in each request."""
+        """Return the varying arguments of each request."""
         lengths = self.alike.lengths
         varying = self.alike.varying
         if lengths is None:

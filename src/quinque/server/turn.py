@@ -1,14 +1,13 @@
-"""What ends a turn of the event loop: requests run, readers woken, all of it made durable, replies
-sent.
+"""The end of an event loop iteration: run requests, wake readers, make it durable, send replies.
 
 Called by   connection.py (requests arrived, a reply is ready), ticker.py, dispatch.py (background
             additions).
 Calls       inbox.py, waiters.py, store.commit, client.flush, ticker.py.
 
-However many clients asked in a turn, there is one write to the disk and one sync, and no reply
-leaves before it.
+For the requests of all clients in an iteration there is one write to the disk and one sync. Replies
+are sent after it.
 
-Not here: how the journal does that (stores/embedded/journal.py).
+Not here: the writes of the journal (stores/embedded/journal.py).
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Turn:
         self._is_stopped = False
         self.ended = 0  # turns
         self.later: deque[Op] = deque()  # additions whose reply has gone out already
-        self._later_asked = 0  # of these, the ones that the store has not answered
+        self._later_asked = 0  # those of them that the store has not answered
         self.failed_later = 0
         self._failure = ""  # the last error of a commit that was logged
 
@@ -84,7 +83,7 @@ class Turn:
             self._loop.call_soon(self.end)
 
     def end(self) -> None:
-        """Everything asked in this turn is durable and answered."""
+        """Make all requests of this iteration durable and send their replies."""
         if self._is_stopped:
             return
         try:
@@ -131,8 +130,8 @@ class Turn:
         self.ended += 1
 
     def _wake_readers(self) -> None:
-        """Blocked clients have what came for them. Queues that this turn does not get to are
-        ready in the next one."""
+        """Deliver new messages to blocked clients. Queues that this iteration does not reach are
+        served in the next one."""
         store, waiters = self._store, self._waiters
         while store.ready:
             ready, lanes = store.ready, store.ready_lanes
@@ -174,7 +173,7 @@ class Turn:
 
     @property
     def later_count(self) -> int:
-        """How many additions were answered and are not stored."""
+        """Return how many additions were answered and are not stored yet."""
         return len(self.later) + self._later_asked
 
     def _added_later(self, result: Any) -> None:
@@ -189,8 +188,8 @@ class Turn:
         log.warning("lost an addition with NOBLOCK: %s", error)
 
     def stop(self) -> None:
-        """Nothing is left to do. No turn ends any more: the store is closed next, which makes
-        durable what is still pending."""
+        """Stop: no iteration ends any more. The store is closed next, which makes pending changes
+        durable."""
         self.run_later()
         self.end()
         self._ticker.stop()

@@ -1,4 +1,4 @@
-"""The users, and what each of them may do.
+"""The users and their permissions.
 
 Called by   cli/serve.py at the start, the dispatcher on AUTH and HELLO and before each command,
             tarantool_requests.py likewise.
@@ -11,8 +11,9 @@ Calls       config_sources.py to read the users file, glob.py for queue patterns
     queues = ["orders.*"]             default: all; '\\xNN' is any byte
     rights = ["read", "write"]        the default; "admin" is the third
 
-The right `admin` is for the whole broker: such a user sees every request and changes every setting
-and password. So no user has it together with `queues` or `families`; `commands` can limit it.
+The right `admin` applies to the whole broker: such a user sees every request and can change every
+setting and password. So a user cannot have it together with `queues` or `families`. `commands` can
+limit it.
 
 A new connection starts as the user `default`, if that user needs no password:
 
@@ -23,17 +24,18 @@ A new connection starts as the user `default`, if that user needs no password:
     -             some      without password     is `default`, with the rights of that table
     -             some      with password        must AUTH
 
-requirepass is read when it is needed, so that CONFIG SET works; connections that have
-authenticated stay as they are.
+requirepass is read at each login, so that CONFIG SET works. Connections that have authenticated are
+not changed.
 
-Tarantool's clients do not send a password but show that they know it (chap-sha1). That can be seen
-only where the password is known here, and not the SHA-256 of it alone. They call `default` guest.
+Tarantool's clients do not send a password but show that they know it (chap-sha1). The broker can
+check that only if it has the password, and not only its SHA-256. They call `default` guest.
 
 Passwords cannot be guessed quickly: after GUESSES_MOST wrong ones for a user from one host, the
-broker checks GUESSES_A_SECOND from there, and refuses the others unseen. Wrong ones are logged.
+broker checks GUESSES_A_SECOND from there, and refuses the others without a check. Wrong passwords
+are logged.
 
-Not here: which commands need no user at all (AUTH, HELLO, QUIT: the dispatcher), which right
-a command needs (the command tables).
+Not here: commands without authentication (AUTH, HELLO, QUIT: the dispatcher), the right of each
+command (the command tables).
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ FAMILY_NAMES = tuple(family.name for family in FAMILIES)
 DEFAULT = "default"
 GUEST = "guest"
 SCRAMBLE_BYTES = 20  # a SHA-1; as many of the salt are used
-NO_PASSWORD = "Client sent AUTH, but no password is set"  # as Disque says it
+NO_PASSWORD = "Client sent AUTH, but no password is set"  # the text of Disque
 
 GUESSES_MOST: Final = 100
 GUESSES_A_SECOND: Final = 10
@@ -156,11 +158,11 @@ class Guesses:
         self._unlogged = 0
 
     def __len__(self) -> int:
-        """How many users and hosts are remembered."""
+        """Return how many users and hosts are remembered."""
         return len(self._left)
 
     def check(self, host: str, name: bytes) -> None:
-        """Raises LimitReached when no password is checked now."""
+        """Raise LimitReached if no password is checked now."""
         if self._left_now(host, name) < 1:
             raise LimitReached(
                 f"too many wrong passwords for user '{printable(name)}' from {host}: the broker"
@@ -168,7 +170,7 @@ class Guesses:
             )
 
     def wrong(self, host: str, name: bytes, address: str, why: str = "") -> None:
-        """One more was wrong."""
+        """Count one more wrong password."""
         left = self._left_now(host, name) - 1
         if len(self._left) >= GUESSERS_MOST:
             self._forget_half()
@@ -181,8 +183,8 @@ class Guesses:
         return min(left + (now_s - at_s) * GUESSES_A_SECOND, GUESSES_MOST)
 
     def _forget_half(self) -> None:
-        """Keep the half of the users and hosts for which the fewest passwords are left. One wrong
-        password for each of many invented users so removes no user that is under attack."""
+        """Keep the half of the users and hosts with the fewest remaining attempts. So wrong
+        passwords for many invented users do not remove a user that is under attack."""
         kept = sorted(self._left, key=lambda key: self._left_now(*key))[: GUESSERS_MOST // 2]
         self._left = {key: self._left[key] for key in kept}
 
@@ -212,9 +214,9 @@ class Users:
 
     @classmethod
     def from_config(cls, config: Config) -> Users:
-        """The users that the settings name.
+        """Return the users of the settings.
 
-        Raises BadSetting with one line for each thing that is wrong.
+        Raises BadSetting with one line for each error.
         """
         users, problems = cls.read(config)
         if problems:
@@ -257,19 +259,19 @@ class Users:
 
     @property
     def are_named(self) -> bool:
-        """Whether the settings name any user."""
+        """Return whether the settings name any user."""
         return bool(self._named)
 
     def has(self, name: str) -> bool:
-        """Whether there is a user of that name."""
+        """Return whether a user with that name exists."""
         return name == DEFAULT or name in self._named
 
     def login(self, name: bytes | None, password: bytes, address: str = "") -> User:
-        """The user with that name and password; `name` is None for AUTH with one argument. The
-        client is at `address`.
+        """Return the user with that name and password. `name` is None for AUTH with one argument.
+        The client is at `address`.
 
-        As in Redis, a default user without a password is there for any password when it is
-        named, and one argument then is a mistake worth an error.
+        As in Redis, a default user without a password accepts any password if it is named. AUTH
+        with one argument is an error then.
 
         Raises WrongPass, BadRequest for that mistake, and LimitReached.
         """
@@ -293,10 +295,10 @@ class Users:
     def login_by_scramble(
         self, name: bytes, salt: bytes, scramble: bytes, address: str = ""
     ) -> User:
-        """The user of that name, if the client at `address` knows the password.
+        """Return the user with that name, if the client at `address` knows the password.
 
-        Raises WrongPass and LimitReached. A user with a password-sha256 cannot log in so: that is
-        said in the log, and not to a client that may know no password at all.
+        Raises WrongPass and LimitReached. A user with a password-sha256 cannot log in this way.
+        Only the log says so, because the client may not know any password.
         """
         asked = name.decode("utf-8", "replace")
         asked = DEFAULT if asked in ("", GUEST) and GUEST not in self._named else asked
@@ -334,9 +336,9 @@ class Users:
 
 
 def _host(address: str) -> str:
-    """Where a client is, as far as wrong passwords are counted. All clients of unix sockets are on
-    this machine, whatever their sockets are called. A host with IPv6 mostly has a whole network of
-    addresses."""
+    """Return the host of a client, for which wrong passwords are counted. All clients of Unix
+    sockets are on this machine, whatever the names of their sockets. A host with IPv6 usually has a
+    whole network of addresses."""
     host, _, port = address.rpartition(":")
     if port == "0":
         return "unix"
@@ -350,7 +352,7 @@ def _host(address: str) -> str:
 
 
 def double_sha1(password: str) -> bytes:
-    """What has to be known of a password to check a scramble."""
+    """Return the hash of a password that is needed to check a scramble."""
     return hashlib.sha1(hashlib.sha1(password.encode()).digest()).digest()
 
 
@@ -447,7 +449,7 @@ def _tables_in(path: str) -> dict[str, object]:
 
 
 def _allowed(words: list[str] | None) -> frozenset[str] | None:
-    """The commands named without "-"; all of them when every word takes one away."""
+    """Return the commands that are named without "-"; all commands if each word removes one."""
     if words is None or (words and all(word[0] == "-" for word in words)):
         return None
     return frozenset(word.upper() for word in words if word[0] != "-")

@@ -1,22 +1,22 @@
-"""Readers that wait, for all families: first come, first served.
+"""Blocked readers of all families, which are served in the order in which they came.
 
 Called by   dispatch.py (a request that found nothing), turn.py (queues that got something),
             connection.py (a client that went away).
 Calls       the store, again, for each reader it wakes.
 
-A reader stands in a line for each queue it waits on. When a queue gets something, the line is gone
-through from the front, and each reader's operation is run again; what gives nothing for a group
-ends the line for that group.
+A reader is in a line for each queue it waits on. When a queue gets messages, the operations of its
+readers run again from the front of the line. If one finds nothing for its group, the other readers
+of the group are not tried.
 
-A store that answers later is asked about a queue for the first reader of a kind only, or for
-several from the front as one: another reader could be quicker, and get what came in between. So a
-reader that comes where others of its kind wait stands behind them, and is not asked for. A reader
-that waits on several queues is asked for where it is the first.
+A store that answers later gets a request for a queue only for the first reader of a kind, or one
+for several readers from the front. Otherwise another reader could be faster, and get messages that
+come in between. So a new reader goes behind others of its kind, without a request. A reader of
+several queues makes requests only for queues where it is the first.
 
-A turn has a limit for this work. Queues and patterns beyond it come in the next turns, and other
-clients are served in between.
+An iteration has a limit for this work. Queues and patterns beyond it are handled in the next
+iterations, and other clients are served in between.
 
-Not here: what an operation finds (engine/).
+Not here: operations (engine/).
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class Reader(Protocol):
 
 
 class Waiting:
-    """One reader: its operation, and what to do with the answer (None when time is up) or with the
-    error it gives.
+    """One reader: its operation, and the functions for its result (None if the time is over) and
+    for its error.
 
-    While the store has not answered, neither a wake nor the end of its time may change anything:
-    both are noted, and looked at when the answer is there.
+    While the store has not answered, a wake and the end of its time change nothing. They are
+    recorded, and handled when the answer comes.
     """
 
     __slots__ = (
@@ -110,15 +110,17 @@ class Waiting:
         self.kind = kind_of(wait)
         self.is_over = False
         self.is_asking = False
-        self.asked: Collection[bytes] = wait.queues  # the store, about these queues
+        self.asked: Collection[bytes] = (
+            wait.queues
+        )  # the queues of the request that the store works on
         self.asks_again = False
-        self.has_follower = False  # that was not asked for, because this reader is first
+        self.has_follower = False  # another reader waits for this one before it makes a request
         self.is_late = False
 
 
 class _Pattern:
-    """A pattern that readers wait on, in order of their arrival. It is compiled when a name is
-    first compared with it."""
+    """A pattern of blocked readers, in the order in which they came. It is compiled when the first
+    name is compared with it."""
 
     __slots__ = ("line", "matches", "text", "weight")
 
@@ -130,7 +132,7 @@ class _Pattern:
         self.weight = len(text) if b"*" in text[:-1] else 1
 
     def cost(self, name: bytes) -> int:
-        """How many bytes are compared, about."""
+        """Return about how many bytes are compared."""
         read = _READ_COST * len(self.text) if self.matches is None else 0
         return _SHORT_COST + len(self.text) + self.weight * len(name) + read
 
@@ -237,17 +239,17 @@ class Waiters:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the readers of further queues wait for the next turn."""
+        """Return whether readers of further queues wait for the next iteration."""
         return self._looks_left <= 0
 
     @property
     def is_comparing(self) -> bool:
-        """Whether patterns are left for the next turn."""
+        """Return whether patterns are left for the next iteration."""
         return bool(self._comparing)
 
     def part_for(self, wait: Wait) -> Op | None:
-        """The operation to run for a reader that comes now: its own, or only that for queues where
-        no other of its kind waits; None if there is no such queue."""
+        """Return the operation for a new reader: its own, or only the part for queues where no
+        other of its kind waits. None if there is no such queue."""
         kind = kind_of(wait)
         if self._answers_at_once or kind is None or not self.count:
             return wait.op
@@ -255,8 +257,8 @@ class Waiters:
         return _narrowed(wait.op, wait.queues, free)
 
     def stand(self, waiting: Waiting) -> None:
-        """The reader was not asked for where it is not the first: it is, when the first has got
-        something."""
+        """Put the reader in line without a request for queues where it is not the first. It is
+        served after the reader before it."""
         assert waiting.kind is not None, "a reader that takes nothing is always asked for"
         for queue in waiting.wait.queues:
             first = next(iter(self._kinds[queue, waiting.kind]))
@@ -295,8 +297,8 @@ class Waiters:
         return self._listed
 
     def _compare(self, queue: bytes) -> bool:
-        """Serve the readers of the patterns that mean the queue, as far as this turn goes. Return
-        whether it went to the end."""
+        """Serve the readers of patterns that match the queue, as far as this iteration permits.
+        Return whether all were served."""
         comparing = self._comparing[queue]
         patterns = comparing.patterns
         while comparing.at < len(patterns):
@@ -314,26 +316,26 @@ class Waiters:
         return True
 
     def wake_all(self) -> None:
-        """Serve everyone who waits, as if every queue had got something."""
+        """Serve all blocked readers, as if every queue had got messages."""
         for queue, line in list(self.lines.items()):
             self._serve(list(line), 0, set(), queue, is_news=True)
         self.wake_patterns()
 
     def wake_patterns(self) -> None:
-        """Serve those who wait on patterns of queues, as if something had come."""
+        """Serve the readers of patterns, as if messages had come."""
         for pattern in list(self._patterns.values()):
             self._serve(list(pattern.line), 0, set(), is_news=True)
 
     def serve_late(self, waiting: Waiting) -> None:
-        """Go through its lines once more. The reader stands in them since its operation found
-        nothing, and was not woken by messages that came between."""
+        """Serve the lines of the reader again. It is in them since its operation found nothing, and
+        missed messages that came in between."""
         self._go_through_again(waiting)
 
     def expect(
         self, waiting: Waiting, answer: Pending, asked: Collection[bytes] | None = None
     ) -> None:
-        """The reader's operation is under way, for all of its queues or for those that are `asked`
-        about; it is served when the answer is there, if it is something."""
+        """Record that the reader's operation is running, for all of its queues or for those in
+        `asked`. The reader is served with the answer, if it has messages."""
         waiting.is_asking = True
         waiting.asked = waiting.wait.queues if asked is None else asked
         answer.then(partial(self._came, waiting, set(), _nothing), partial(self._refused, waiting))
@@ -344,8 +346,8 @@ class Waiters:
         answer: Pending,
         for_all: tuple[type[QuinqueError], ...],
     ) -> None:
-        """The operations of these readers of one queue are under way as one. When the answer is
-        there, each gets an item of it, the first come first. An error `for_all` is that of each."""
+        """Record that the operations of these readers of one queue run as one. Each gets an item of
+        the answer, in order. An error `for_all` is that of each."""
         for waiting in waitings:
             waiting.is_asking = True
 
@@ -371,19 +373,18 @@ class Waiters:
         *,
         is_news: bool = False,
     ) -> bool:
-        """Serve the readers from number `at` on, which wait on `queue`, if that is known; nothing
-        is left for the groups in `empty`. It `is_news` that the queue may have got something.
+        """Serve the readers from number `at` on, which wait on `queue`, if it is known. There is
+        nothing for the groups in `empty`. `is_news` means that the queue may have got messages.
 
-        Return whether all of them have been served. If the store has to be waited for, `done` is
-        called when they have.
+        Return whether all of them were served. If the store answers later, `done` is called then.
         """
         while at < len(readers):
             waiting = readers[at]
             wait = waiting.wait
             at += 1
             if waiting.is_asking:
-                # It comes first: if this is news, or something it was not asked for, the line is
-                # gone through again when it has its answer.
+                # First: if there are new messages, or messages that it did not request, the line is
+                # served again when its answer comes.
                 waiting.asks_again |= is_news or (
                     queue is not None and queue not in waiting.asked and not waiting.is_over
                 )
@@ -442,14 +443,14 @@ class Waiters:
         return _narrowed(op, wait.queues, free)
 
     def _is_first(self, waiting: Waiting, queue: bytes) -> bool:
-        """Whether no reader of its kind is before it in the line that is still there."""
+        """Return whether no reader of its kind is before it in the line."""
         assert waiting.kind is not None
         alike = self._kinds[queue, waiting.kind]
         return next(it for it in alike if it is waiting or not it.client.is_gone) is waiting
 
     def _together(self, readers: Sequence[Waiting], at: int) -> list[Waiting]:
-        """The reader with this number, and those after it that the store can be asked for with it
-        as one: they take a message each, in the same way."""
+        """Return the reader with this number, and those after it whose requests can be merged with
+        its own: each takes a message in the same way."""
         first = readers[at]
         alike = [first]
         if _takes_one(first.wait):
@@ -475,7 +476,7 @@ class Waiters:
     ) -> None:
         again = _let_go([waiting], is_served=is_something(found))
         self._give(waiting, found, empty)
-        # First: what came for this reader meanwhile, it gets before those after it.
+        # First: messages that came for this reader meanwhile go to it before those after it.
         self._go_through_again(again)
         go_on()
 
@@ -504,7 +505,7 @@ class Waiters:
         go_on: Callable[[], None],
         found: Sequence[Any],
     ) -> None:
-        """Each of the readers, which were asked for as one, gets an item, the first come first."""
+        """Give each of the readers of a merged request an item, in order."""
         again = _let_go(waitings, is_served=bool(found))
         for waiting, item in zip(waitings, found, strict=False):
             self._give(waiting, [item], set())
@@ -513,7 +514,7 @@ class Waiters:
                 self._give(waiting, None, empty)
         self._go_through_again(again)
         if 0 < len(found) < len(waitings):
-            # Less than was asked for may be a matter of size.
+            # Fewer results than requested may be due to their size.
             self._serve(waitings, len(found), set())
         go_on()
 
@@ -549,8 +550,8 @@ class Waiters:
     def _serve_lines(
         self, lines: Sequence[tuple[bytes | None, Sequence[Waiting]]], number: int
     ) -> None:
-        """Serve one line after the other, from that number on: the store is not asked for two lines
-        at once, because a reader may stand in both."""
+        """Serve one line after the other, from that number on. The store gets no requests for two
+        lines at once, because a reader may be in both."""
         while number < len(lines):
             queue, line = lines[number]
             number += 1
@@ -558,7 +559,7 @@ class Waiters:
                 return
 
     def _give(self, waiting: Waiting, found: Any, empty: set[bytes]) -> None:
-        """The reader has what was found; or goes on waiting, if it was nothing."""
+        """Give the reader the result, or let it wait if it is empty."""
         if waiting.is_over or waiting.client.is_gone:
             self._give_back(waiting, found)
             return
@@ -571,7 +572,7 @@ class Waiters:
             empty.add(waiting.wait.group)
 
     def _give_back(self, waiting: Waiting, found: Any) -> None:
-        """Give messages back that came for a reader after it was gone."""
+        """Return messages that came for a reader after its client disconnected."""
         wait = waiting.wait
         for back in giving_back(wait.op if wait.again is None else wait.again, found or ()):
             try:
@@ -585,14 +586,14 @@ class Waiters:
             waiting.refuse(error)
 
     def waiting_on(self, queue: bytes) -> int:
-        """How many wait for messages of the queue by its name. A put that waits for room in it
-        does not count."""
+        """Return how many readers wait for messages of the queue with this name. A put that waits
+        for room does not count."""
         line = self.lines.get(queue, ())
         return sum(not isinstance(waiting.wait.op, PutTasks) for waiting in line)
 
     def consumers(self, queues: Iterable[bytes]) -> dict[bytes, dict[bytes, int]]:
-        """How many wait on feeds, by queue and group: on these queues, or on any if there are
-        none."""
+        """Return how many readers wait on events queues, by queue and group, on these queues or,
+        without any, on all."""
         counts: dict[bytes, dict[bytes, int]] = {}
         for queue in dict.fromkeys(queues) or self.lines:
             for waiting in self.lines.get(queue, ()):
@@ -611,13 +612,13 @@ class Waiters:
 
 
 def is_something(found: Any) -> bool:
-    """Whether an operation found what a reader waits for: not None, not an empty list."""
+    """Return whether a result has what a reader waits for: it is neither None nor an empty list."""
     return found is not None and not (isinstance(found, list) and not found)
 
 
 def kind_of(wait: Wait) -> Kind | None:
-    """Which readers take the messages that this one could take; None if it takes none, or waits on
-    patterns of queues."""
+    """Return the kind of the readers that compete for the same messages. None if the reader takes
+    no messages, or waits on patterns."""
     op = wait.op
     if wait.patterns:
         return None
@@ -637,7 +638,7 @@ def _narrowed(op: Op, queues: Sequence[bytes], some: Sequence[bytes]) -> Op | No
 
 
 def _takes_one(wait: Wait) -> bool:
-    """Whether the reader takes one message of one queue."""
+    """Return whether the reader takes one message of one queue."""
     op = wait.op
     if not isinstance(op, Take | TakeTasks) or wait.patterns:
         return False
@@ -645,7 +646,7 @@ def _takes_one(wait: Wait) -> bool:
 
 
 def _is_like(waiting: Waiting, first: Waiting) -> bool:
-    """Whether the store can be asked for both readers of a line as one."""
+    """Return whether the requests of both readers of a line can be merged."""
     if waiting.is_asking or waiting.is_over or waiting.client.is_gone:
         return False
     wait, other = waiting.wait, first.wait
@@ -668,9 +669,9 @@ def _gathered(op: Op, waitings: Sequence[Waiting]) -> Op:
 
 
 def _let_go(waitings: Sequence[Waiting], *, is_served: bool = False) -> Waiting | None:
-    """The readers have their answer. Return the first of them if its lines are to be gone through
-    again: something came for one of them meanwhile, or a reader behind them that was not asked for
-    is next."""
+    """Remove the readers, which have their answers. Return the first of them if its lines must be
+    served again, because messages came for one of them meanwhile, or a reader behind them has made
+    no request yet."""
     is_next = any(it.asks_again or (is_served and it.has_follower) for it in waitings)
     for waiting in waitings:
         waiting.is_asking = waiting.asks_again = False

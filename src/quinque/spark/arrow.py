@@ -18,7 +18,7 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 
-# journal_raw. `size` is that of a body, and null for all but messages that came.
+# The columns of journal_raw. `size` is that of a body; it is null unless the message was added.
 JOURNAL_SCHEMA: Final = pa.schema(
     [
         ("shard", pa.int32()),
@@ -67,7 +67,7 @@ def journal_table(shard: int, entries: Sequence[bytes], start: int = 0) -> pa.Ta
         _sizes(sizes, counts),
     ]
     table = pa.Table.from_arrays(columns, schema=JOURNAL_SCHEMA)
-    # An entry may begin before the row that was asked for.
+    # An entry may begin before the requested row.
     return table.slice(max(0, start - number[0])) if start else table
 
 

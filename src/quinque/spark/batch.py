@@ -1,13 +1,13 @@
-"""A queue as a table: what is in it now, changing nothing.
+"""A queue as a table of its messages now. Nothing changes.
 
 Called by   Spark: `partitions` when it plans, `read` on the executors.
 Calls       queues.py, schema.py, the broker.
 
-A queue is divided into stretches of about the same number of messages, by their places; each is
-read in pages. Messages that come later have larger places than the last stretch ends with, so they
-are not seen; one that goes while the query runs may or may not be.
+A queue is divided by positions into parts with about the same number of messages. Each is read in
+pages. Messages that are added later have positions after the last part, so they are not read. A
+message that is removed while the query runs may be read or not.
 
-Not here: reading messages for good (stream.py).
+Not here: reading and acking messages (stream.py).
 """
 
 from __future__ import annotations

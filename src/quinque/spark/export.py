@@ -1,18 +1,18 @@
-"""The exporter: the record of a broker, as Parquet files that any engine reads.
+"""The exporter: the lifecycle log of a broker as Parquet files.
 
 Called by   cli/exporting.py (as a process of its own, next to a broker), cli's `pipeline archive`,
             people: python -m quinque.spark.export --url redis://127.0.0.1:4777 --folder lake
 Calls       client/ (reads over the wire), arrow.py, journal_files.py.
 
-It goes on from where its files end. Rows wait in memory until there are ROWS_MOST or `every_s` have
-passed; then each shard has one file more for each hour. Rows that the broker dropped before they
-were read are written down as gaps. Meanwhile another process may export to the same folder, as
-`pipeline audit` does: each row is written once.
+The exporter continues where its files end. Rows wait in memory until there are ROWS_MOST or
+`every_s` have passed. Then each shard gets another file for each hour. Rows that the broker dropped
+before they were read are recorded as gaps. Another process may export to the same directory at the
+same time, as `pipeline audit` does: each row is written once.
 
 The password, if one is needed, is in the environment: QUINQUE_PASSWORD, and
 QUINQUE_USERNAME unless it is the default user's.
 
-Not here: the tables that are made of the files (tables/).
+Not here: the tables (tables/).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Runs(Protocol):
 
 @dataclass
 class Exported:
-    """What was written."""
+    """The numbers of rows and files that were written."""
 
     rows: int = 0
     files: int = 0
@@ -89,11 +89,11 @@ class Exporter:
 
     @property
     def ends(self) -> dict[int, int]:
-        """For each shard, the row after the last that was read."""
+        """The number of the next row for each shard."""
         return dict(self._next)
 
     def read(self) -> int:
-        """All rows up to the newest are read; how many. Raises QuinqueError."""
+        """Read all rows up to the newest. Return how many. Raises QuinqueError."""
         records: list[Record] = self._broker.run(FindRecords())
         self._check_logs(records)
         self._unread = sum(record.next - self._start(record) for record in records)
@@ -102,7 +102,7 @@ class Exporter:
         return count
 
     def flush(self) -> None:
-        """All that was read is in files."""
+        """Write all rows that were read to files."""
         if self._tables:
             with self._folder.writing():
                 for shard in list(self._tables):
@@ -124,7 +124,7 @@ class Exporter:
             self._on_lag(max(0, self._unread) + self._rows)
 
     def _check_logs(self, records: Sequence[Record]) -> None:
-        """Raises BadSetting when the folder has rows of another store."""
+        """Raise BadSetting if the directory has rows of another store."""
         new = {it.shard: it.log for it in records if it.log and it.shard not in self._logs}
         for record in records:
             log = self._logs.get(record.shard, 0)
@@ -138,7 +138,7 @@ class Exporter:
             self._folder.keep_logs(self._logs)
 
     def _start(self, record: Record) -> int:
-        """The row of the shard to be read next, if it is there."""
+        """Return the number of the next row of the shard, if the broker still has it."""
         return max(record.first, self._next.get(record.shard, record.first))
 
     def _read_shard(self, record: Record) -> int:
@@ -184,7 +184,7 @@ class Exporter:
             self._next[shard] = int(table.column("seq")[-1].as_py()) + 1
 
     def _miss(self, shard: int, first: int, end: int) -> None:
-        self.flush()  # a gap that is noted says that the rows before it are in files
+        self.flush()  # a recorded gap means that the rows before it are in files
         with self._folder.writing():
             missing = self._folder.note_gap(shard, first, end - 1, datetime.now(UTC))
         self._next[shard] = end
@@ -220,8 +220,8 @@ def _export_all(exporter: Exporter) -> Exported:
 
 
 def export_on(exporter: Exporter, every_s: float, ending: threading.Event) -> Exported:
-    """Export until `ending` is set; then all that is on record is in files, if the broker is
-    there. Raises QuinqueError when a retry cannot help, OSError."""
+    """Export until `ending` is set, then export the rest of the log, if the broker answers. Raises
+    QuinqueError if a retry cannot help, and OSError."""
     flushed_s = monotonic()
     while not ending.wait(POLL_S):
         _try_read(exporter)
@@ -243,7 +243,7 @@ def _try_read(exporter: Exporter) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when it ended because it was to, 1 with a word on why."""
+    """Return the exit code: 0 after a requested stop, 1 after an error, which is printed."""
     asked = _arguments(argv)
     logging.basicConfig(
         stream=sys.stderr,
@@ -301,12 +301,12 @@ def _tell_parent(lag: int) -> None:
     try:
         sys.stdout.write(f"lag {lag}\n")
         sys.stdout.flush()
-    except OSError:  # it is gone, and this will end soon
+    except OSError:  # the parent process is gone, and this one will end soon
         return
 
 
 def _watch(parent: int, ending: threading.Event) -> None:
-    """When the parent is gone, this is to end too."""
+    """Stop this process when its parent is gone."""
     while os.getppid() == parent:
         if ending.wait(POLL_S):
             return

@@ -1,23 +1,23 @@
-"""A folder of the record as Parquet: names, what is there, whole files or none.
+"""The lifecycle log as Parquet files in a directory, which has only complete files.
 
 Called by   export.py, spark/jobs/lake.py.
 Calls       pyarrow, the file system.
 
     <folder>/journal_raw/dt=2026-11-16/hour=05/0-1-250000.parquet     shard, first and last row
     <folder>/journal_raw/_gaps/0-17-21.json                           rows that were not available
-    <folder>/journal_raw/_logs.json                                   of which store each shard is
+    <folder>/journal_raw/_logs.json the store of each shard
     <folder>/journal_raw/_exported.json                               for each shard, the first row
                                                                       and the row after the last
     <folder>/journal_raw/_lock                                        held by the exporter
     <folder>/journal_raw/_writing                                     held by a writer for a moment
 
-A file is written under another name, synced, and renamed; so the names tell how far each shard has
-come, whenever the writer ends. _exported.json stays as it is when files are deleted: an audit sees
-that they are missing. Readers pass over names that begin with a dot or an underscore.
+A file is written under another name, synced and renamed, so the names show the position of each
+shard whenever the writer ends. _exported.json does not change when files are deleted, so an audit
+sees that they are missing. Readers skip names that begin with a dot or an underscore.
 
-Several may write to the folder, one at a time: rows that another one wrote are not written again.
+Several processes may write to the directory in turn: each row is written once.
 
-Not here: what a row is (arrow.py).
+Not here: the columns of a row (arrow.py).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class JournalFolder:
     def __init__(
         self, folder: Path, *, is_kept: bool = False, patience_s: float = _PATIENCE_S
     ) -> None:
-        """Create the folder if needed. `is_kept`: no other one may keep it until it is closed;
-        others may still write to it. Raises FolderLocked, OSError."""
+        """Create the directory if needed. With `is_kept`, no other process may keep it until it is
+        closed, but others may still write to it. Raises FolderLocked, OSError."""
         self.path = folder / NAME
         self.path.mkdir(parents=True, exist_ok=True)
         self._patience_s = patience_s
@@ -84,7 +84,8 @@ class JournalFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Within, no other process writes, and ends() is up to date. Raises FolderLocked."""
+        """Within this block, no other process writes, and ends() is current. Raises
+        FolderLocked."""
         lock = lock_file(self.path / "_writing", self._patience_s)
         try:
             if self._seen is None or self._seen != self._state():
@@ -98,11 +99,12 @@ class JournalFolder:
             os.close(lock)
 
     def ends(self) -> dict[int, int]:
-        """For each shard, the row after the last that is there, or is known to be missing."""
+        """Return for each shard the row after the last one that exists, or is known to be
+        missing."""
         return {shard: end for shard, (_, end) in self._spans.items()}
 
     def logs(self) -> dict[int, int]:
-        """For each shard, the number that tells the log of its store from others, if it is kept."""
+        """Return for each shard the number of the log of its store, if it is stored."""
         try:
             kept = json.loads((self.path / "_logs.json").read_text())
         except FileNotFoundError:
@@ -114,8 +116,9 @@ class JournalFolder:
         _write_at_once(self.path / "_logs.json", json.dumps(logs, sort_keys=True) + "\n")
 
     def write(self, shard: int, table: pa.Table) -> tuple[int, int]:
-        """The rows, which are in the order of their numbers, are in files: one for each hour, and
-        for each stretch without a gap. How many rows and files came; while writing()."""
+        """Write the rows, which are in the order of their numbers, to files: one for each hour and
+        each range without a gap. Return the numbers of new rows and files. Call it within
+        writing()."""
         seq = table.column("seq").to_numpy()
         start = int(np.searchsorted(seq, self.ends().get(shard, 0)))
         table, seq = table.slice(start), seq[start:]
@@ -131,8 +134,8 @@ class JournalFolder:
         return len(seq), len(bounds) - 1
 
     def note_gap(self, shard: int, first: int, last: int, noticed: datetime) -> int:
-        """Record that these rows were no longer available, but for those that are there; how many.
-        While writing()."""
+        """Record that these rows were no longer available, except those that exist. Return how
+        many. Call it within writing()."""
         first = max(first, self.ends().get(shard, first))
         if first > last:
             return 0
@@ -149,7 +152,7 @@ class JournalFolder:
         self._spans[shard] = (min(known[0], first), max(known[1], end))
 
     def _found(self) -> Spans:
-        """What the names say is there; a shard may have lost files."""
+        """Return the rows that the names show. Files of a shard may be missing."""
         found: Spans = {}
         names = [*self.path.glob("dt=*/hour=*/*.parquet"), *self.path.glob("_gaps/*.json")]
         for path in names:
@@ -193,14 +196,14 @@ class JournalFolder:
 
 
 def read_spans(text: str) -> Spans:
-    """What _exported.json says."""
+    """Return the contents of _exported.json."""
     shards = json.loads(text)["shards"]
     return {int(shard): (int(first), int(end)) for shard, (first, end) in shards.items()}
 
 
 def lock_file(path: Path, patience_s: float) -> int:
-    """The file, created if needed and locked until it is closed. Raises FolderLocked when another
-    one has it for longer than `patience_s`, OSError."""
+    """Return the file, created if needed and locked until it is closed. Raises FolderLocked if
+    another process has it for longer than `patience_s`, and OSError."""
     until_s = monotonic() + patience_s
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     while True:

@@ -1,19 +1,18 @@
-"""Batches that were acked, as Parquet files, for a time.
+"""Keep acked batches as Parquet files for a time.
 
 Called by   stream.py, before it acks a claim.
-Calls       schema.py, the broker; pyarrow (files on this machine, or wherever it has a file system
-            for).
+Calls       schema.py, the broker; pyarrow (files on this machine, or on any of its file systems).
 
-An ack destroys messages, and a mistake that is found later may need them again. So the rows of a
-claim are in a file before it is settled, each claim in one of its own:
+An ack deletes messages, which may be needed again if a mistake is found later. So the rows of each
+claim are written to a file before the claim is committed:
 
     <keepDir>/claim-<queue>.<subscription>.<shard>.<created>.<number>.parquet
 
-A file that is there is whole: it gets its name when all of it is on the disk. When the file cannot
-be written, the claim is not acked. The rows go through the process beside Spark's driver, some
+An existing file is complete: it gets its name when all of it is on disk. If the file cannot be
+written, the claim is not acked. The rows pass through the process next to Spark's driver, some
 chunks at a time.
 
-Not here: when a claim is acked (stream.py), how long the broker itself keeps it (engine/claims/).
+Not here: the ack of a claim (stream.py), how long the broker keeps it (engine/claims/).
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Keeper:
     """The files of one query."""
 
     def __init__(self, options: Options, folder: str) -> None:
-        """Raises BadOption when the folder cannot be used."""
+        """Use the directory. Raises BadOption if that is not possible."""
         self._options = options
         self._broker: Broker = options.broker()
         url = folder if "://" in folder else Path(folder).absolute().as_uri()
@@ -58,7 +57,7 @@ class Keeper:
         self._dropped_s = float("-inf")
 
     def keep(self, claim: ClaimName, created_us: int, chunks: int) -> None:
-        """The rows of the claim are in its file. Raises NoClaim, OSError."""
+        """Write the rows of the claim to its file. Raises NoClaim, OSError."""
         path = f"{self._root}/{_file_name(claim, created_us)}"
         if self._files.get_file_info(path).type != pa.fs.FileType.NotFound:
             return

@@ -3,15 +3,15 @@
 Called by   Spark: `read` on the executors, the rest next to the driver.
 Calls       arrow.py, the broker.
 
-Rows of a shard are numbered without a gap, so the offset is, for each shard, the number of the row
-that is read next, and a number that tells the log of this store from that of another:
+Rows of a shard are numbered without a gap. So the offset has, for each shard, the number of the
+next row, and a number that differs in the log of another store:
 
     {"v": 1, "rows": {"0": 1048577}, "logs": {"0": 81985529216486}}
 
-Nothing is acked: the broker keeps rows for as long as its settings say, read or not. For whole days
-the files that the exporter writes (export.py) are the quicker way.
+Nothing is acked: the settings of the broker decide how long it keeps rows. For whole days, the
+files of the exporter (export.py) are faster.
 
-Not here: what a row means (model/lifecycle.py), what is made of them (tables/).
+Not here: the meaning of a row (model/lifecycle.py), the tables (tables/).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _SQL_TYPES: Final = {
 
 @dataclass
 class Rows(InputPartition):
-    """Rows of one shard from `start` up to before `end`. With `may_begin_later`, those before the
-    first that is kept are not missed."""
+    """Rows of one shard, from `start` to before `end`. With `may_begin_later`, rows before the
+    first one that is kept are not reported as lost."""
 
     shard: int
     start: int
@@ -67,7 +67,8 @@ def log_schema_text() -> str:
 
 
 def log_columns(schema: StructType) -> list[str]:
-    """The names of the columns of that schema. Raises BadOption when one is not in the format."""
+    """Return the names of the columns of that schema. Raises BadOption for a column that the format
+    does not have."""
     known = {field.name: _SQL_TYPES[str(field.type)] for field in JOURNAL_SCHEMA}
     for field in schema.fields:
         if known.get(field.name.lower()) != field.dataType.simpleString() or not field.nullable:
@@ -155,7 +156,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from _read(partition, self._options, self._columns)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Where the record ends."""
+        """Return the end of the log."""
         records = self._records()
         logs = {shard: record.log for shard, record in records.items()}
         return _offset({shard: record.next for shard, record in records.items()}, logs)
@@ -224,7 +225,7 @@ def _read(part: Rows, options: Options, columns: list[str]) -> Iterator[pa.Recor
 
 
 def _lost(shard: int, first: int, last: int, options: Options) -> None:
-    """Raises DataLoss, unless the options say that the query goes on."""
+    """Raise DataLoss, unless the options allow the query to continue."""
     _lose(f"rows {first} to {last} of shard {shard} are no longer in the lifecycle log", options)
 
 
@@ -235,7 +236,7 @@ def _lose(told: str, options: Options) -> None:
 
 
 def _offset(rows: dict[int, int], logs: dict[int, int]) -> dict[str, Any]:
-    """In one order: Spark compares offsets as text."""
+    """Return an offset in one order, because Spark compares offsets as text."""
     offset = {"v": _VERSION, "rows": {str(shard): rows[shard] for shard in sorted(rows)}}
     known = {str(shard): logs[shard] for shard in sorted(rows) if logs.get(shard)}
     return offset | ({"logs": known} if known else {})
@@ -246,7 +247,7 @@ def _logs(offset: dict[str, Any]) -> dict[int, int]:
 
 
 def _is_same(one: int, other: int) -> bool:
-    """Whether these are of one log, as far as is known."""
+    """Return whether both belong to one log, as far as is known."""
     return not one or not other or one == other
 
 

@@ -50,7 +50,7 @@ def choice(*words: str) -> Kind:
 
 
 def span(least_ms: int, most_ms: int) -> Kind:
-    """In milliseconds; with a unit the number may be of another."""
+    """Make a type for durations in milliseconds. A number with a unit may have another one."""
 
     def read(text: str) -> int:
         found = _SPAN.fullmatch(text.lower())

@@ -42,7 +42,7 @@ WRITE: Final = "write"
 
 _ALL: Final = (CLAIM, PEEK, LOG, WRITE)
 _READS: Final = (CLAIM, PEEK, LOG)
-# A task of a tube is for a session: it is neither claimed nor staged.
+# A task of a tube belongs to a session, so it can be neither claimed nor staged.
 _FAMILIES: Final = tuple(family.name for family in FAMILIES if family is not TUBES)
 _HOUR_MS: Final = 3_600_000
 
@@ -52,7 +52,7 @@ class BadOption(ValueError):
 
 
 class Option(NamedTuple):
-    """`default` is as a user would write it, None when there is none."""
+    """`default` is written as a user would write it. None means that there is none."""
 
     name: str
     field: str
@@ -156,7 +156,7 @@ BY_LOWER_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
 @dataclass(frozen=True)
 class Options:
-    """The options of one reader or writer: given, or the default. It goes to the executors."""
+    """The options of one reader or writer, given or by default. They are sent to the executors."""
 
     url: str
     username: str | None
@@ -223,7 +223,7 @@ class Options:
 
 
 def read_options(given: Mapping[str, str], use: str) -> Options:
-    """The options for that use. Raises BadOption."""
+    """Return the options for that use. Raises BadOption."""
     known: dict[str, str] = {}
     for name, text in given.items():
         option = BY_LOWER_NAME.get(name.lower())
@@ -243,8 +243,8 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
 
 
 def check_values(given: Mapping[str, str]) -> None:
-    """Raises BadOption when one is wrong whatever it is for: as soon as `load` is called, when it
-    is not known yet whether a batch or a stream is meant."""
+    """Raise BadOption for a value that is wrong for every use, as soon as `load` is called: it is
+    not yet known whether the use is a batch or a stream."""
     for name, text in given.items():
         option = BY_LOWER_NAME.get(name.lower())
         if option is None:
@@ -254,7 +254,7 @@ def check_values(given: Mapping[str, str]) -> None:
 
 
 def read_mode(given: Mapping[str, str], default: str) -> str:
-    """The mode of a reader. Raises BadOption."""
+    """Return the mode of a reader. Raises BadOption."""
     texts = {name.lower(): text for name, text in given.items()}
     mode = _value(BY_LOWER_NAME["mode"], texts.get("mode"))
     return default if mode is None else str(mode)

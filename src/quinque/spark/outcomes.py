@@ -1,4 +1,4 @@
-"""What rows say of claimed messages, in the column `_action`.
+"""The outcomes of claimed messages, from the column `_action` of rows.
 
 Called by   sink.py: collected on the executors, sent to the broker on the driver.
 Calls       pyarrow; the broker, for the epochs of claims.
@@ -9,7 +9,7 @@ Calls       pyarrow; the broker, for the epochs of claims.
               dead   to the dead letters, for _reason
     _claim, _id      which message: as it was read
 
-Not here: rows that are put (staging.py).
+Not here: rows that are added (staging.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _IDS_MOST: Final = 1_000  # in one request
 
 
 class Mark(NamedTuple):
-    """What becomes of some messages of one claim."""
+    """The outcome of some messages of one claim."""
 
     claim: str
     outcome: int
@@ -57,7 +57,7 @@ def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None
 
 
 def add_marks(marks: Marks, batch: pa.RecordBatch) -> None:
-    """What the rows say is in `marks`. Raises BadRow."""
+    """Add the outcomes of the rows to `marks`. Raises BadRow."""
     count = batch.num_rows
     columns = [
         batch.column(name).to_pylist() if name in batch.schema.names else [None] * count
@@ -78,7 +78,7 @@ def add_marks(marks: Marks, batch: pa.RecordBatch) -> None:
 
 
 def merged(all_marks: Iterator[Marks]) -> Marks:
-    """Those of all writers together."""
+    """Merge the outcomes of all writers."""
     whole: Marks = {}
     for marks in all_marks:
         for mark, message_ids in marks.items():
@@ -87,8 +87,8 @@ def merged(all_marks: Iterator[Marks]) -> Marks:
 
 
 def epochs_of(marks: Marks, broker: Broker) -> dict[str, int]:
-    """The epoch in which each claim is read now. It is not in the rows: a batch that Spark repeats
-    in a later epoch has the same rows. Raises BadRow."""
+    """Return the current epoch of each claim. It is not in the rows, because a batch that Spark
+    repeats in a later epoch has the same rows. Raises BadRow."""
     epochs: dict[str, int] = {}
     for name in {mark.claim for mark in marks}:
         claim = _parsed(name)
@@ -98,7 +98,7 @@ def epochs_of(marks: Marks, broker: Broker) -> dict[str, int]:
 
 
 def mark_operations(marks: Marks, epochs: dict[str, int]) -> Iterator[MarkClaim]:
-    """The operations for the broker. Raises BadRow when the name of a claim is invalid."""
+    """Return the operations for the broker. Raises BadRow if the name of a claim is invalid."""
     for mark, message_ids in marks.items():
         claim = _parsed(mark.claim)
         for at in range(0, len(message_ids), _IDS_MOST):

@@ -1,9 +1,9 @@
-"""Which queues the options mean.
+"""Find the queues that the options select.
 
 Called by   subscriptions.py, batch.py.
 Calls       the broker.
 
-Not here: what is done with them.
+Not here: reading them (stream.py, batch.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SCAN_COUNT = 1_000
 
 
 def find_queues(broker: Broker, options: Options) -> list[bytes]:
-    """Those named, or those there are that match the pattern, sorted."""
+    """Return the named queues, or the existing ones that match the pattern, sorted."""
     if options.queues is not None:
         return [queue_name(text) for text in options.queues]
     is_chosen = chooser(options)
@@ -28,7 +28,7 @@ def find_queues(broker: Broker, options: Options) -> list[bytes]:
 
 
 def chooser(options: Options) -> Callable[[bytes], bool]:
-    """Whether the options mean a queue of that name."""
+    """Make a function that tells whether the options select a queue with that name."""
     if options.queues is not None:
         return {queue_name(text) for text in options.queues}.__contains__
     assert options.pattern is not None

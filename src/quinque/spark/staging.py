@@ -86,7 +86,7 @@ class Content(NamedTuple):
 
 
 def check_columns(schema: StructType, options: Options) -> None:
-    """Raises BadOption when rows of that schema cannot be written."""
+    """Raise BadOption if rows of that schema cannot be written."""
     names: dict[str, str] = {}
     for field in schema.fields:
         name = field.name.lower()
@@ -137,7 +137,7 @@ class Stager:
         self.contents: dict[bytes, Content] = {}  # by queue
 
     def chunks(self, batch: pa.RecordBatch) -> Iterator[Chunk]:
-        """The chunks that the batch fills; the remaining rows wait. Raises BadRow."""
+        """Return the chunks that the batch fills. The remaining rows wait. Raises BadRow."""
         if not batch.num_rows:
             return
         for queue, terms, name, bodies in self._runs(batch):
@@ -145,7 +145,7 @@ class Stager:
         self._rows += batch.num_rows
 
     def rest(self) -> Iterator[Chunk]:
-        """Chunks of what is left."""
+        """Return the chunks of the remaining rows."""
         for queue, chunk in self._open.items():
             if chunk.messages:
                 yield chunk.closed(queue)
@@ -235,7 +235,7 @@ class Stager:
         return found
 
     def _refuse_first(self, batch: pa.RecordBatch, is_wrong: pa.Array, told: str) -> None:
-        """Raises BadRow for the first of these rows, by its number and its other columns."""
+        """Raise BadRow for the first of these rows, with its number and its other columns."""
         at = pc.index(is_wrong, value=True).as_py()
         if at < 0:
             return
@@ -249,8 +249,8 @@ class Stager:
         raise BadRow(f"{told} in row {self._rows + at + 1} of the task{others}")
 
     def _refuse_other_queues(self, batch: pa.RecordBatch, queue: bytes) -> None:
-        """Raises BadRow when a row names another queue than the options: the rows of a source have
-        its name, and would go back there."""
+        """Raise BadRow if a row names another queue than the options: the rows of a source have its
+        name, and would return to it."""
         if not _has_values(batch, "queue"):
             return
         for other in pc.unique(batch.column("queue").cast(pa.binary())).to_pylist():
@@ -321,7 +321,8 @@ class _OpenChunk:
 
 
 def _as_bytes_or_none(batch: pa.RecordBatch, name: str) -> list[bytes | None] | None:
-    """The bytes of each value that is not null; None when all are, or there is no such column."""
+    """Return the bytes of each value that is not null, or None if all are null or the column does
+    not exist."""
     if not _has_values(batch, name):
         return None
     column = batch.column(name)
@@ -332,7 +333,7 @@ def _as_bytes_or_none(batch: pa.RecordBatch, name: str) -> list[bytes | None] | 
 
 
 def _bytes_of(column: pa.Array) -> list[bytes]:
-    """As to_pylist, several times faster."""
+    """Do the same as to_pylist, several times faster."""
     column = column.cast(pa.binary())
     _, offsets, data = column.buffers()
     if data is None:

@@ -3,15 +3,15 @@
 Called by   Spark: `read` on the executors, the rest in one process next to the driver.
 Calls       subscriptions.py, keeping.py, schema.py, the broker.
 
-The offset is, for each shard of each queue, the number of the last claim that was handed out, and
-when the subscription was created that has the claim:
+The offset has, for each shard of each queue, the number of the last claim that Spark got, and when
+its subscription was created:
 
     {"v": 1, "claims": {"clicks": {"0": 17}}, "created": {"clicks": {"0": 1700000000000001}}}
 
-A subscription that was dropped, or that another store has, has claims of the same numbers and with
-other messages.
+A subscription that was created again, or that is in another store, has claims with the same numbers
+and other messages.
 
-What Spark asks for, and what it means to the broker:
+The calls of Spark, and their effect:
 
     latestOffset(start)    Spark has committed all up to `start`: settle that. Then the next claim:
                            the one there is already, or a new one, filled and sealed
@@ -22,7 +22,7 @@ What Spark asks for, and what it means to the broker:
 `stop` releases nothing: Spark also calls it when its driver was killed in the middle of a batch,
 and that batch is to be read again.
 
-Not here: the lifecycle as a stream (log.py), what the options are (options.py).
+Not here: the lifecycle as a stream (log.py), the options (options.py).
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _REPORT_EVERY_S: Final = 1.0
 
 
 class Reached(NamedTuple):
-    """The last claim of a shard that was handed out, and when the subscription was created that has
-    it; 0 in offsets of before that was kept."""
+    """The last claim of a shard that Spark got, and when its subscription was created. 0 in old
+    offsets, which do not have that time."""
 
     claim: int
     created_us: int
@@ -95,11 +95,11 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_chosen = chooser(options)
         self._strange: set[Shard] = set()  # that the checkpoint has of another subscription
         self._keeper: Keeper | None = None
-        self._end: dict[str, Any] | None = None  # the offset that was handed out last
+        self._end: dict[str, Any] | None = None  # the offset that Spark got last
         self._report: tuple[float, dict[str, Any]] = (float("-inf"), {})
 
     def __getstate__(self) -> dict[str, Any]:
-        """As it goes to the executors: what it was made from."""
+        """Send only the arguments to the executors."""
         return {"options": self._options, "columns": self._columns}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -113,8 +113,8 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_bounded = True
 
     def initialOffset(self) -> dict[str, Any]:
-        """Nothing is known yet. Where the subscription is, the broker keeps: Spark asks this again
-        until its first batch is committed, and must get the same."""
+        """Return an empty position. The broker keeps the position of the subscription: Spark
+        repeats this call until its first batch is committed, and must get the same."""
         return _offset({})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -176,8 +176,8 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settle(ended, self._known(ended))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The offset that was handed out last; while more waits, the one after it, with what a
-        user wants to know of the queue."""
+        """Return the offset that Spark got last, or the one after it while messages wait, with
+        facts about the queue for the user."""
         if self._subscriptions is None or self._end is None:
             return None
         now_s = time.monotonic()
@@ -219,7 +219,7 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._subscriptions
 
     def _known(self, offset: dict[Shard, Reached]) -> dict[Shard, int]:
-        """For each shard that is open, those of the offset among them, where it stands."""
+        """Return the position of the offset in each open shard that it has."""
         subscriptions = self._opened()
         for shard in offset:
             subscriptions.open(shard)
@@ -244,10 +244,10 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return it.settled
 
     def _settle(self, offset: dict[Shard, Reached], reached: dict[Shard, int]) -> None:
-        """Ack the messages of claims that Spark has committed: those of the offset. Raises DataLoss
-        for a claim that was never read: a sink skips a batch whose number it has from another
-        checkpoint. Likewise for a claim that was released before it was acked: its messages come
-        again."""
+        """Ack the messages of claims that Spark has committed: those of the offset. Raise DataLoss
+        for a claim that was never read, because a sink skips a batch whose number it knows from
+        another checkpoint; and for a claim that was released before it was acked, because its
+        messages are delivered again."""
         subscriptions = self._opened()
         for shard, number in reached.items():
             for claim in subscriptions.unread(shard, number):
@@ -277,7 +277,7 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if options.keep_dir is None:
             return
         if self._keeper is None:
-            # Not in every process of Spark: files of Parquet take as long to import as all else.
+            # Not in every process of Spark: the import for Parquet takes as long as all others.
             from quinque.spark.keeping import Keeper
 
             self._keeper = Keeper(options, options.keep_dir)
@@ -290,8 +290,8 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._keeper.drop_old()
 
     def _base(self, shard: Shard, reached: int) -> int:
-        """The claim after which the query goes on: that of the checkpoint, if the broker knows what
-        follows it."""
+        """Return the claim after which the query continues: that of the checkpoint, if the broker
+        has the next one."""
         it = self._opened().of(shard)
         if reached > it.last:
             self._lost(
@@ -311,7 +311,7 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return reached
 
     def _is_there(self, shard: Shard, number: int) -> bool:
-        """Whether the claim can be read."""
+        """Return whether the claim can be read."""
         view = self._opened().of(shard).claims.get(number)
         return view is not None and view.state in (ClaimState.SEALED, ClaimState.SETTLED)
 
@@ -329,7 +329,7 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
 
     def _lost(self, shard: Shard, what: str) -> None:
-        """Raises DataLoss, unless the options say that the query goes on."""
+        """Raise DataLoss, unless the options allow the query to continue."""
         told = f"queue '{printable(shard.queue)}' (shard {shard.number}): {what}"
         if self._options.fails_on_loss:
             raise DataLoss(f"{told}; to continue without it, set failOnDataLoss=false")
@@ -382,7 +382,7 @@ class _Filling:
         return self._room > 0 and held_bytes < self._most_bytes
 
     def _fill(self, shard: Shard, count: int, wait_ms: int) -> bool:
-        """Whether there was something."""
+        """Fill the claim. Return whether there was a message for it."""
         known = self._views.get(shard)
         before = known.messages if known else 0
         view = self._subscriptions.fill(shard, self._numbers[shard], count, wait_ms)
@@ -392,7 +392,7 @@ class _Filling:
 
 
 def _offset(reached: dict[Shard, Reached]) -> dict[str, Any]:
-    """In one order: Spark compares offsets as text."""
+    """Return an offset in one order, because Spark compares offsets as text."""
     claims: dict[str, dict[str, int]] = {}
     created: dict[str, dict[str, int]] = {}
     for shard in sorted(reached):
@@ -415,7 +415,7 @@ def _reached(offset: dict[str, Any]) -> dict[Shard, Reached]:
 
 
 def _is_same(one_us: int, other_us: int) -> bool:
-    """Whether these are of one subscription, as far as is known."""
+    """Return whether both belong to one subscription, as far as is known."""
     return not one_us or not other_us or one_us == other_us
 
 

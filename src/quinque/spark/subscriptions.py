@@ -3,9 +3,8 @@
 Called by   stream.py, in the one process beside Spark's driver that lives as long as the query.
 Calls       the broker.
 
-A queue lies in one or more shards, and each shard has claims of its own, numbered from 1. What the
-broker says of a claim is known here only as long as the query runs; everything that must survive is
-with the broker.
+A queue has one or more shards, and each shard has its own claims, numbered from 1. Facts about
+claims are stored here only while the query runs. The broker has everything that must survive.
 
 Not here: offsets and partitions (stream.py), reading what is claimed (stream.py, on executors).
 """
@@ -60,11 +59,11 @@ class Poison(Exception):
 
 @dataclass
 class Subscription:
-    """What is known of one shard: claims that are open or can be read, by number.
+    """The claims of one shard that are open or can be read, by number.
 
-    Where the query is bound to what there was when it began, it claims nothing of a later place
-    than `until_place`, and no more than `left`: a message that it gives back keeps its place, and
-    would come again and again.
+    A query that reads only the messages that existed when it started claims none after the position
+    `until_place`, and at most `left`: a message that it returns keeps its position, and would be
+    claimed repeatedly.
     """
 
     epoch: int
@@ -82,8 +81,8 @@ class Subscription:
 
 
 class Subscriptions:
-    """All that a query is subscribed to. Every method may raise Superseded: another query goes on
-    under the same name."""
+    """All subscriptions of a query. Every method may raise Superseded if another query has opened
+    them under the same name."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -97,15 +96,15 @@ class Subscriptions:
 
     @property
     def shards(self) -> list[Shard]:
-        """In an order that stays the same."""
+        """Return the shards, always in the same order."""
         return sorted(self._by_shard)
 
     def of(self, shard: Shard) -> Subscription:
         return self._by_shard[shard]
 
     def open_all(self) -> None:
-        """Everything the options name is open for this query alone: also queues and shards that
-        came since it was last looked at, except in a query that reads what was there at first."""
+        """Open everything that the options name for this query alone. This includes new queues and
+        shards, except in a query that reads only the messages that existed when it started."""
         now_s = time.monotonic()
         if self._is_bounded or now_s - self._looked_s < _LOOK_EVERY_S:
             return
@@ -151,7 +150,7 @@ class Subscriptions:
         it.played = {k for k in it.played if k >= number}
 
     def unread(self, shard: Shard, number: int) -> list[ClaimView]:
-        """Those of unsettled() that were never read."""
+        """Return those of unsettled() that were never read."""
         views = self.unsettled(shard, number)
         return [view for view in views if not view.plays and view.messages]
 
@@ -165,8 +164,8 @@ class Subscriptions:
         ]
 
     def take_released(self, shard: Shard, number: int) -> list[ClaimView]:
-        """The claims up to that one whose messages went back to the queue. A second call does not
-        return them."""
+        """Return the claims up to that one whose messages returned to the queue. A second call does
+        not return them."""
         it = self._by_shard[shard]
         released = [
             view
@@ -178,8 +177,8 @@ class Subscriptions:
         return released
 
     def fill(self, shard: Shard, number: int, count: int, wait_ms: int) -> ClaimView | None:
-        """Some more is in the claim, up to `count` and as much as one request moves; None when
-        there is nothing for it. Raises DataLoss when the broker cannot go on there."""
+        """Add messages to the claim, up to `count` and as many as one request moves. Return None if
+        there are none for it. Raises DataLoss if the broker cannot continue there."""
         it = self._by_shard[shard]
         known = it.claims.get(number)
         if it.left is None:
@@ -195,7 +194,7 @@ class Subscriptions:
         return view
 
     def seal(self, shard: Shard, number: int) -> ClaimView:
-        """The claim holds what it holds, for good."""
+        """Seal the claim: its contents are fixed from here on."""
         view = self._fill(shard, number, 0, 0, seals=True)
         assert view is not None
         self._by_shard[shard].claims[number] = view
@@ -229,8 +228,8 @@ class Subscriptions:
         return played
 
     def report(self, shards: Iterable[Shard]) -> tuple[dict[Shard, int], dict[str, int]]:
-        """How much waits in each shard; and over all of them how much waits and how much is
-        claimed, and the oldest of what waits."""
+        """Return how many messages wait in each shard; and for all shards, how many wait, how many
+        are claimed, and the age of the oldest that waits."""
         views = {shard: self._look(shard) for shard in shards}
         claims = [claim for view in views.values() for claim in view.claims]
         return {shard: view.backlog for shard, view in views.items()}, {
@@ -261,7 +260,7 @@ class Subscriptions:
                 self._open_shard(Shard(queue, number))
 
     def _open_shard(self, shard: Shard) -> int:
-        """It is open; in how many shards its queue lies."""
+        """Open the shard. Return the number of shards of its queue."""
         options = self._options
         group = b""
         if not options.family.is_worklist:
@@ -278,7 +277,7 @@ class Subscriptions:
             )
         )
         claims = {claim.number: claim for claim in view.claims}
-        # For a bounded query, a queue that it did not see when it began came later.
+        # For a bounded query, a queue that it did not see at its start is newer.
         left = 0 if self._is_bounded else None
         self._by_shard[shard] = Subscription(
             view.epoch, view.settled, view.created_us, left=left, claims=claims
@@ -318,7 +317,8 @@ class Subscriptions:
         return next((c for c in self._look(shard).claims if c.number == number), None)
 
     def _judge(self, shard: Shard, view: ClaimView) -> tuple[bool, int]:
-        """Whether its last message is given up, and how many of its messages it keeps (0: all)."""
+        """Return whether to give up its last message, and how many of its messages to keep (0:
+        all)."""
         options = self._options
         if options.on_poison == "replay" or view.plays < options.max_replays:
             return False, 0

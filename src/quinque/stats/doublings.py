@@ -1,4 +1,4 @@
-"""How often something was how large, in classes each twice as large as the one before.
+"""Count values by size, in classes that are each twice as large as the one before.
 
 Called by   stores/embedded/journal.py (counts), stores/embedded/measures.py (reads).
 Calls       nothing.
@@ -22,7 +22,7 @@ class Doublings:
         self.total = 0  # of all that was counted
 
     def add(self, size: int) -> None:
-        """Count one more thing of that size, 64 bits at most."""
+        """Count one more value, of 64 bits at most."""
         self.counts[size.bit_length()] += 1
         self.total += size
 
@@ -31,7 +31,7 @@ class Doublings:
         return sum(self.counts)
 
     def up_to(self, first: int, last: int) -> list[tuple[int, int]]:
-        """How many were no larger than 2^n - 1, for each n from `first` to `last`."""
+        """Return how many values were at most 2^n - 1, for each n from `first` to `last`."""
         found: list[tuple[int, int]] = []
         count = sum(self.counts[:first])
         for power in range(first, last + 1):

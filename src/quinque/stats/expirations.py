@@ -1,6 +1,6 @@
-"""How many jobs expired unfinished, per queue, since that was last told.
+"""Count the jobs of each queue that expired unfinished since the last log line.
 
-Called by   the stores, which count; server/expiry_log.py, which tells it in the log.
+Called by   the stores, which count; server/expiry_log.py, which logs it.
 Calls       nothing.
 
 Not here: counts that only grow (tally.py), which have expired messages of every family.
@@ -22,14 +22,14 @@ class Expirations:
         self.of_others = 0  # jobs of queues that are not among these
 
     def add(self, queue: bytes, count: int) -> None:
-        """`count` jobs of the queue expired, and are gone."""
+        """Count jobs of the queue that expired and were deleted."""
         if queue in self.by_queue or len(self.by_queue) < _QUEUES_MOST:
             self.by_queue[queue] = self.by_queue.get(queue, 0) + count
         else:
             self.of_others += count
 
     def take(self) -> tuple[dict[bytes, int], int]:
-        """All that was counted, which begins again from nothing."""
+        """Return the counts, and start again from zero."""
         taken = self.by_queue, self.of_others
         self.by_queue, self.of_others = {}, 0
         return taken

@@ -1,4 +1,4 @@
-"""One row of the table of metrics, and what is read for it.
+"""The row of a metric, and its samples.
 
 Called by   server/metrics.py (has the table), console/exposition.py (writes it out).
 Calls       nothing.
@@ -30,8 +30,8 @@ Sample = tuple[Sequence[str], Value]  # the value of each label, in the order of
 
 @dataclass(frozen=True)
 class Metric:
-    """`name` is the whole name, as in Prometheus; `where` says on which stores there is one, and
-    `read` gives its samples from what was measured."""
+    """`name` is the whole name, as in Prometheus. `where` names the stores that have the metric.
+    `read` returns its samples."""
 
     name: str
     kind: Kind

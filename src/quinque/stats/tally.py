@@ -1,13 +1,13 @@
-"""How often what became of messages, per queue: counts that only grow.
+"""Count the state changes of messages by queue. The counts only grow.
 
 Called by   the stores, for each change of messages' states; server/metrics.py (reads).
 Calls       nothing.
 
-A change is counted under a code, its kind and its reason (model/lifecycle.py) as one number. In a
-feed a message comes and goes once, and is delivered, acked and given back once for every group; so
-the first are counted without a group, and the others with one.
+A change is counted by a code that combines its type and its reason (model/lifecycle.py). In an
+events queue, an event is added and removed once, but delivered, acked and returned once for each
+group. So the first are counted without a group, and the others with one.
 
-Not here: what was before the broker started.
+Not here: changes before the broker started.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a store promises, as numbered obligations. tests/conformance holds each of them.
+"""The promises of a store, with numbers. tests/conformance checks each of them.
 
 Called by   server/ (everything a client asks for), cli/serve.py (opens and closes one).
 Calls       nothing.
@@ -338,8 +338,8 @@ class Store(Protocol):
         """
 
     def compact(self) -> bool:
-        """Begin to write what lives again and to drop the rest, where the store has a journal.
-        False if that was asked for before and is not done yet."""
+        """Start to write live messages again and to drop the rest, if the store has a journal.
+        Return False if an earlier request is still in progress."""
 
     def close(self) -> None:
         """10. Everything committed stays; the store may be opened again at once."""

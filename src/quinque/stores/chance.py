@@ -1,4 +1,4 @@
-"""What is left to chance: random bytes, the ids of nodes, how much a lease's end is moved.
+"""Random values: bytes, the ids of nodes, the variation of a lease.
 
 Called by   stores.
 Calls       the source of random bytes it is handed.
@@ -45,6 +45,7 @@ class Chance:
 
 @lru_cache(maxsize=1024)
 def id_tail(ttl_ms: int, retry_ms: int) -> bytes:
-    """How the id of a job ends: its life in minutes, odd if it may come back."""
+    """Return the end of the id of a job: its time to live in minutes, odd if it may be delivered
+    again."""
     minutes = min(ttl_ms // 60_000, _TTL_MOST_MINUTES)
     return b"%04x" % (minutes | 1 if retry_ms else minutes & ~1)

@@ -30,7 +30,8 @@ class Clock(Protocol):
 
 
 def wall_ahead_ns() -> int:
-    """How far the wall clock is ahead of the monotonic one, by the closest of some readings."""
+    """Return how far the wall clock is ahead of the monotonic one, by the closest of some
+    readings."""
     closest_ns, ahead_ns = 1 << 63, 0
     for _ in range(_READINGS):
         before_ns = time.monotonic_ns()
@@ -55,7 +56,7 @@ class SteadyClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, for tests and simulations."""
+    """A clock that only its methods move, for tests and simulations."""
 
     def __init__(self, now_us: int = 1_700_000_000_000_000) -> None:
         self._now_us = now_us

@@ -1,4 +1,4 @@
-"""How many consumers the events queues have: of this broker, and of others that share its store.
+"""The number of consumers of events queues: at this broker, and at others that share its store.
 
 Called by   server/broker.py (tells its own, adds those of the others), stores that are shared.
 Calls       nothing.

@@ -1,4 +1,4 @@
-"""What is not for tubes: claims, batches that are staged, and pages in the order of places.
+"""Refuse operations that tubes do not support: claims, stages, and pages in the order of positions.
 
 Called by   stores, where an operation on a queue of any family begins.
 Calls       nothing.

@@ -211,8 +211,8 @@ class OpenedStore:
         except QuinqueError:
             raise
         except BaseException as exc:
-            # What is in memory may not be what is on the disk. The folder is as if the program had
-            # been killed. A handler of signals raises anywhere what is no Exception.
+            # Memory and disk may differ. The directory is as if the program had been killed. A
+            # signal handler may raise any exception at any place.
             how = (
                 f"failed ({type(exc).__name__})"
                 if isinstance(exc, Exception)
@@ -242,7 +242,7 @@ class OpenedStore:
         return session
 
     def _soonest_s(self, left_s: float | None) -> float | None:
-        """How long to wait at most: until something is due, which may be what is waited for."""
+        """Return the longest time to wait: until any work is due, which may end the wait."""
         due_ms = self._store.next_due_ms()
         if due_ms >= NEVER_MS:
             return left_s

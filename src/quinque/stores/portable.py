@@ -1,4 +1,4 @@
-"""What a store holds, in a form that every store can give and take.
+"""The contents of a store in a form that every store can export and import.
 
 Called by   copying.py (carries it over), copy_out.py and copy_in.py of each store (give, take).
 Calls       nothing.
@@ -37,7 +37,7 @@ from quinque.model.events import GroupKept, Kept, WorkKept, WorklistKept
 from quinque.model.stage_events import PublishedKept
 from quinque.model.tube_events import TaskKept, TubeKept
 
-# What travels together: as much as a store can take at once without making others wait.
+# The size of a chunk: as much as a store can take at once without a delay for others.
 CHUNK_MOST: Final = 1_000
 CHUNK_MOST_BYTES: Final = 1 << 20
 
@@ -99,7 +99,7 @@ class Reader(Protocol):
     facts: Facts
 
     def queues(self) -> Mapping[bytes, int]:
-        """How many messages each queue has, in the order of their names."""
+        """Return the number of messages of each queue, in the order of their names."""
 
     def read(self, queue: bytes, after: int) -> Iterator[Chunk]:
         """All items of the queue, in chunks; messages only from `after` on."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# A word may end in quotes, and then a blank must follow. Nothing is tried a second way (*+): a line
-# of many escapes and no end would otherwise take too long.
+# A word may end in quotes, and then a blank must follow. There is no backtracking (*+), because a
+# line with many escapes and no end would take too long.
 _WORD: Final = re.compile(
     rb"""([^\ \t\r\n"']*+)
         (?: "((?:\\.|[^"\\])*+)" | '((?:\\'|[^'\\]|\\(?!'))*+)' )?+ (?:\s++|\Z)""",
@@ -26,7 +26,7 @@ _MEANING: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\
 
 
 def split_inline(line: bytes) -> list[bytes] | None:
-    """The words of a line; None when its quotes do not balance."""
+    """Return the words of a line, or None if its quotes do not balance."""
     words: list[bytes] = []
     at = 0
     # \v and \f are blanks between words, but do not end one.

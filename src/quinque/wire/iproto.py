@@ -73,7 +73,8 @@ _HEADER_MOST: Final = 64
 # For packets up to this size one unpacker is kept, with a buffer that has grown to as much.
 _KEPT_MOST_BYTES: Final = 64 << 10
 _PACKET_MOST_BYTES: Final = (1 << 32) - 1
-# So many packets are read at once: they can be six bytes long, and 256 KB of them take 0.1 s.
+# Number of packets to read at once: a packet can have six bytes, and 256 KB of such packets take
+# 0.1 s.
 _AT_ONCE_MOST: Final = 4096
 # And about so many arguments, which can be a byte long.
 _ARGS_AT_ONCE_MOST: Final = 8192
@@ -153,7 +154,7 @@ class PacketReader:
 
     @property
     def buffered_bytes(self) -> int:
-        """How much of an unfinished request is waiting for its end."""
+        """Return how many bytes of an incomplete request are buffered."""
         return self._rest_bytes
 
     def feed(self, data: bytes) -> list[Packet]:
@@ -206,7 +207,7 @@ class PacketReader:
         return packets
 
     def _read(self, data: bytes) -> Packet:
-        """The request in a packet. Raises ProtocolBroken."""
+        """Return the request of a packet. Raises ProtocolBroken."""
         size = len(data)
         unpacker = self._unpacker if size <= _KEPT_MOST_BYTES else _new_unpacker()
         before = unpacker.tell()
@@ -335,7 +336,7 @@ def error_reply(sync: int, code: int, text: str) -> bytes:
 
 
 def sync_of(answer: bytes) -> int:
-    """Which request a reply is the reply to."""
+    """Return the number of the request that a reply answers."""
     return int.from_bytes(answer[_SYNC_AT : _SYNC_AT + 8], "big")
 
 

@@ -7,11 +7,11 @@ Calls       wire/inline.py.
 
 Most chunks are whole requests with short arguments. Those are cut at every CR LF in one go, and a
 request is taken if the announced lengths are the lengths of the pieces: a check that needs no loop
-in Python. Where they are not (a body with CR LF in it, a long body, an unfinished request, an
-inline line) the careful reader goes on from there. It alone keeps state between chunks, knows the
-limits, and says what is wrong the way Redis does.
+in Python. If they are not (a body with CR LF in it, a long body, an incomplete request, an inline
+line), the careful reader continues from there. It alone keeps state between chunks, checks the
+limits, and reports errors as Redis does.
 
-Not here: what a request means (server/dispatch.py). Why this is not hiredis: docs/decisions.
+Not here: the commands (server/dispatch.py). Why this is not hiredis: docs/decisions.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _QUICK_MOST_BYTES: Final = 256 << 10
 # alike and half as many when they are not. So each is compared a few times, whatever follows it.
 _ALIKE_FIRST: Final = 64
 _ALIKE_LEAST: Final = 4
-# The careful way takes so many requests at once, empty ones counted: they can be a byte long, and
-# 256 KB of them would take a quarter of a second.
+# Number of requests, with empty ones, that the careful reader takes at once: a request can have one
+# byte, and 256 KB of such requests would take a quarter of a second.
 _AT_ONCE_MOST: Final = 4096
-# And about so many words: each takes half a microsecond, and 256 KB of requests can be 40,000.
+# Number of arguments to read at once: each takes half a microsecond, and 256 KB of requests can
+# have 40,000.
 _WORDS_AT_ONCE_MOST: Final = 8192
 
 
@@ -105,7 +106,7 @@ class RequestReader:
 
     @property
     def buffered_bytes(self) -> int:
-        """How much of an unfinished request is waiting for its end."""
+        """Return how many bytes of an incomplete request are buffered."""
         return self._args_bytes + self._rest_bytes
 
     def _read_carefully(self, data: bytes, at: int, requests: list[list[bytes]]) -> None:
@@ -195,7 +196,7 @@ class RequestReader:
         return stop + 1
 
     def _header_end(self, data: bytes, at: int, too_long: str) -> int:
-        """Where the CR LF of a header is, or -1."""
+        """Return the index of the CR LF of a header, or -1."""
         stop = data.find(b"\r\n", at, at + _HEADER_MOST_BYTES)
         if stop < 0 and len(data) - at >= _HEADER_MOST_BYTES:
             self._break(too_long)
@@ -216,7 +217,7 @@ class RequestReader:
 
 
 def _read_quickly(data: bytes, requests: list[list[bytes]]) -> int:
-    """Take whole requests with short arguments from the start; how far that went."""
+    """Take whole requests with short arguments from the start. Return where they end."""
     if data[:1] != b"*" or len(data) > _QUICK_MOST_BYTES:
         return 0
     pieces = data.split(b"\r\n")

@@ -47,7 +47,8 @@ class NullArray:
 
 
 class Push:
-    """A message that the broker sends unasked. RESP2 has no such type, and gets an array."""
+    """A message that the broker sends without a request. RESP2 has no such type, so it is an array
+    there."""
 
     __slots__ = ("items",)
 

@@ -1,12 +1,12 @@
-"""How many messages of a handler are taken before they can be begun.
+"""The number of messages that a handler prefetches.
 
 Called by   desk.py.
 Calls       nothing.
 
-As many as were worked lately in a tenth of a second: slow work leaves to others what it cannot
-begin, and quick work is asked for in one request.
+As many as the handler finished in the last tenth of a second: a slow handler leaves messages to
+other processes, and a fast one gets many with one request.
 
-Not here: how many are worked at a time (handlers.py).
+Not here: how many run at a time (handlers.py).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Final
 
 _AHEAD_S: Final = 0.1
-_MEASURED_S: Final = 0.01  # a rate of less time than this says little
+_MEASURED_S: Final = 0.01  # a rate over less time is not reliable
 
 
 class Ahead:
-    """`count` is up to `most`, which may be changed."""
+    """`count` is the number of messages to prefetch, at most `most`, which may change."""
 
     def __init__(self, most: int, now_s: float) -> None:
         self.count = 0
@@ -26,7 +26,7 @@ class Ahead:
         self._rate, self._rated_s, self._rated = 0.0, now_s, 0
 
     def rate(self, ended: int, now_s: float) -> None:
-        """Measure the rate: `ended` is how many have ended since it began."""
+        """Measure the rate: `ended` is how many messages have ended since the process started."""
         passed_s = now_s - self._rated_s
         if passed_s < _MEASURED_S:
             return

@@ -1,7 +1,7 @@
 """The App of a worker: the handler functions of its queues, and its hooks.
 
 Called by   programs; `quinque work` (process.py), which finds one by its name.
-Calls       runtime.py, when a program runs it by itself.
+Calls       runtime.py, when a program runs without a supervisor.
 
     app = App("redis://localhost:4777")
 
@@ -13,7 +13,7 @@ Calls       runtime.py, when a program runs it by itself.
 
     app.add("thumbnails", make_thumbnail)      any plain function
 
-Not here: how it is run (runtime.py), what the settings mean in each family (sources.py).
+Not here: the run (runtime.py), the effect of the settings in each family (sources.py).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class App:
             "retries": retries,
             "connections": connections,
         }
-        Broker(url, **broker)  # raises here, where the setting is written
+        Broker(url, **broker)  # a wrong setting raises here, where the program sets it
         self.url = url
         self.tracing = tracing
         self.handlers: list[Handler] = []
@@ -91,7 +91,7 @@ class App:
         self.failed_hooks: list[Failed] = []
         self.progress_hooks: list[After] = []
         self._broker = broker
-        self._stops: set[Callable[[], object]] = set()  # of the runs that go on
+        self._stops: set[Callable[[], object]] = set()  # functions that stop the current runs
 
     def handler(self, queue: str, **settings: Unpack[Settings]) -> Callable[[F], F]:
         """Register the decorated function as the handler of the queue, like `add`."""
@@ -179,7 +179,7 @@ class App:
         return hook
 
     def connect(self) -> Broker:
-        """The client that runs the operations of the app."""
+        """Return the client that runs the operations of the app."""
         return Broker(self.url, **self._broker)
 
     def run(self, *, threads: int = 8, deadline: Seconds = 30.0) -> bool:
@@ -218,7 +218,7 @@ class App:
 
     @contextmanager
     def stopped_by(self, stop: Callable[[], object]) -> Iterator[None]:
-        """Within, `App.stop` calls this function."""
+        """Within this block, `App.stop` calls this function."""
         self._stops.add(stop)
         try:
             yield
@@ -238,7 +238,7 @@ def _as_backoff(backoff: Backoff | tuple[Seconds, Seconds]) -> Backoff:
         raise BadSetting(
             "backoff must be (first delay, longest delay) in seconds, with 0 <= first <= longest"
         )
-    # A class of the program that computes the delays in another way is kept.
+    # A class of the program that computes other delays is kept.
     return replace(backoff if isinstance(backoff, Backoff) else Backoff(), first=first, most=most)
 
 
@@ -258,7 +258,7 @@ def _as_deadline_s(deadline: Seconds) -> float:
 
 
 def _plain(hook: H) -> H:
-    """Raises BadSetting for one that would have to be awaited."""
+    """Raise BadSetting for a hook that would have to be awaited."""
     if inspect.iscoroutinefunction(hook):
         raise BadSetting(
             f"hook {hook.__name__} is a coroutine function: hooks must be plain functions"

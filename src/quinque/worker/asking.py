@@ -1,9 +1,9 @@
-"""Asking a broker for what has to be done, though it may be away for a while.
+"""Run operations at a broker that may be away for a while.
 
 Called by   desk.py.
 Calls       a Runner.
 
-Not here: what is asked for (sources.py).
+Not here: the operations (sources.py).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from quinque.worker.backoff import Backoff
 
 LOG = logging.getLogger("quinque.worker")
 
-AGAIN: Final = Backoff(first=0.2, most=10.0)  # after a broker did not do what it was asked
+AGAIN: Final = Backoff(first=0.2, most=10.0)  # pause before an operation is retried
 
 
 class Asking:
-    """About one queue. When `is_late`, nothing is asked again. `has_failed` is set when something
-    could not be settled, by the caller where a refusal is not the end of it."""
+    """The requests about one queue. If `is_late`, nothing is retried. `has_failed` is set if a
+    message could not be settled. The caller sets it if a refusal is not final."""
 
     def __init__(self, runner: Runner, queue: str) -> None:
         self._run_all = runner.run_all
@@ -33,8 +33,8 @@ class Asking:
         self.is_late = self.has_failed = False
 
     async def surely(self, ops: Sequence[Op]) -> QuinqueError | None:
-        """The operations are carried out, however long it takes, maybe more than once; or why they
-        are not."""
+        """Carry out the operations, however long it takes, maybe more than once. Return the error
+        if the broker refuses them."""
         tries = 0
         while ops:
             try:
@@ -59,13 +59,13 @@ class Asking:
         return None
 
     async def for_good(self, ops: Sequence[Op]) -> None:
-        """Carry out the operations as `surely` does; a refusal is the end of it."""
+        """Carry out the operations as `surely` does. A refusal is final."""
         if await self.surely(ops) is not None:
             self.has_failed = True
 
     async def once(self, ops: Sequence[Op]) -> QuinqueError | None:
-        """The operations are carried out; or why they are not. Then the leases of what they are
-        about run out."""
+        """Try the operations once. Return the error if that fails; then the leases of their
+        messages end."""
         try:
             if ops:
                 await self._run_all(ops)

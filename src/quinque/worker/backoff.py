@@ -1,9 +1,9 @@
-"""How long a message rests after a failure, and what a handler raises to say it itself.
+"""The retry delay after a failure, and the exceptions with which a handler sets it.
 
 Called by   desk.py; handlers raise Retry and Fail.
 Calls       nothing.
 
-Not here: how often a message may fail (handlers.py), how a family lets it rest (sources.py).
+Not here: the maximum number of failures (handlers.py), the delay in each family (sources.py).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Backoff:
     most: float = 300.0
 
     def delay_s(self, failures: int, chance: float | None = None) -> float:
-        """How long to wait after the last of `failures`; `chance` is from 0 to 1."""
+        """Return the delay after the last of `failures`. `chance` is from 0 to 1."""
         if chance is None:
             chance = random.random()
         # The exponent is bounded, or the power would be too large for a float.
@@ -67,7 +67,7 @@ class Backoff:
 
 
 def rest_s(error: BaseException, backoff: Backoff, failures: int) -> float:
-    """How long a message rests after this error: the valid delay of a Retry, or by `backoff`."""
+    """Return the retry delay after this error: the valid delay of a Retry, or that of `backoff`."""
     asked_s = getattr(error, "delay", None) if isinstance(error, Retry) else None
     if isinstance(asked_s, int | float) and 0 <= asked_s <= REST_MOST_S:
         return asked_s

@@ -1,4 +1,4 @@
-"""What a process tells its supervisor, and what it leaves behind when it dies: memory both share.
+"""The state of a process, in memory that it shares with its supervisor and that outlives it.
 
 Called by   process.py and runtime.py (write), supervisor.py and health.py (read).
 Calls       memory.py, failures.py for the keys of messages.
@@ -7,13 +7,13 @@ Calls       memory.py, failures.py for the keys of messages.
     slots     state, length of the id, handler, deliveries,
               until when the lease surely runs s, id             140 bytes each
 
-A slot is a message that the process holds. When a process is killed its slots are as they were, so
-that the next process on the same board knows which messages were being worked, which were only
-held, and which were done but not yet acked. A slot has only the key of an id that is too long for
-it: the failure is counted, and the message comes back when its lease ends. So does a message
+A slot is a message that the process holds. When a process is killed, its slots stay. So the next
+process on the same board knows for which messages a handler ran, which were prefetched, and which
+were done but not yet acked. If an id is too long for a slot, the slot has only its key: the failure
+is counted, and the message is delivered again when its lease ends. The same happens to a message
 without a slot, the 8,193rd.
 
-Not here: what is done about those (runtime.py).
+Not here: how those messages are settled (runtime.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SLOT: Final = struct.Struct("<BBHId124s")
 _UNTIL: Final = struct.Struct("<d")
 _UNTIL_AT: Final = 8  # in a slot
 _ID_MOST_BYTES: Final = 124
-_KEY_ONLY: Final = 255  # the length of an id that has no room
+_KEY_ONLY: Final = 255  # in place of the length of an id that is too long
 _SLOTS: Final = 8192
 _SIZE: Final = _HEADER.size + _SLOTS * _SLOT.size
 
@@ -45,25 +45,25 @@ class Hand(IntEnum):
     HELD = 1
     RUNNING = 2
     DONE = 3
-    CRASHED = 4  # it was being worked when the process died, and that is counted
+    CRASHED = 4  # its handler ran when the process died, and the failure is counted
 
 
 class Told(NamedTuple):
-    """The header. `beat_s` is of the monotonic clock, which processes share; 0 = not yet."""
+    """The header. `beat_s` is on the monotonic clock, which processes share. 0 means not yet."""
 
     beat_s: float
     finished: int
     failed: int
     held: int
-    stalled: int  # handlers that have work and do none
+    stalled: int  # handlers whose messages wait and do not end
 
 
-NOTHING: Final = Told(0.0, 0, 0, 0, 0)  # of a process that has not begun
+NOTHING: Final = Told(0.0, 0, 0, 0, 0)  # of a process that has not started
 
 
 class Left(NamedTuple):
-    """A message that a process held when it ended; `id` is empty if it was too long. No other
-    consumer has it before `ours_until_s`, of the monotonic clock."""
+    """A message that a process held when it ended. `id` is empty if it was too long. No other
+    consumer gets the message before `ours_until_s`, on the monotonic clock."""
 
     state: Hand
     handler: int
@@ -74,7 +74,7 @@ class Left(NamedTuple):
 
 class Board:
     def __init__(self, fd: int | None = None) -> None:
-        """The board that another process made, by its descriptor; or a new one."""
+        """Open the board of another process by its descriptor, or make one."""
         self.fd = shared_memory(_SIZE) if fd is None else fd
         self._memory = mmap.mmap(self.fd, _SIZE)
         self._free = list(range(_HEADER.size, _SIZE, _SLOT.size))[::-1]
@@ -86,7 +86,8 @@ class Board:
         _HEADER.pack_into(self._memory, 0, *told)
 
     def hold(self, messages: Sequence[Message], handler: int, salt: bytes) -> None:
-        """Record that the handler of that number holds the messages; its salt is for their keys."""
+        """Record that the handler with that number holds the messages. The salt is for their
+        keys."""
         free, memory = self._free, self._memory
         for message in messages:
             if not free:
@@ -103,7 +104,7 @@ class Board:
             self._memory[message.slot] = state
 
     def extend(self, message: Message) -> None:
-        """Record until when this process surely holds the lease."""
+        """Record until when this process certainly has the lease."""
         if message.slot >= 0:
             _UNTIL.pack_into(self._memory, message.slot + _UNTIL_AT, message.ours_until_s)
 
@@ -118,7 +119,7 @@ class Board:
                 message.slot = -1
 
     def count(self) -> Counter[tuple[int, Hand]]:
-        """How many messages of each handler are in which hand."""
+        """Count the messages of each handler in each state."""
         found: Counter[tuple[int, Hand]] = Counter()
         for at in self._used():
             state, _, handler, *_ = _SLOT.unpack_from(self._memory, at)
@@ -126,8 +127,8 @@ class Board:
         return found
 
     def crash(self, salts: Sequence[bytes]) -> list[tuple[int, bytes]]:
-        """Its process died, whose handlers had these salts: the handler's number and the key of
-        each that was being worked, told once."""
+        """Mark the messages whose handlers ran when the process died. Return the number of the
+        handler and the key of each, once. `salts` are those of the handlers of that process."""
         crashed = []
         for at in self._used():
             state, length, handler, _, _, id = _SLOT.unpack_from(self._memory, at)
@@ -138,7 +139,7 @@ class Board:
         return crashed
 
     def take_left(self) -> Iterator[Left]:
-        """The messages that the process before this one held; the board is empty afterwards."""
+        """Return the messages that the previous process held, and clear the board."""
         for at in self._used():
             state, length, handler, deliveries, until_s, id = _SLOT.unpack_from(self._memory, at)
             self._memory[at] = Hand.FREE

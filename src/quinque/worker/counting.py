@@ -1,9 +1,9 @@
-"""Handlers that have ended are counted, with how long they took and how long their messages waited.
+"""Count handlers that have ended, with their run times and the ages of their messages.
 
 Called by   desk.py, a batch at a time.
-Calls       figures.py; sources.py, which know when a message was added.
+Calls       figures.py; sources.py, which find out when a message was added.
 
-Not here: what becomes of what failed (desk.py).
+Not here: the retry of failed messages (desk.py).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from quinque.worker.sources import Source
 
 
 def count_ended(tally: Tally, source: Source, ended: Sequence[Message], count: Count) -> None:
-    """Their handlers, one at least, have ended so."""
+    """Count messages, at least one, whose handlers have ended with this result."""
     tally.add(count, len(ended))
     tally.ran([message.ended_s - message.started_s for message in ended])
     if source.tells_added:
-        ahead_s = time() - monotonic()  # of the clock of the day before that of the spans
+        ahead_s = time() - monotonic()  # the wall clock minus the clock of the run times
         waited = [
             max(0.0, message.started_s + ahead_s - added_s)
             for message in ended

@@ -1,15 +1,15 @@
 """The messages of one handler: taken in batches, given to its executor, and settled in batches.
 
 Called by   runtime.py; leases.py looks at what is held.
-Calls       sources.py (what to ask for), executors.py (where handlers run), a Runner.
+Calls       sources.py (the operations), executors.py (where handlers run), a Runner.
 
-    queue --take--> waiting --> running --> done --settle--> acked, given back or buried
+queue --take--> waiting --> running --> done --settle--> acked, returned or buried
 
-Two things go on at a time, each on a connection of its own: while a batch is being settled the next
-is taken, and what ends meanwhile is settled together. No timer gathers: under load there is always
-something on its way, and without load nothing waits.
+The next batch is taken while a batch is settled, on another connection. Messages that end meanwhile
+are settled together. No timer collects batches: under load a request is always in progress, and
+without load no message waits.
 
-Not here: how many are taken ahead (ahead.py), leases (leases.py), the end of the process
+Not here: the number of prefetched messages (ahead.py), leases (leases.py), the end of the process
 (runtime.py).
 """
 
@@ -42,19 +42,20 @@ from quinque.worker.tracing import Tracing
 
 LOG = logging.getLogger("quinque.worker")
 
-# The process waits at its end for a request that waits for messages, at most for this long: a
-# request that was cut off could have been given some already.
+# At its end the process waits for a request that takes messages, at most for this time, because
+# such a request may have received messages already.
 WAIT_MS: Final = 1_000
 _LOOK_S: Final = 0.1
 _COUNT_LOOK_S: Final = 0.01
-_COUNTED_S: Final = 5.0  # a supervisor that takes longer to count a death does not run
-# When no handler has ended for this long, others may begin sooner what waits here.
+_COUNTED_S: Final = 5.0  # a supervisor that needs longer to count a death does not run
+# If no handler has ended for this time, other processes may start waiting messages sooner.
 STUCK_S: Final = 1.0
-_CAREFUL_S: Final = 60.0  # after a process died, nothing is taken ahead for this long
+_CAREFUL_S: Final = 60.0  # after a process died, no message is prefetched for this time
 
 
 class NeverFinished(Exception):
-    """The processes that worked on the message before died, maybe of it, or reported no result."""
+    """The previous processes died while they handled the message, maybe because of it, or reported
+    no result."""
 
     def __init__(self, deliveries: int) -> None:
         super().__init__(
@@ -79,21 +80,21 @@ class Desk:
         self.handler, self.source = handler, source
         self.held: set[Message] = set()
         self.finished = self.failed = 0
-        # When something ended or told of progress, or the broker said that nothing is there.
+        # Set when a handler ended or reported progress, or when the broker had no messages.
         self.moved_s = monotonic()
         self.is_stalled = False
-        self.order = asyncio.Lock()  # of requests about what is held
+        self.order = asyncio.Lock()  # orders the requests about held messages
         self._app, self._number, self._tally = app, number, tally
         self._board, self._failures, self._lives = shared.board, shared.failures, shared.lives
         self._asking = Asking(runner, handler.name)
-        self._open = 0  # not yet done
+        self._open = 0  # messages that are not done yet
         self._done: list[Message] = []
         self._unbegun: list[Message] = []
         self._some_done = asyncio.Event()
         self._changed = asyncio.Event()
         self._is_stopping = False
         self._is_taking = False
-        self._turned_s = monotonic()  # when a handler ended or could begin
+        self._turned_s = monotonic()  # when a handler ended or could start
         self._ahead = Ahead(handler.batch, monotonic())
         self._most = handler.concurrency or (TASKS if handler.is_async else threads)
         kind = Tasks if handler.is_async else Threads
@@ -103,7 +104,7 @@ class Desk:
         )
 
     def __str__(self) -> str:
-        """As the log names it when the worker starts."""
+        """Name the handler and its queue for the log line at the start."""
         handler = self.handler
         group = f" of group {handler.group.decode('utf-8', 'replace')}" if handler.group else ""
         return (
@@ -114,7 +115,7 @@ class Desk:
     # -- taking ----------------------------------------------------------------------------------
 
     async def take(self) -> None:
-        """Messages are taken as there is room, until the desk is told to stop."""
+        """Take messages while there is room, until the desk is told to stop."""
         tries, was_away = 0, False
         while not self._is_stopping:
             room = self._most + self._ahead.count - self._open
@@ -147,12 +148,12 @@ class Desk:
 
     @property
     def _is_stuck(self) -> bool:
-        """Whether as many run as may, and none has ended for long."""
+        """Return whether as many handlers run as may, and none has ended for some time."""
         return self._open >= self._most and monotonic() - self._turned_s >= STUCK_S
 
     async def return_waiting(self) -> None:
-        """Give back messages that were taken ahead and wait for handlers that take long: another
-        process may be idle. Until one of the handlers ends, no more are taken."""
+        """Return prefetched messages that wait for slow handlers, because another process may be
+        idle. Take no more until a handler ends."""
         while True:
             await asyncio.sleep(_LOOK_S)
             if self._has_stuck:
@@ -162,7 +163,7 @@ class Desk:
 
     @property
     def _has_stuck(self) -> bool:
-        # Not while some are being taken: those could be the same.
+        # Not while a request takes messages: it could return the same ones.
         is_busy = self._is_taking or self._is_stopping
         return not is_busy and self._executor.waiting > 0 and self._is_stuck
 
@@ -189,7 +190,7 @@ class Desk:
         self._hold(ours, monotonic())
         for message, due_s in zip(ours, extend_s, strict=True):
             message.extend_s = due_s
-        self._turned_s = monotonic()  # the next time is not at once
+        self._turned_s = monotonic()  # do not repeat this at once
 
     async def _begin(self, messages: list[Message], asked_s: float) -> None:
         if messages and self.source.returns_at_once:
@@ -200,7 +201,9 @@ class Desk:
         now_s = monotonic()
         if not messages:
             self.moved_s = now_s
-        if self.source.retries_here:  # it may have recovered messages that it holds itself
+        if (
+            self.source.retries_here
+        ):  # the request may have recovered messages that this process holds
             known = {message.raw_id for message in self.held}
             messages = [message for message in messages if message.raw_id not in known]
         for message in messages:
@@ -209,13 +212,14 @@ class Desk:
         self._ahead.rate(self.finished + self.failed, now_s)
 
     async def _until_counted(self) -> None:
-        """What another process died of is counted; it may be among what has just been taken."""
+        """Wait until the failures of dead processes are counted, which may include those of new
+        messages."""
         until_s = monotonic() + _COUNTED_S
         while not (self._is_stopping or self._lives.are_counted() or monotonic() > until_s):
             await asyncio.sleep(_COUNT_LOOK_S)
 
     def _hold(self, messages: Sequence[Message], now_s: float) -> None:
-        """Hold the messages, and start to work on them."""
+        """Hold the messages, and start their handlers."""
         extend_s = now_s + self.source.first_extend_s
         for message in messages:
             message.taken_s, message.extend_s = now_s, extend_s
@@ -232,7 +236,8 @@ class Desk:
         self._executor.submit([message for message in messages if not self._is_over(message)])
 
     def _is_over(self, message: Message) -> bool:
-        """Whether it was delivered too often already: then it has failed, and is not tried."""
+        """Return whether the message reached its limit before this delivery. Then it has failed,
+        and its handler is not called."""
         if self.source.is_limited or not 0 < self.handler.limit < message.deliveries:
             return False
         message.deliveries -= 1  # this delivery does not count
@@ -248,13 +253,13 @@ class Desk:
         for hook in self._app.progress_hooks:
             try:
                 hook(message, value)
-            except BaseException:  # it may end, and not its thread
+            except BaseException:  # it may raise any error and must not end its thread
                 LOG.exception("a hook of App.progress failed for %s", message)
 
     # -- settling --------------------------------------------------------------------------------
 
     def _ended(self, messages: Sequence[Message]) -> None:
-        """Their handlers have ended; called in the event loop."""
+        """The handlers of these messages have ended. Called in the event loop."""
         self._open -= len(messages)
         self._turned_s = monotonic()
         for message in messages:
@@ -267,18 +272,19 @@ class Desk:
         self._changed.set()
 
     def extended(self, message: Message, until_s: float) -> None:
-        """Note until when the lease surely lasts, on the monotonic clock."""
+        """Record until when the lease certainly lasts, on the monotonic clock."""
         message.ours_until_s = until_s
         self._board.extend(message)
 
     def is_done(self, message: Message) -> bool:
-        """Whether its handler has ended, with or without an error, and it rests or is settled."""
+        """Return whether its handler has ended, with or without an error: the message waits for a
+        retry or is being settled."""
         return message.error is not None or message.ended_s > 0
 
     async def abandon(self) -> None:
-        """A handler that is over its time has failed, whether it ends or not. Coroutines were
-        cancelled by then, and had time to end. When as many hang as may run at a time this returns,
-        since only the end of the process ends them."""
+        """Fail handlers that have exceeded their timeout. Coroutines were cancelled and had time to
+        end. Return when as many handlers hang as may run at a time, because only the end of the
+        process ends them."""
         timeout_s, abandoned = self.handler.timeout_s, 0
         assert timeout_s is not None
         most_s = timeout_s + (STOPPING_S if self.handler.is_async else 0)
@@ -345,14 +351,15 @@ class Desk:
             return good
         for message in told:
             message.error = refusal
-            # One of them may be all that was refused, as too large; each is asked for alone.
+            # Only one of them may have been refused as too large, so send each alone.
             if len(told) > 1 and not isinstance(refusal, NotDone | StoreUnavailable):
                 ops = result_ops([message], self.handler.results)
                 message.error = await self._asking.surely(ops)
         return [message for message in good if message.error is None]
 
     def _after_failure(self, message: Message, over: list[Message]) -> list[Op]:
-        """What is asked for a message whose handler raised; or it is among those that are over."""
+        """Return the operations for a message whose handler failed, or add it to `over` if it is
+        dead."""
         error, source = message.error, self.source
         assert error is not None
         count = message.deliveries
@@ -360,7 +367,7 @@ class Desk:
             count_ended(self._tally, source, [message], Count.FAILED)
         if not source.is_counted and not isinstance(error, NeverFinished):
             count = self._failures.add(self._key(message), least=count)
-        # A message that another consumer may hold by now is not buried: that consumer settles it.
+        # Do not bury a message that another consumer may hold by now: that consumer settles it.
         is_over = isinstance(error, Fail) or (
             not source.is_limited and 0 < self.handler.limit <= count
         )
@@ -372,7 +379,8 @@ class Desk:
         self._tally.add(Count.DEAD if is_last else Count.RETRIED)
         delay_s = source.delay_s(rest_s(error, self.handler.backoff, count))
         next_ = f"dead after {_deliveries(count)}" if is_last else f"retry in {delay_s:.3g} s"
-        # It does not rest here for longer than its lease: another consumer would recover it.
+        # The delay here ends before its lease: otherwise another consumer would recover the
+        # message.
         rests_until_s = message.taken_s + self.handler.lease_s
         if source.retries_here and monotonic() + delay_s < rests_until_s and not self._is_stopping:
             self._log_failure(message, count, next_)
@@ -384,7 +392,7 @@ class Desk:
             next_ = "retry when a worker recovers it"
         self._log_failure(message, count, next_)
         self._forget([message])
-        # A message that another consumer may hold by now is not taken from it.
+        # Do not return a message that another consumer may hold by now.
         return [] if message.is_lost else source.retry(message, delay_s)
 
     def _log_failure(self, message: Message, count: int, next_: str) -> None:
@@ -444,8 +452,8 @@ class Desk:
         return kept
 
     def _again(self, message: Message) -> None:
-        """It rested, and is tried once more: as another message, since the handler that failed may
-        still run."""
+        """Start the handler again after the delay, with a new Message, because the failed handler
+        may still run."""
         self._forget([message])
         if not self._is_stopping:
             again = Message(message.queue, message.raw_id, message.raw, message.deliveries + 1)
@@ -460,7 +468,7 @@ class Desk:
     # -- what another process left ---------------------------------------------------------------
 
     async def prepare(self) -> None:
-        """The queue is as the handler wants it, as far as this user may say so."""
+        """Prepare the queue as the handler needs it, as far as this user may."""
         tries = 0
         while not self._is_stopping:
             try:
@@ -479,20 +487,20 @@ class Desk:
                 return
 
     async def take_over(self, left: Sequence[Left]) -> None:
-        """Settle the messages that a process held when it died. From here on only messages that can
-        be begun at once are taken, so that few come to harm if it dies again."""
+        """Settle the messages that a process held when it died. From here on, take only messages
+        that can start at once, so that another crash affects few."""
         self._ahead.most = 0
         asyncio.get_running_loop().call_later(_CAREFUL_S, self._take_ahead_again)
         await settle_left(left, self.source, self._asking)
 
     def _take_ahead_again(self) -> None:
-        """As before the process died."""
+        """Prefetch again, as before the process died."""
         self._ahead.most = self.handler.batch
 
     # -- ending ----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Take and begin no more messages. Messages that still arrive are given back."""
+        """Take and start no more messages. Return messages that still arrive."""
         self._is_stopping = True
         self._asking.has_failed = False
         self._changed.set()
@@ -503,29 +511,29 @@ class Desk:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all messages held when it was told to stop could be finished or given back."""
+        """Return whether all messages that were held at the stop were finished or returned."""
         return not self._asking.has_failed
 
     async def give_back_unbegun(self) -> None:
-        """Give back messages that were not begun. Call it after `take` has ended, which would take
+        """Return messages that were not started. Call this after `take` has ended, which would take
         them again."""
         async with self.order:
             ours = [message for message in self._unbegun if not message.is_lost]
-            # First, so that it is not requested twice: by then another consumer may hold them.
+            # First, so that it is not requested twice: another consumer may hold them by then.
             self._forget(self._unbegun)
             if ours:
                 await self._asking.once(self.source.give_back(ours))
 
     async def finish(self) -> None:
-        """All that was begun has ended, and is settled."""
+        """Wait until all started handlers have ended and their messages are settled."""
         while self._open or self._done:
             self._changed.clear()
             await self._changed.wait()
-        async with self.order:  # the last are on their way
+        async with self.order:  # wait for the requests in progress
             pass
 
     async def give_up(self) -> None:
-        """Stop the handlers that still run, as far as possible, and give their messages back."""
+        """Stop the handlers that still run, as far as possible, and return their messages."""
         self._asking.is_late = True
         await self._executor.stop()
         async with self.order:

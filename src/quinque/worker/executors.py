@@ -3,12 +3,12 @@
 Called by   desk.py.
 Calls       the handler and the hooks.
 
-A coroutine is a task in the loop that takes its messages. A plain function runs in threads of its
-handler, which take the next message by themselves; the loop learns of many results at once. No
-thread can be stopped, and a coroutine need not end when it is cancelled: one that takes too long is
-abandoned, and its later result is ignored.
+A coroutine runs as a task of the event loop that takes its messages. A plain function runs in
+threads of its handler, which take the next message themselves and report many results at once. A
+thread cannot be stopped, and a coroutine may not end when it is cancelled: a handler that takes too
+long is abandoned, and its later result is ignored.
 
-Not here: what becomes of a message then (desk.py).
+Not here: how its message is settled (desk.py).
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ LOG = logging.getLogger("quinque.worker")
 
 Done = Callable[[Sequence[Message]], None]
 
-STOPPING_S: Final = 1.0  # for a coroutine that was cancelled, to put its things in order
+STOPPING_S: Final = 1.0  # time for a cancelled coroutine to clean up
 
 
 class Stopped(Exception):
-    """The worker ended before the handler did: the message is given back, and nothing failed."""
+    """The worker stopped before the handler ended. The message is returned and counts no
+    failure."""
 
 
 class Executor(ABC):
-    """Messages go in, and are given to `done` when their handlers have ended, some at a time, with
-    the result or the error in each."""
+    """Runs the handler for submitted messages. `done` gets messages whose handlers have ended, some
+    at a time, each with its result or error."""
 
     def __init__(
         self, app: App, handler: Handler, board: Board, tracing: Tracing | None, done: Done
@@ -67,31 +68,31 @@ class Executor(ABC):
     @property
     @abstractmethod
     def waiting(self) -> int:
-        """How many have not begun."""
+        """Return how many messages have not started."""
 
     @abstractmethod
     def submit(self, messages: Sequence[Message]) -> None:
-        """Their handlers run, as soon as there is room for each."""
+        """Run the handler for these messages, as soon as there is room for each."""
 
     @abstractmethod
     def take_back(self) -> list[Message]:
-        """Return the messages that have not begun, and do not begin them."""
+        """Return the messages that have not started, and do not start them."""
 
     @abstractmethod
     def begin_no_more(self) -> None:
-        """No message is submitted from here on."""
+        """Start no handler from here on."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Handlers that can be stopped are: their messages are done, with Stopped as the error."""
+        """Stop the handlers that can be stopped. Their messages get the error Stopped."""
 
     @abstractmethod
     def abandon(self, message: Message) -> None:
-        """Its handler is not waited for: it failed, where it is now, and there is room for
-        another."""
+        """Fail the message without waiting for its handler, with the place where it hangs as the
+        traceback, and make room for another."""
 
     def _begin(self, message: Message) -> tuple[Any, ...]:
-        """The arguments of the handler."""
+        """Return the arguments of the handler."""
         if self._is_timed:
             message.thread = threading.get_ident()
         message.started_s = monotonic()
@@ -118,7 +119,7 @@ class Executor(ABC):
         for hook in self._app.after_hooks:
             try:
                 hook(message, result)
-            except BaseException:  # it may end, and not its thread
+            except BaseException:  # it may raise any error and must not end its thread
                 LOG.exception("a hook of App.after failed for %s", message)
 
     def _failed(self, message: Message, error: BaseException) -> None:
@@ -130,7 +131,7 @@ class Executor(ABC):
         self._tell_failed(message, error)
 
     def _give_up(self, message: Message, frames: Sequence[FrameType]) -> BaseException:
-        """It failed: with the error that is returned, whose traceback is these frames."""
+        """Fail the message with the returned error. Its traceback has these frames."""
         trace = None
         for frame in reversed(frames):
             trace = TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
@@ -143,12 +144,12 @@ class Executor(ABC):
         for hook in self._app.failed_hooks:
             try:
                 hook(message, error)
-            except BaseException:  # it may end, and not its thread
+            except BaseException:  # it may raise any error and must not end its thread
                 LOG.exception("a hook of App.failed failed for %s", message)
 
 
 class Tasks(Executor):
-    """Coroutines, up to `most` at a time."""
+    """Runs up to `most` coroutines at a time."""
 
     def __init__(
         self,
@@ -222,7 +223,7 @@ class Tasks(Executor):
                     self._succeeded(message, result)
         except asyncio.CancelledError as error:
             self._failed(message, Stopped() if self._is_stopped else error)
-        except BaseException as error:  # a handler may end, and not its process
+        except BaseException as error:  # a handler may raise any error and must not end its process
             self._failed(message, error)
         if not message.is_abandoned:
             message.ended_s = monotonic()
@@ -242,8 +243,8 @@ class Tasks(Executor):
 
 
 class Threads(Executor):
-    """Plain functions, in up to `most` threads, which are started when there is work for them. What
-    runs on when the process ends, ends with it."""
+    """Runs plain functions in up to `most` threads, which are started when they are needed. Threads
+    that still run at the end of the process end with it."""
 
     def __init__(
         self,
@@ -258,14 +259,14 @@ class Threads(Executor):
         self._loop = asyncio.get_running_loop()
         self._waiting: SimpleQueue[Message | None] = SimpleQueue()
         self._ended: deque[Message] = deque()
-        self._is_told = False  # the loop knows that some have ended
+        self._is_told = False  # whether the event loop was notified
         self._most = most
         self._started = 0
-        self._given = 0  # messages that have not ended, as far as the loop knows
+        self._given = 0  # messages that have not ended, as the event loop knows
 
     @property
     def waiting(self) -> int:
-        # Not the length of the queue: an idle thread takes a message only when it gets its turn.
+        # Not the length of the queue: an idle thread takes a message only when the system runs it.
         return max(0, self._given - self._most)
 
     def submit(self, messages: Sequence[Message]) -> None:
@@ -288,16 +289,16 @@ class Threads(Executor):
 
     def begin_no_more(self) -> None:
         for _ in range(self._started):
-            self._waiting.put(None)  # its thread ends
+            self._waiting.put(None)  # ends a thread
 
     async def stop(self) -> None:
-        """No thread can be stopped: their messages are given back while they run. Handlers that
-        have ended are done, even if the loop has not seen it yet."""
+        """Return messages whose handlers still run, because no thread can be stopped. Handlers that
+        have ended are done, even if the event loop has not seen it yet."""
         self._collect()
 
     def abandon(self, message: Message) -> None:
-        """Start another thread in place of the one that hangs. The failure is reported first, since
-        a hook may take its time."""
+        """Start another thread in place of the one that hangs. The failure is reported first,
+        because a hook may take time."""
         inmost = sys._current_frames().get(message.thread)
         frames = [frame for frame, _ in traceback.walk_stack(inmost)] if inmost else []
         error = self._give_up(message, frames[::-1])
@@ -327,7 +328,7 @@ class Threads(Executor):
         try:
             self._loop.call_soon_threadsafe(self._collect)
         except RuntimeError:
-            pass  # the loop has ended: the worker gave back the messages that it held
+            pass  # the event loop has ended: the worker has returned the messages that it held
 
     def _collect(self) -> None:
         # Set first: a handler that ends from here on notifies the loop again.
@@ -335,7 +336,7 @@ class Threads(Executor):
         ended: list[Message] = []
         while self._ended:
             message = self._ended.popleft()
-            if not message.is_abandoned:  # in the moment that it ended
+            if not message.is_abandoned:  # not abandoned in the moment that it ended
                 ended.append(message)
         self._given -= len(ended)
         self._done(ended)
@@ -349,31 +350,35 @@ class Threads(Executor):
                 with self._tracing.process(message, self._handler):
                     result = self._function(*self._begin(message))
                     self._succeeded(message, result)
-        except BaseException as error:  # SystemExit ends a handler too, and not its thread
+        except BaseException as error:  # SystemExit ends a handler too, and must not end its thread
             self._failed(message, error)
 
 
 def _leave_out_ours(error: BaseException) -> None:
-    """Its traceback begins in the program, if it comes from there."""
+    """Remove the frames of the worker from the start of the traceback, if the program raised the
+    error."""
     trace = found = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == __file__:
             found = trace.tb_next or found
         trace = trace.tb_next
-    error.with_traceback(found)  # which no class can refuse, as it can refuse to be assigned to
+    error.with_traceback(
+        found
+    )  # a class can refuse an assignment to __traceback__, but not this call
 
 
 def _end_with_the_handler() -> None:
-    """A process that a handler forked ends with that, and goes on with none of our messages."""
+    """A process that a handler forked ends with that handler, and does not go on with our
+    messages."""
 
     def end(message: Message, came_of_it: object) -> None:
         os._exit(0)
 
-    # They are looked up when the handler has ended, and not before it is called.
+    # Look them up when the handler has ended, and not before the call.
     for executor in list(_executors):
         vars(executor).update(_succeeded=end, _failed=end)
 
 
 _executors: Final[WeakSet[Executor]] = WeakSet()
-# Not a question that is asked after each handler: it would cost every message.
+# Not a check after each handler, which would slow down every message.
 os.register_at_fork(after_in_child=_end_with_the_handler)

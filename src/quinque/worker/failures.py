@@ -1,17 +1,16 @@
-"""How often messages have failed: memory that all processes of a worker share, or a file.
+"""Count the failures of messages, in memory that all processes of a worker share, or in a file.
 
-Called by   desk.py, which counts what handlers raise; supervisor.py, which counts what was being
-            worked when a process died.
+Called by   desk.py, which counts what handlers raise; supervisor.py, which counts messages whose
+            handlers ran when a process died.
 Calls       memory.py.
 
-    header    what this is, and the turn: how often anything was counted    16 bytes
+    header what this is, and the turn: how often anything was counted    16 bytes
     buckets   of 8 entries: key, failures, turn                             16 bytes each
 
-A key is a digest of a message's id and of its queue (and family and group), and says in which
-bucket its entry is.
-Where a bucket is full, the entry whose turn is longest ago makes room. So some 16,000 messages that
-failed are remembered; what is forgotten is tried more often than it should be. In a file they are
-remembered by the next worker too, and by others that use the file at the same time.
+A key is a digest of the id, the queue, the family and the group of a message. It determines the
+bucket of the entry. If a bucket is full, the entry with the oldest turn is replaced. So about
+16,000 failed messages are remembered. A forgotten message is tried more often than it should be. A
+file keeps the counts for the next worker, and for other workers that use the file at the same time.
 
 Not here: families whose brokers count (sources.py says which).
 """
@@ -51,21 +50,21 @@ class _Entry(NamedTuple):
 
 
 def key_of(salt: bytes, id: bytes) -> bytes:
-    """What the failures of a message are counted under; the salt is its handler's."""
+    """Return the key for the failures of a message. The salt belongs to its handler."""
     return blake2b(id, digest_size=8, salt=salt).digest()
 
 
 def failures_file(path: str) -> int:
-    """The descriptor of a file for them, which is there from here on.
+    """Return the descriptor of the file, which is created if it does not exist.
 
     Raises OSError, and BadSetting for a file that is something else.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX)  # another may make it at the same time
+        fcntl.lockf(fd, fcntl.LOCK_EX)  # another worker may create it at the same time
         size_bytes = os.fstat(fd).st_size
         if not size_bytes:
-            # All of it, and not a hole: a full disk is met here, and not when something fails.
+            # Allocate the whole file: a full disk raises here, and not when a message fails.
             os.pwrite(fd, bytes(_SIZE), 0)
             os.pwrite(fd, _IS_FAILURES, 0)
         elif size_bytes != _SIZE or os.pread(fd, _TURN_AT, 0) != _IS_FAILURES:
@@ -79,23 +78,23 @@ def failures_file(path: str) -> int:
 
 class Failures:
     def __init__(self, fd: int | None = None) -> None:
-        """The counts that another process uses too, by their descriptor; or new ones."""
+        """Open the counts of another process by their descriptor, or make new ones."""
         self.fd = shared_memory(_SIZE) if fd is None else fd
         self._memory = mmap.mmap(self.fd, _SIZE)
-        # A lock of the file keeps out processes, and not the threads of one.
+        # A lock of the file excludes processes, but not the threads of one process.
         self._turn = threading.Lock()
 
     @property
     def are_any(self) -> bool:
-        """Whether anything ever failed: where nothing did, nothing need be looked up."""
+        """Return whether any message ever failed. If not, no lookup is needed."""
         return bool(_TURN.unpack_from(self._memory, _TURN_AT)[0])
 
     def of(self, key: bytes) -> int:
-        """How often it failed."""
+        """Return how often the message failed."""
         return next((it.failures for it in self._bucket(key) if it.key == key), 0)
 
     def add(self, key: bytes, least: int = 0) -> int:
-        """It failed once more, and `least` times in all; how often that is."""
+        """Count one more failure, and at least `least` in all. Return the new count."""
         with self._locked():
             [turn] = _TURN.unpack_from(self._memory, _TURN_AT)
             bucket = list(self._bucket(key))
@@ -109,7 +108,7 @@ class Failures:
         return failures
 
     def forget(self, key: bytes) -> None:
-        """It did not fail: another message may have its id, later."""
+        """Remove the count of a message that succeeded: another message may have its id later."""
         with self._locked():
             for entry in self._bucket(key):
                 if entry.key == key:

@@ -1,4 +1,4 @@
-"""What a process counts of each of its handlers: numbers in memory that its supervisor reads.
+"""The counts of each handler of a process, in memory that its supervisor reads.
 
 Called by   desk.py and counting.py (count), runtime.py (makes room), totals.py (reads).
 Calls       memory.py.
@@ -7,13 +7,13 @@ Calls       memory.py.
     numbers   WIDTH of each handler, in the order below           8 bytes each, a float
     names     who the handlers are, as JSON
 
-The numbers of a handler: one for each Count, then two histograms. A histogram is how many there
-were up to each of BOUNDS_S, how many longer than all, and the sum of all.
+The numbers of a handler are one for each Count, then two histograms. A histogram has a number for
+each of BOUNDS_S, one for longer times, and the sum of all times.
 
-Each process has memory of its own, with nothing in it before it begins; it can be read when the
-process has died. A number is written as a whole, so that a reader needs no lock.
+Each process has its own memory, which is empty before the process starts, and can be read after it
+died. A number is written as a whole, so that a reader needs no lock.
 
-Not here: which messages are held (board.py), the names of the metrics (metrics.py).
+Not here: the held messages (board.py), the names of the metrics (metrics.py).
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _NUMBER_BYTES: Final = 8
 
 
 class Count(IntEnum):
-    """Where each count stands among the numbers of a handler."""
+    """The index of each count among the numbers of a handler."""
 
-    FINISHED = 0  # handlers that ended well
-    FAILED = 1  # handlers that raised, took too long, or whose process died
-    RETRIED = 2  # messages that come back after that
-    DEAD = 3  # messages that do not
+    FINISHED = 0  # handlers that succeeded
+    FAILED = 1  # handlers that raised, exceeded their timeout, or whose process died
+    RETRIED = 2  # messages that are delivered again after that
+    DEAD = 3  # messages that are dead after that
 
 
-RAN: Final = len(Count)  # where the histogram of handlers begins
+RAN: Final = len(Count)  # the index of the histogram of run times
 _SPREAD: Final = len(BOUNDS_S) + 2
-WAITED: Final = RAN + _SPREAD  # and that of waiting
+WAITED: Final = RAN + _SPREAD  # the index of the histogram of ages
 WIDTH: Final = WAITED + _SPREAD
 
 
 class Who(NamedTuple):
-    """A handler, as metrics name it; the keys of its messages are made with `salt`."""
+    """The name of a handler in the metrics. The keys of its messages are made with `salt`."""
 
     family: str
     queue: str
@@ -78,16 +78,16 @@ class Tally:
         self._numbers[count] += some
 
     def ran(self, spans_s: Sequence[float]) -> None:
-        """Count how long handlers took."""
+        """Count the run times of handlers."""
         self._spread(RAN, spans_s)
 
     def waited(self, spans_s: Sequence[float]) -> None:
-        """Count how old messages were when their handlers began."""
+        """Count the ages of messages when their handlers started."""
         self._spread(WAITED, spans_s)
 
     def _spread(self, first: int, spans_s: Sequence[float]) -> None:
         numbers = self._numbers
-        # Most batches are of handlers that take no time: those are counted without a search.
+        # Most batches belong to very fast handlers: count those without a search.
         if max(spans_s) <= BOUNDS_S[0]:
             numbers[first] += len(spans_s)
         else:
@@ -97,25 +97,25 @@ class Tally:
 
 
 class Figures:
-    """Those of one process. `fd` is where the supervisor and the process both have them."""
+    """The counts of one process. `fd` is the descriptor that supervisor and process share."""
 
     def __init__(self, fd: int | None = None) -> None:
         self.fd = shared_memory(0) if fd is None else fd
 
     def begin(self, handlers: Sequence[Handler]) -> list[Tally]:
-        """Asked once, by the process: a tally of each handler, with nothing counted."""
+        """Return a tally for each handler, with nothing counted. The process calls this once."""
         names = json.dumps([_who(handler) for handler in handlers]).encode()
         size_bytes = _HEADER.size + len(handlers) * WIDTH * _NUMBER_BYTES
         os.ftruncate(self.fd, size_bytes)
         os.pwrite(self.fd, names, size_bytes)
         memory = memoryview(mmap.mmap(self.fd, size_bytes))
         numbers = memory[_HEADER.size :].cast("d")
-        # Last: a reader that comes before this finds no handlers.
+        # Last: a reader that comes earlier finds no handlers.
         os.pwrite(self.fd, _HEADER.pack(len(handlers), len(names)), 0)
         return [Tally(numbers[at * WIDTH : (at + 1) * WIDTH]) for at in range(len(handlers))]
 
     def read(self) -> list[tuple[Who, Numbers]]:
-        """The numbers of each handler, in order; empty before the process began."""
+        """Return the numbers of each handler, in order. Empty before the process started."""
         header = os.pread(self.fd, _HEADER.size, 0)
         if len(header) < _HEADER.size:
             return []
@@ -149,5 +149,5 @@ def _text(name: bytes) -> str:
 
 
 def _class_of(span_s: float) -> int:
-    """Which of the bounds it is up to."""
+    """Return the index of the smallest bound that is not exceeded."""
     return bisect_left(BOUNDS_S, span_s)

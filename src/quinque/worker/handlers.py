@@ -1,9 +1,9 @@
-"""One handler: the function, the queue it is for, and how its messages are treated.
+"""One handler: its function, its queue and its settings.
 
-Called by   app.py, which makes them; everything that works with one.
+Called by   app.py, which makes them; all modules that use one.
 Calls       nothing.
 
-Not here: what a family does with these settings (sources.py).
+Not here: the effect of the settings in each family (sources.py).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from quinque.errors import BadSetting
 from quinque.model.families import Family
 from quinque.worker.backoff import Backoff
 
-TASKS: Final = 100  # of one handler at a time, in an event loop
-BATCH: Final = 256  # taken ahead at most: as many as a broker gathers into one operation
+TASKS: Final = 100  # tasks of one handler at a time, in an event loop
+BATCH: Final = 256  # maximum to prefetch: as many as a broker puts into one operation
 DELIVERIES: Final = 10  # default for the number of deliveries
-_WITH_MESSAGE: Final = 2  # parameters of a function that asks for the message as well
+_WITH_MESSAGE: Final = 2  # parameters of a function that takes the message as well
 _NAMED: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 Function = Callable[..., Any]
@@ -66,8 +66,8 @@ class Handler:
     timeout_s: float | None
     concurrency: int
     batch: int
-    results: bytes | None  # the queue of jobs that what it returns goes to
-    dead: bytes  # the queue of jobs for what failed too often, where the family has no such state
+    results: bytes | None  # the job queue for return values
+    dead: bytes  # the job queue for messages that failed too often, if the family has no dead state
 
     @property
     def name(self) -> str:
@@ -75,14 +75,14 @@ class Handler:
 
     @property
     def called(self) -> str:
-        """The name of its function, or of the kind of object that it is."""
+        """The name of the function, or of the class of a callable object."""
         function = _unwrapped(self.function)
         return str(getattr(function, "__qualname__", type(function).__qualname__))
 
     @cached_property
     def salt(self) -> bytes:
-        """The salt for the keys of its messages: the same in every process that has a handler for
-        this queue (failures.py)."""
+        """The salt for the keys of messages, which is the same in every process that has a handler
+        for this queue (failures.py)."""
         names = (self.family.name.encode(), self.queue, self.group)
         told = b"".join(b"%d:%b" % (len(name), name) for name in names)
         return blake2b(told, digest_size=blake2b.SALT_SIZE).digest()
@@ -97,19 +97,19 @@ class Handler:
 
     @property
     def limit(self) -> int:
-        """How often a message may fail, where the worker counts. 0 means no limit."""
+        """The maximum number of failures if the worker counts them. 0 means no limit."""
         return DELIVERIES if self.max_deliveries is None else self.max_deliveries
 
 
 def wants_message(function: Function) -> bool:
-    """Whether it takes the message as well as the body. Raises BadSetting when it takes neither, or
-    when a call alone does not run it."""
+    """Return whether the function takes the message as well as the body. Raises BadSetting if it
+    takes neither, or if a call does not run it."""
     name = getattr(function, "__name__", repr(function))
     if _is(inspect.isgeneratorfunction, function) or _is(inspect.isasyncgenfunction, function):
         raise BadSetting(f"handler {name} is a generator: a handler must not yield")
     try:
         told = list(inspect.signature(function).parameters.values())
-    except ValueError:  # of some that are written in C nothing is known
+    except ValueError:  # some functions that are written in C have no signature
         return False
     named = [it for it in told if it.kind in _NAMED]
     needed = [it for it in named if it.default is inspect.Parameter.empty]
@@ -124,7 +124,7 @@ def wants_message(function: Function) -> bool:
 
 
 def _is(kind: Callable[[Function], bool], function: Function) -> bool:
-    """Whether it is of that kind of functions, or an object that is called as one."""
+    """Return whether the function, or the call of a callable object, is of that kind."""
     function = _unwrapped(function)
     return any(kind(it) for it in (function, getattr(function, "__call__", function)))  # noqa: B004
 

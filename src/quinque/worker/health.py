@@ -1,17 +1,17 @@
-"""Whether work gets done, for a probe: a file that is touched, and an HTTP port, with metrics.
+"""Health for probes, as a file that is touched and as an HTTP port, which also has metrics.
 
 Called by   supervisor.py.
 Calls       the standard library's HTTP server, in a thread.
 
-A process that runs is not enough. It is healthy if its event loop has turned lately, and if each of
-its handlers has ended something lately or has nothing to do: with messages that wait and nothing
-that ends for the given time, it is not.
+A process is healthy if its event loop has run recently, and if each of its handlers has finished a
+message recently or has nothing to do. It is unhealthy if messages wait and none finishes within the
+given time.
 
     GET /livez     200 while the supervisor runs
     GET /healthz   200, or 503 with what is wrong; a JSON object either way
     GET /metrics   200, for Prometheus; 501 where there is no package for it
 
-Not here: what a process knows of itself (runtime.py), the metrics (metrics.py).
+Not here: the state that a process reports (runtime.py), the metrics (metrics.py).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Tell = Callable[[], Sequence[tuple[int, float, Told]]]
 LOG = logging.getLogger("quinque.worker")
 
 _TOUCH_S: Final = 1.0
-_STARTING_S: Final = 30.0  # to import an app and to turn for the first time
-# A loop beats four times a second; this is what a handler that blocks it may take.
+_STARTING_S: Final = 30.0  # time to import an app and to run the event loop for the first time
+# The event loop writes a heartbeat four times a second. A handler may block it for this time.
 _SILENT_S: Final = 10.0
 _ASKING_S: Final = 10.0
 _JSON: Final = "application/json"
@@ -57,7 +57,7 @@ class Health:
             self._file.unlink()
 
     def look(self) -> dict[str, Any]:
-        """How each process is."""
+        """Return the state of each process."""
         now_s = monotonic()
         processes = []
         for pid, started_s, told in self._tell():
@@ -77,18 +77,18 @@ class Health:
         return {"healthy": is_healthy, "processes": processes}
 
     def touch(self) -> None:
-        """The file is touched if all is well, once a second."""
+        """Touch the file if all processes are healthy, once a second."""
         now_s = monotonic()
         if self._file is not None and now_s - self._touched_s >= _TOUCH_S:
             self._touched_s = now_s
             try:
                 if self.look()["healthy"]:
                     self._file.touch()
-            except OSError as error:  # a probe will see it; handlers go on
+            except OSError as error:  # a probe notices it; handlers continue
                 LOG.error("cannot touch %s: %s", self._file, error)
 
     def close(self) -> None:
-        """Remove the file, which would show that the worker runs."""
+        """Remove the file, which would report that the worker runs."""
         if self._file is not None:
             self._file.unlink(missing_ok=True)
 
@@ -104,17 +104,17 @@ class Health:
 
 
 class HealthPort:
-    """The HTTP port; `url` is where it listens."""
+    """The HTTP port. `url` is its address."""
 
     def __init__(
         self, health: Health, metrics: Callable[[], bytes] | None, address: tuple[str, int]
     ) -> None:
-        """Raises OSError."""
+        """Bind the address. Raises OSError."""
 
         class Request(BaseHTTPRequestHandler):
-            timeout = _ASKING_S  # for a request to come
+            timeout = _ASKING_S  # time limit for a request
 
-            def do_GET(self) -> None:  # http.server calls it so
+            def do_GET(self) -> None:  # the name that http.server calls
                 match self.path.partition("?")[0]:
                     case "/livez":
                         self._answer(200, _JSON, _json({"alive": True}))

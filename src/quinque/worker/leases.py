@@ -1,13 +1,13 @@
-"""Leases of what is held are extended, as long as it waits or its handler runs, and never after.
+"""Extend the leases of held messages while they wait or their handlers run, and never afterwards.
 
 Called by   runtime.py, one for each handler whose family has leases that can be extended.
 Calls       sources.py for the operations, a Runner.
 
-A third of a lease is left to pass before it is extended: so two requests may be lost. A request to
-extend and one that gives the message back are never under way at the same time: the first, if it
-came last, would take a message from the queue that no handler works on.
+A lease is extended after a third of its time, so two requests may be lost. Requests to extend a
+lease and to return the message never run at the same time: if the first came last, it would take a
+message that no handler works on off the queue.
 
-Not here: families without (sources.py says which), handlers that take too long (desk.py).
+Not here: families without leases (sources.py), handlers that exceed their timeout (desk.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from quinque.worker.message import Message
 
 LOG = logging.getLogger("quinque.worker")
 
-_LOOK_S: Final = 0.1  # a quarter of the time in which the shortest of leases is first extended
+_LOOK_S: Final = 0.1  # a quarter of the time after which the shortest lease is extended
 _SHARE: Final = 3
 
 
@@ -57,7 +57,7 @@ async def _extend(desk: Desk, runner: Runner, due: Sequence[Message], now_s: flo
         if len(due) == 1:
             _lost(due[0])
             return
-        for message in due:  # one of them is not held any more: which, they are asked alone
+        for message in due:  # at least one of them is not held any more: extend each alone
             await _extend(desk, runner, [message], now_s)
         return
     for message, result in zip(due, results, strict=True):

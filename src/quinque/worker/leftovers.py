@@ -3,7 +3,7 @@
 Called by   desk.py, for each handler.
 Calls       sources.py for the operations, asking.py.
 
-Not here: where that stands (board.py), that it counts as a failure (supervisor.py).
+Not here: the record of those messages (board.py), the count of the failure (supervisor.py).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ DIED: Final = "the worker process died while it handled this message"
 
 
 async def settle_left(left: Sequence[Left], source: Source, asking: Asking) -> None:
-    """As far as the family can: what was done is acked, what had not begun is given back, and what
-    was worked is given back as a failure, since one of it may be why the process died. Messages
-    that another consumer may hold by now are left to it."""
+    """Settle the messages, as far as the family can. Ack those that were done, and return those
+    that had not started. Return those whose handlers ran as failures, because one of them may have
+    killed the process. Leave messages that another consumer may hold by now to that consumer."""
     for it in left:
         if it.state is Hand.CRASHED:
             LOG.error("worker process died while it handled %s", _message(it, source))

@@ -3,7 +3,7 @@
 Called by   board.py, failures.py, figures.py, lives.py.
 Calls       nothing.
 
-Not here: what is in it.
+Not here: the contents.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import tempfile
 
 
 def shared_memory(size_bytes: int) -> int:
-    """The descriptor of `size_bytes` zeros, which are freed when its last holder ends."""
+    """Return the descriptor of `size_bytes` zeros, which are freed when the last process that has
+    it ends."""
     if sys.platform == "linux":
         fd = os.memfd_create("quinque-worker")
     else:

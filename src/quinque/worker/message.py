@@ -1,9 +1,9 @@
-"""A message as a handler has it, and as the worker keeps it until it is settled.
+"""The message that a handler gets, with the state that the worker needs until it is settled.
 
-Called by   sources.py, which make them; handlers, which may ask for one.
+Called by   sources.py, which make them; handlers, which may take one.
 Calls       nothing.
 
-Not here: what becomes of it (desk.py).
+Not here: how it is settled (desk.py).
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class Message:
     def __init__(self, queue: str, raw_id: bytes, raw: bytes, deliveries: int) -> None:
         self.raw_id = raw_id
         self.queue = queue
-        self.raw = raw  # the body as it is in the queue
+        self.raw = raw  # the body as it is stored in the queue
         self.body: Any = None
         self.deliveries = deliveries
-        self.is_lost = False  # its lease is known to be
-        self.is_abandoned = False  # its handler is, which took too long
+        self.is_lost = False  # whether its lease is known to be lost
+        self.is_abandoned = False  # whether its handler took too long and was abandoned
         self.error: BaseException | None = None
         self.result: Any = None
         self.told: bytes | None = None  # the result, encoded
         self.taken_s = 0.0
         self.started_s = 0.0  # 0 = not yet
-        self.ended_s = 0.0  # when its handler ended, or was given up; 0 = not yet
-        self.thread = 0  # where its handler runs, if it has a time to end in
-        self.extend_s = 0.0  # when its lease is to be extended
-        self.ours_until_s = float("inf")  # no other consumer gets it before
+        self.ended_s = 0.0  # when its handler ended or was abandoned; 0 = not yet
+        self.thread = 0  # the thread of its handler, if it has a timeout
+        self.extend_s = 0.0  # when to extend its lease
+        self.ours_until_s = float("inf")  # no other consumer gets it before this time
         self.slot = _NO_SLOT
         self.on_progress: Callable[[Message, Any], None] | None = None
 
@@ -82,14 +82,14 @@ class Message:
         return f"Message({self.queue!r}, {self.id!r})"
 
     def __str__(self) -> str:
-        """As log lines name it."""
+        """Name the message for log lines."""
         queue = self.queue.encode("utf-8", "replace")
         return f"message {printable(self.raw_id)} of queue {printable(queue)}"
 
 
 def reason_of(error: BaseException, most_bytes: int) -> bytes:
-    """The error and its traceback in at most `most_bytes`: the error first, then where it was
-    raised, then the callers; then the same of its cause; as far as there is room."""
+    """Return the error and its traceback in at most `most_bytes`: first the error, then the place
+    that raised it, then the callers; then the same of its cause."""
     lines: list[str] = []
     chain: list[BaseException] = [error]
     seen: set[int] = set()
@@ -113,14 +113,14 @@ def reason_of(error: BaseException, most_bytes: int) -> bytes:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of the error."""
+    """Return the text of the error."""
     try:
         return str(error)
-    except BaseException as worse:  # it is of the program, and may do anything
+    except BaseException as worse:  # __str__ belongs to the program, and may raise any error
         return f"the text of the error is not available: {type(worse).__name__}"
 
 
 def result_body(message: Message) -> bytes:
-    """The result of the handler, as JSON. Raises TypeError when JSON cannot express it."""
+    """Return the result of the handler as JSON. Raises TypeError if JSON cannot express it."""
     told = {"id": message.id, "queue": message.queue, "result": message.result}
     return json.dumps(told).encode()

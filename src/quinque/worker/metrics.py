@@ -1,11 +1,11 @@
-"""The metrics of a worker: one table, from which everything that names one is made or checked.
+"""The metrics of a worker: one table, from which all other lists of them are made or checked.
 
-Called by   cli/work.py (what is told to Prometheus); docs/metrics.md, the dashboard and the alerts
+Called by   cli/work.py (the metrics page); docs/metrics.md, the dashboard and the alerts
             are checked against it.
 Calls       nothing; it reads what totals.py measured.
 
-Not here: what is counted (figures.py), the format (console/exposition.py), a broker's metrics
-(server/metrics.py).
+Not here: how events are counted (figures.py), the format (console/exposition.py), a broker's
+metrics (server/metrics.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _counted(count: Count) -> Read:
 
 
 def _spread(first: int) -> Read:
-    """Of handlers of which there is anything."""
+    """Make a function that reads a histogram of each handler that has values in it."""
 
     def read(measured: Measured) -> Iterator[Sample]:
         for who, numbers in measured.counted.items():

@@ -1,13 +1,13 @@
-"""One process of a worker: it finds the app and works, until it is told to end.
+"""One process of a worker: find the app and run its handlers until a stop is requested.
 
 Called by   supervisor.py, as `python -m quinque.worker.process`.
 Calls       runtime.py.
 
     0  it stopped cleanly
-    1  it failed, or could not give all messages back
-    2  it was asked wrongly: it has no such app
+    1  it failed, or could not return all messages
+    2 wrong usage: the app does not exist
 
-Not here: starting it again (supervisor.py).
+Not here: its replacement (supervisor.py).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _LINE: Final = f"%(asctime)s [{os.getpid()}] %(levelname)s %(name)s: %(message)s
 
 @dataclass(frozen=True)
 class Orders:
-    """The settings of a process: JSON, as its only argument. `left_by` has the salts of the
-    handlers that the process before it had."""
+    """The settings of a process, as JSON in its only argument. `left_by` has the salts of the
+    handlers of the previous process."""
 
     spec: str
     seat: int
@@ -59,9 +59,9 @@ class Orders:
 
 
 def find_app(spec: str) -> App:
-    """The app of that name, as `module:name`; modules are looked for here as well.
+    """Return the app of that name, `module:name`. Modules in the working directory are found too.
 
-    Raises BadSetting; from what the module raised, if it did.
+    Raises BadSetting, with the error of the module as its cause, if there is one.
     """
     module, _, name = spec.partition(":")
     if not all(part.isidentifier() for part in module.split(".")):
@@ -110,16 +110,16 @@ def main(orders: Orders) -> int:
 
 
 def _own_stderr() -> TextIO:
-    """Standard error, for the log, that is open as long as this process runs: a handler may close
-    the one of the program."""
+    """Return a copy of standard error for the log, which stays open if a handler closes the
+    original."""
     try:
         return os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
-    except OSError:  # it was closed before this process began
+    except OSError:  # standard error was closed before this process started
         return sys.stderr
 
 
 def _print_trace(error: BaseException) -> None:
-    """As Python would, without what is not the program's."""
+    """Print the traceback as Python does, without the frames of the worker."""
     trace = error.__traceback__
     while trace is not None and (
         trace.tb_frame.f_code.co_filename == __file__ or "importlib" in str(trace.tb_frame.f_code)
@@ -133,5 +133,5 @@ if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
         with suppress(ValueError, OSError):  # a handler may have closed it
             stream.flush()
-    # Not by sys.exit: threads whose handlers run on are not waited for.
+    # Not by sys.exit, which would wait for threads whose handlers still run.
     os._exit(code)

@@ -1,11 +1,11 @@
 """All handlers of one process, from the first message to the last.
 
 Called by   process.py, and App.run for a program that runs by itself.
-Calls       desk.py and leases.py for each handler, board.py to say how it goes.
+Calls       desk.py and leases.py for each handler, board.py to report the state.
 
-Told to end, it takes no more, gives back what it has not begun, and waits for the rest; when the
-deadline is over it gives that back too. Told once more, it ends at once, by itself or by its
-supervisor: leases run out.
+When a stop is requested, the process takes no more messages, returns those that have not started,
+and waits for running handlers. After the deadline it returns the rest too. A second request ends
+the process at once, by itself or by its supervisor, and leases run out.
 
 Not here: other processes (supervisor.py).
 """
@@ -41,9 +41,11 @@ LOG = logging.getLogger("quinque.worker")
 
 STALLED_S: Final = 300.0
 _BEAT_S: Final = 0.25
-_SETTLING_S: Final = 5.0  # beyond the deadline, for what was given back or has just ended
-_TAKING_S: Final = 2 * WAIT_MS / 1000  # for requests that wait for messages, to be answered
-_ANSWER_S: Final = 5.0  # a broker that does not say within this time what waits, cannot
+_SETTLING_S: Final = (
+    5.0  # beyond the deadline, to settle messages that were returned or have just ended
+)
+_TAKING_S: Final = 2 * WAIT_MS / 1000  # for the replies to requests that wait for messages
+_ANSWER_S: Final = 5.0  # after this time the broker is assumed not to know how many messages wait
 _SOURCES: Final[dict[object, type[Source]]] = {
     JOBS: JobSource,
     EVENTS: EventSource,
@@ -64,8 +66,8 @@ class Runtime:
         stalled_s: float = STALLED_S,
         left_by: Sequence[bytes] | None = None,
     ) -> None:
-        """`left_by` has the salts of the handlers that the process before this one had, if those
-        may have been others. Raises BadSetting when there is nothing to do, or a URL is invalid."""
+        """`left_by` has the salts of the handlers of the previous process, if they may differ.
+        Raises BadSetting if there are no handlers, or a URL is invalid."""
         if not app.handlers:
             raise BadSetting("the app has no handlers")
         self._app, self._shared = app, shared
@@ -78,19 +80,19 @@ class Runtime:
         self._loop = asyncio.get_running_loop()
 
     def stop(self) -> None:
-        """It ends in order."""
+        """Request a clean stop."""
         self._stop.set()
 
     def stop_soon(self) -> None:
-        """The same, from any thread."""
+        """Request a clean stop from any thread."""
         with suppress(RuntimeError):  # the loop is closed: it has ended
             self._loop.call_soon_threadsafe(self.stop)
 
     async def run(self) -> bool:
-        """Handlers are called until it is told to stop, or too many of them hang. Returns whether
-        all messages it held were then finished or given back."""
+        """Call the handlers until a stop is requested, or too many of them hang. Return whether all
+        held messages were then finished or returned."""
         tracing = tracing_if_wanted() if self._app.tracing else None
-        # First: the board still has what the process before this one wrote.
+        # First: the board still has the messages of the previous process.
         left = list(self._shared.board.take_left())
         tallies = self._shared.figures.begin(self._app.handlers)
         self._desks = [
@@ -128,7 +130,8 @@ class Runtime:
             await self._runner.close()
 
     def _left(self, handler: Handler, left: list[Left]) -> list[Left]:
-        """What was left of the handler's queue; ids that had no room are not among it."""
+        """Return the messages that the previous process held for the handler, without ids that were
+        too long."""
         salts = dict(enumerate(self._left_by))
         return [it for it in left if it.id and salts.get(it.handler) == handler.salt]
 
@@ -158,7 +161,8 @@ class Runtime:
         for task in taking:
             task.cancel()
         await asyncio.wait(taking)
-        # Not cut off by the deadline: it would be unknown whether it was done.
+        # Not limited by the deadline: otherwise it would be unknown whether the request was carried
+        # out.
         unbegun = [asyncio.create_task(desk.give_back_unbegun()) for desk in self._desks]
         try:
             async with asyncio.timeout_at(until_s):
@@ -221,8 +225,8 @@ class Runtime:
 
 
 def run_app(app: App, threads: int, deadline_s: float) -> bool:
-    """The app works in this process until a signal comes, or App.stop is called. Returns whether
-    all messages it held were then finished or given back. Raises BadSetting."""
+    """Run the app in this process until a signal comes, or App.stop is called. Return whether all
+    held messages were then finished or returned. Raises BadSetting."""
     shared = alone()
     try:
         return run_until_signal(app, shared, threads=threads, deadline_s=deadline_s)
@@ -231,8 +235,8 @@ def run_app(app: App, threads: int, deadline_s: float) -> bool:
 
 
 async def run_app_async(app: App, threads: int, deadline_s: float) -> bool:
-    """The same in the running event loop, without signals. Cancelled, it ends in order first;
-    cancelled once more, at once. Raises BadSetting."""
+    """Do the same in the running event loop, without signals. A cancellation stops it cleanly
+    first, and a second one at once. Raises BadSetting."""
     shared = alone()
     try:
         runtime = Runtime(app, shared, threads=threads, deadline_s=deadline_s)
@@ -263,8 +267,8 @@ def run_until_signal(
     left_by: Sequence[bytes] | None = None,
     parent_fd: int | None = None,
 ) -> bool:
-    """The app works until a signal comes, too many handlers hang, or the other end of `parent_fd`
-    is closed. Returns whether all messages it held were then finished or given back."""
+    """Run the app until a signal comes, too many handlers hang, or the other end of `parent_fd` is
+    closed. Return whether all held messages were then finished or returned."""
     signals = {number: signal.getsignal(number) for number in signals_to_end()}
     told = 0
 
@@ -281,8 +285,8 @@ def run_until_signal(
         def signalled() -> None:
             nonlocal told
             told += 1
-            # A supervisor kills its processes itself after a second signal. A second signal here is
-            # the first once more: a service manager signals all processes of a service.
+            # After a second signal, a supervisor kills its processes itself. So a second signal
+            # here repeats the first: a service manager signals all processes of a service.
             if told > 1 and parent_fd is None:
                 os._exit(1)
             runtime.stop()
@@ -299,7 +303,7 @@ def run_until_signal(
         with app.stopped_by(runtime.stop_soon):
             return await runtime.run()
 
-    # Not asyncio.run, which would wait for coroutines that do not end when they are cancelled.
+    # Not asyncio.run, which would wait for coroutines that do not end when cancelled.
     loop = uvloop.new_event_loop()
     try:
         is_settled = loop.run_until_complete(work())
@@ -310,14 +314,15 @@ def run_until_signal(
             loop.remove_signal_handler(number)
         if not asyncio.all_tasks(loop):
             loop.close()
-        # The loop leaves its own handlers behind, which do nothing any more.
+        # The loop leaves its own signal handlers in place, which have no effect any more.
         for number, earlier in signals.items():
             signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
 
 
 def signals_to_end() -> list[signal.Signals]:
-    """The signals that stop a worker cleanly. The signal of a closed terminal is one, unless the
-    worker was started to ignore it (nohup). Only the main thread can handle signals."""
+    """Return the signals that stop a worker cleanly. The signal of a closed terminal is one of
+    them, unless the worker was started to ignore it (nohup). Only the main thread can handle
+    signals."""
     if threading.current_thread() is not threading.main_thread():
         return []
     found = [signal.SIGTERM, signal.SIGINT]

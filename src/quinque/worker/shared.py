@@ -28,5 +28,5 @@ class Shared(NamedTuple):
 
 
 def alone() -> Shared:
-    """The memory of a process that has no supervisor."""
+    """Return the memory of a process that has no supervisor."""
     return Shared(Board(), Failures(), Figures(), Lives(1))

@@ -1,7 +1,7 @@
-"""Each family: how its messages are taken, finished, kept, given back and buried.
+"""For each family: how its messages are taken, acked, extended, returned and buried.
 
 Called by   desk.py, leases.py and runtime.py.
-Calls       the client's Runner, for what has to be waited for.
+Calls       the client's Runner, for operations that wait.
 
              a lease is             after a failure                    failed too often  counts
     jobs     the job's own          given back, delayed                dead, in its queue  broker
@@ -10,9 +10,9 @@ Calls       the client's Runner, for what has to be waited for.
     reliable until it is recovered  tried again by the same process    to the dead         both
     tubes    the session's          released, delayed if the kind can  buried              worker
 
-What a method gives is operations, which the caller sends together with others.
+Methods return operations, which the caller sends together with others.
 
-Not here: when (desk.py), tubes (tube_source.py).
+Not here: when they are sent (desk.py), tubes (tube_source.py).
 """
 
 from __future__ import annotations
@@ -48,33 +48,33 @@ from quinque.worker.board import Left
 from quinque.worker.handlers import DELIVERIES, Handler
 from quinque.worker.message import Message, reason_of
 
-# A person has a month to look at messages that failed.
+# A person has a month to look at failed messages.
 _DEAD_TERMS: Final = Terms(ttl_ms=30 * 86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
 _RESULT_TERMS: Final = Terms(ttl_ms=86_400_000, retry_ms=RETRY_DEFAULT_MOST_MS)
 _TRACE_MOST_BYTES: Final = 16 << 10
 _KEY_BYTES: Final = 20
-# How many jobs a dead letter may be, if it is too large for fewer. A body that the broker took fits
-# in two, in base64; more are for a limit that was lowered since, or is not much longer than names.
+# The maximum number of jobs for one dead message that is too large for fewer. A body that the
+# broker accepted fits into two, in base64. More are needed if a limit was lowered since, or is
+# hardly larger than the names.
 PARTS: Final = (1, 2, 4, 8, 16, 32, 64)
-_ASKED_LEAST: Final = 4  # events at a time
-# A job's lease is known when it is first extended. It is 1 s at least, and up to 0.25 s shorter by
-# chance; so this is early enough for any.
+_ASKED_LEAST: Final = 4  # least number of events to request
+# The lease of a job is known when it is extended for the first time. It is at least 1 s, minus up
+# to 0.25 s at random, so this is early enough.
 _FIRST_EXTEND_S: Final = 0.4
 _FIRST_LEASE_S: Final = 0.75
-# A dead process's message that could be another consumer's this soon is not touched: the request
-# takes its time, and the message comes back as soon by itself. More than the 0.25 s of above.
+# A message of a dead process that another consumer may get this soon is not changed: the request
+# takes time, and the message is delivered again soon anyway. More than the 0.25 s above.
 _SURELY_S: Final = 1.0
-_ANY_LEASE: Final = 0  # of a delivery that no handler has seen
-_STAMP_BYTES: Final = 16  # the µs since 1970, from 2001 to 2286
+_ANY_LEASE: Final = 0  # the lease of a delivery that no handler has seen
+_STAMP_BYTES: Final = 16  # microseconds since 1970, from 2001 to 2286
 
 
 class Source:
-    """The queue of a handler. `is_counted` says whether the broker counts deliveries, and
-    `is_limited` whether it knows when there were too many; `extends` whether leases can be
-    extended; `retries_here` whether this process keeps a message that failed, and tries it again;
-    `returns_at_once` whether the messages of a process are free as soon as it dies; `tells_added`
-    whether ids tell when their messages were added. For `first_lease_s` after messages were asked
-    for, no other consumer gets them."""
+    """The queue of a handler. `is_counted`: the broker counts deliveries. `is_limited`: the broker
+    knows the limit. `extends`: leases can be extended. `retries_here`: this process keeps a failed
+    message and tries it again. `returns_at_once`: the messages of a process are ready as soon as it
+    dies. `tells_added`: ids contain the time when messages were added. For `first_lease_s` after a
+    request for messages, no other consumer gets them."""
 
     is_counted = False
     is_limited = False
@@ -93,14 +93,14 @@ class Source:
         self._lease_ms = max(1, round(handler.lease_s * 1000))
 
     async def prepare(self) -> None:
-        """The queue is as the handler wants it."""
+        """Prepare the queue as the handler needs it."""
 
     async def take(self, count: int, wait_ms: int) -> list[Message]:
-        """Up to `count` messages; none when there is none within `wait_ms`."""
+        """Take up to `count` messages. Return none if none arrives within `wait_ms`."""
         raise NotImplementedError
 
     def ack(self, messages: Sequence[Message]) -> list[Op]:
-        """They are done."""
+        """Ack the messages."""
         raise NotImplementedError
 
     def give_back(self, messages: Sequence[Message], are_begun: bool = False) -> list[Op]:
@@ -109,15 +109,15 @@ class Source:
         return []
 
     def can_give_back(self, message: Message) -> bool:
-        """Whether the message, which was not begun, can be ready at once."""
+        """Return whether the message, which was not started, can be ready at once."""
         return True
 
     def delay_s(self, wanted_s: float) -> float:
-        """How long a message that failed rests, as far as the family can."""
+        """Return the retry delay of a failed message, as far as the family supports it."""
         return wanted_s
 
     def retry(self, message: Message, delay_s: float) -> list[Op]:
-        """It failed, and comes back: later, if the family can."""
+        """Return the failed message to its queue, with a delay if the family supports it."""
         return []
 
     def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
@@ -130,36 +130,38 @@ class Source:
         ]
 
     def forget(self, messages: Sequence[Message]) -> list[Op]:
-        """They do not come back: asked for when they are kept elsewhere."""
+        """Remove messages that are kept in another queue now."""
         return self.ack(messages)
 
     def extend(self, messages: Sequence[Message]) -> list[Op]:
-        """Extend their leases."""
+        """Extend the leases of the messages."""
         return []
 
     def lease_s(self, result: Any) -> float:
-        """How long a lease runs that was extended with this result."""
+        """Return how long a lease runs that was extended with this result."""
         return self.handler.lease_s
 
     def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
-        """The process that worked on these died of one of them, maybe."""
+        """Handle messages whose process died while their handlers ran, maybe because of one of
+        them."""
         return self.give_back([Message(self._name, id, b"", 0) for id in ids], are_begun=True)
 
     async def ours(self, left: Sequence[Left]) -> list[Left]:
-        """Those of a dead process's messages that no other consumer can have by now."""
+        """Return the messages of a dead process that no other consumer can have by now."""
         now_s = monotonic()
         return [it for it in left if it.ours_until_s > now_s + _SURELY_S]
 
     def added_s(self, id: bytes) -> float | None:
-        """When the message was added, in seconds since 1970; None where the id does not tell."""
+        """Return when the message was added, in seconds since 1970. None if the id does not contain
+        it."""
         return None
 
     def is_last(self, deliveries: int) -> bool:
-        """Whether the broker makes a message dead that failed after this many deliveries."""
+        """Return whether the broker makes a message dead that failed at this delivery."""
         return False
 
     async def ready(self) -> int:
-        """How many messages could be taken."""
+        """Return how many messages can be taken."""
         view: QueueView | None = await self._run(LookAt(self.handler.family, self._queue))
         return 0 if view is None or view.is_paused_out else view.ready
 
@@ -176,7 +178,7 @@ class JobSource(Source):
     _limit = 0
 
     async def prepare(self) -> None:
-        """The queue has a limit: the handler's, or one at all."""
+        """Make sure that the queue has a limit: that of the handler, or the default."""
         wanted = self.handler.max_deliveries
         if wanted is None:
             view: QueueView | None = await self._run(LookAt(JOBS, self._queue))
@@ -197,20 +199,22 @@ class JobSource(Source):
         return [Finish(JOBS, [message.raw_id for message in messages])]
 
     def give_back(self, messages: Sequence[Message], are_begun: bool = False) -> list[Op]:
-        """A job that is worked at most once goes back only if no handler has begun it."""
+        """Return jobs. A job that is delivered at most once is returned only if no handler has
+        started it."""
         ids = [message.raw_id for message in messages]
         lease = None if are_begun else _ANY_LEASE
         return [Requeue(JOBS, ids, is_nack=False, lease=lease, is_uncounted=True)]
 
     def retry(self, message: Message, delay_s: float) -> list[Op]:
-        """With the traceback as the reason, which stays with the job when this was the last."""
+        """Return the job with the traceback as the reason, which stays with the job if this was the
+        last delivery."""
         assert message.error is not None
         reason = reason_of(message.error, NAME_MOST_BYTES)
         delay_ms = round(delay_s * 1000)
         return [Requeue(JOBS, [message.raw_id], is_nack=True, delay_ms=delay_ms, reason=reason)]
 
     def bury(self, messages: Sequence[Message], parts: int = 1) -> list[Op]:
-        """The jobs are dead in their queue, with the traceback as the reason."""
+        """Make the jobs dead in their queue, with the traceback as the reason."""
         return [
             Requeue(
                 JOBS,
@@ -227,20 +231,21 @@ class JobSource(Source):
         return []
 
     def extend(self, messages: Sequence[Message]) -> list[Op]:
-        """A job that is worked stays with its worker until the end of its life."""
+        """Extend the jobs. A job stays with its worker until its time to live ends."""
         return [Extend(JOBS, message.raw_id, is_anytime=True) for message in messages]
 
     def lease_s(self, result: Any) -> float:
-        """A job that is worked at most once has a lease without an end."""
+        """Return the duration. A job that is delivered at most once has a lease without an end."""
         return result / 1000 if result else float("inf")
 
     def is_last(self, deliveries: int) -> bool:
-        """As the queue's limit was when the worker began; a job may have one of its own."""
+        """Compare with the limit that the queue had when the worker started. A job may have its own
+        limit."""
         return 0 < self._limit <= deliveries
 
     async def ours(self, left: Sequence[Left]) -> list[Left]:
-        """The broker knows of the others: a job that was delivered again has other counts, and
-        most leases are longer than is sure before the first of them is extended."""
+        """Ask the broker for the others: a job that was delivered again has other counts, and most
+        leases are longer than is certain before they are first extended."""
         surely = await super().ours(left)
         known = {it.id for it in surely}
         others = [it for it in left if it.id not in known]
@@ -253,7 +258,7 @@ class JobSource(Source):
 
 
 class LeasedSource(Source):
-    """A family in which the request sets when a lease ends, which may be at once."""
+    """A family in which the request sets when a lease ends, maybe at once."""
 
     extends = True
 
@@ -290,7 +295,8 @@ class EventSource(LeasedSource):
         return [self._taken(it.message_id, it.body, it.deliveries) for it in found]
 
     async def _reserve(self, most: int) -> list[Delivery]:
-        """Twice as many as were there the last time: each that is asked for is a request."""
+        """Take at most twice as many as there were the last time, because each takes one
+        request."""
         count = min(most, self._asked)
         op = Reserve(EVENTS, self._queue, self.handler.group, self._lease_ms, count)
         found: list[Delivery] = await self._run(op)
@@ -306,11 +312,12 @@ class EventSource(LeasedSource):
         return [Release(EVENTS, self._queue, self.handler.group, ids, is_uncounted=True)]
 
     def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
-        """The broker counts the delivery: it was a try."""
+        """Do nothing: the broker has counted the delivery."""
         return [Release(EVENTS, self._queue, self.handler.group, ids)]
 
     def added_s(self, id: bytes) -> float | None:
-        """An id that the store made is the time in µs; others have another length, mostly."""
+        """Read the id: an id that the store made is the time in µs. Most other ids have another
+        length."""
         return int(id) / 1e6 if len(id) == _STAMP_BYTES and id.isdigit() else None
 
     async def ready(self) -> int:
@@ -319,8 +326,9 @@ class EventSource(LeasedSource):
 
 
 class ReliableSource(Source):
-    """Nothing lapses here: what a worker left when it died is recovered by any other, once its last
-    delivery is longer ago than the handler's lease. So a lease must be longer than the work."""
+    """Leases of this family never end. Elements that a worker held when it died are recovered by
+    any other worker, when their last delivery is longer ago than the lease of the handler. So that
+    lease must be longer than the work."""
 
     retries_here = True
     tells_added = True
@@ -348,20 +356,21 @@ class ReliableSource(Source):
         return [Undeliver(RELIABLE, untried)] if untried else []
 
     def can_give_back(self, message: Message) -> bool:
-        """At its first delivery: of a later one the broker cannot tell whose it is."""
+        """Only at the first delivery: later, the broker cannot tell which consumer has the
+        element."""
         return message.deliveries == 1
 
     def crashed(self, ids: Sequence[bytes], why: str) -> list[Op]:
-        """They are recovered, and that counts."""
+        """Do nothing: the recovery of the elements counts."""
         return []
 
     def added_s(self, id: bytes) -> float | None:
-        """An id is <ms>-<number>."""
+        """Read the id, which is <ms>-<number>."""
         at_ms, _, _ = id.partition(b"-")
         return int(at_ms) / 1e3 if at_ms.isdigit() else None
 
     async def _deliveries(self, count: int) -> dict[bytes, int]:
-        """The deliveries of the messages that were delivered last."""
+        """Return the deliveries of the messages that were delivered last."""
         found = await self._run(Inspect(RELIABLE, self._queue, True, -count, count))
         return {it.message_id: it.deliveries for it in found or ()}
 
@@ -381,21 +390,23 @@ class ItemSource(LeasedSource):
 
 
 def result_ops(messages: Sequence[Message], queue: bytes) -> list[Op]:
-    """What their handlers returned, as jobs of another queue."""
+    """Make jobs of another queue from the results of handlers."""
     told = [message.told for message in messages if message.told is not None]
     return [Add(JOBS, queue, told, _RESULT_TERMS)] if told else []
 
 
 def _is_same(left: Left, job: WorkView) -> bool:
-    """Whether the job is still leased by the delivery that the dead process got, for a while."""
+    """Return whether the job still has, for a while, the lease of the delivery that the dead
+    process got."""
     deliveries = (job.nacks or 0) + (job.requeues or 0) + 1
     is_leased = job.state is State.LEASED and deliveries == left.deliveries
     return is_leased and (job.due_within_ms is None or job.due_within_ms > 1000 * _SURELY_S)
 
 
 def _letter_key(message: Message, handler: Handler) -> bytes:
-    """The same for the same message, so that its letter is there once though it is sent again, by
-    this process or by the next. Ids of items may be used again: the body tells them apart."""
+    """Return the same key for the same message, so that its dead message exists once, even if this
+    process or the next one sends it again. Ids of items may be used again: the body distinguishes
+    them."""
     told = b"".join(b"%d:%b" % (len(it), it) for it in (message.raw_id, message.raw))
     return blake2b(told, salt=handler.salt, digest_size=_KEY_BYTES).hexdigest().encode()
 

@@ -1,17 +1,16 @@
-"""Starts the processes of a worker, and starts them again when they die.
+"""Start the processes of a worker, and replace those that die.
 
 Called by   cli/work.py.
 Calls       process.py, as processes; health.py.
 
 Each process has a seat with a board (board.py). A process that dies, by a signal or an error, is
-replaced in its seat: at once at first, later and later if it dies again and again, above all of no
-message.
-Its successor finds the messages that it held on the board. A message that it was working on has
-failed once more, which all processes know from here on (failures.py). Processes count in memory
-that the supervisor reads (totals.py).
+replaced in its seat: the first time at once, then after growing pauses, which are longest if no
+handler was running. Its successor finds the messages that it held on the board. A message whose
+handler was running has one more failure, which all processes see (failures.py). Processes count in
+memory that the supervisor reads (totals.py).
 
-It does not import the app itself: nothing that handlers do can end it. When it is killed, the
-processes see that, and end in order.
+The supervisor does not import the app, so handlers cannot end it. If it is killed, its processes
+notice and stop cleanly.
 
 Not here: handlers (runtime.py).
 """
@@ -42,18 +41,22 @@ LOG = logging.getLogger("quinque.worker")
 
 Page = Callable[[Measured], bytes]
 
-_LOOK_S: Final = 0.05  # how often it is looked whether a process has ended
+_LOOK_S: Final = 0.05  # how often the supervisor checks whether a process has ended
 _AGAIN: Final = Backoff(first=0.1, most=30.0)
-_WELL_S: Final = 60.0  # a process that ran for longer died of another cause than the one before
-_KILLED_S: Final = 0.5  # before the next begins, if a message may be what the last one died of
-# After the deadline, before a process that was told to end is killed: giving messages back takes up
-# to 5 s, and the end of a request that waits for messages up to 1 s.
+_WELL_S: Final = (
+    60.0  # a process that ran for longer did not die of the same cause as the one before
+)
+_KILLED_S: Final = (
+    0.5  # pause before the next process starts, if a message may have killed the last one
+)
+# Time after the deadline before a process is killed: to return messages takes up to 5 s, and the
+# end of a request that waits for messages up to 1 s.
 _PATIENCE_S: Final = 8.0
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says."""
+    """The options of the command line."""
 
     spec: str
     processes: int
@@ -66,13 +69,15 @@ class Asked:
 
 
 class Seat:
-    """A place for a process: `crashes` is how often in a row it died."""
+    """A place for a process. `crashes` is how often in a row it died."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.board = Board()
         self.working: Working | None = None
-        self.salts: list[bytes] = []  # of the handlers of the last process that had any
+        self.salts: list[
+            bytes
+        ] = []  # the salts of the handlers of the last process that had handlers
         self.process: subprocess.Popen[bytes] | None = None
         self.crashes = 0
         self.started_s = 0.0
@@ -81,9 +86,9 @@ class Seat:
 
 class Supervisor:
     def __init__(self, asked: Asked, page: Page | None) -> None:
-        """`page` makes the text of the metrics; without it there are none. Raises OSError when the
+        """`page` makes the text of the metrics; without it there are none. Raises OSError if the
         address of the health check is in use, or a file cannot be read or written, and BadSetting
-        when the file is of the wrong kind."""
+        if the file has another format."""
         self._asked = asked
         self._started_s = time()
         self._deaths = 0
@@ -93,7 +98,7 @@ class Supervisor:
         self._lives = Lives(asked.processes)
         self._totals = Totals()
         self._signals = 0
-        # Nothing is written: a reader sees the end of the pipe when this process is gone.
+        # Nothing is written: the reader notices when the pipe closes at the end of this process.
         self._their_end, self._our_end = os.pipe()
         self._health = Health(self.tell, asked.stalled_s, asked.alive_file)
         self._port = None
@@ -103,14 +108,14 @@ class Supervisor:
             LOG.info("serving health and metrics on %s", self._port.url)
 
     def tell(self) -> Sequence[tuple[int, float, Told]]:
-        """For each seat: the process's id, 0 if there is none, when it started, and its board."""
+        """Return for each seat the pid (0 without a process), the start time and the board."""
         return [
             (0 if (it := seat.process) is None else it.pid, seat.started_s, seat.board.read())
             for seat in self._seats
         ]
 
     def measure(self) -> Measured:
-        """What all its processes have counted by now."""
+        """Return the counts of all processes up to now."""
         counted, in_hand = self._totals.read()
         return Measured(
             counted,
@@ -122,7 +127,7 @@ class Supervisor:
         )
 
     def run(self) -> int:
-        """Until a signal comes, or the app cannot be found; the exit code."""
+        """Run until a signal comes, or the app cannot be found. Return the exit code."""
         before = {it: signal.signal(it, self._signalled) for it in signals_to_end()}
         try:
             while not self._signals:
@@ -142,8 +147,8 @@ class Supervisor:
         self._signals += 1
 
     def look_after(self) -> int:
-        """Every seat has a process, or will have when it is due. Another code than ENDED when one
-        could not even begin: then none can."""
+        """Start a process in each seat when it is due. Return a code other than ENDED if a process
+        could not even start, because then none can."""
         now_s = monotonic()
         for seat in self._seats:
             code = None if seat.process is None else seat.process.poll()
@@ -158,18 +163,20 @@ class Supervisor:
         return ENDED
 
     def _bury(self, seat: Seat, now_s: float) -> None:
-        """The process died: what it was working on has failed, and the next has its time."""
+        """A process died: count the failures of its messages, and set the time of its
+        replacement."""
         has_crashed = self._count(seat)
         self._deaths += 1
         seat.process = None
         seat.crashes = 1 if now_s - seat.started_s > _WELL_S else seat.crashes + 1
         pause_s = _AGAIN.delay_s(seat.crashes - 1) if seat.crashes > 1 else 0.0
-        # A message that kills is soon dead; others need not wait for long until then.
+        # A message that kills processes is dead soon; other messages must not wait long until then.
         seat.due_s = now_s + (min(pause_s, _KILLED_S) if has_crashed else pause_s)
 
     def _count(self, seat: Seat) -> bool:
-        """Keep the counts of the seat's process, and count a failure for each message that it was
-        working on when it ended. Returns whether there was one. All other processes see it."""
+        """Keep the counts of the seat's process, and count a failure for each message whose handler
+        was running when it ended. Return whether there was one. All other processes see the
+        failures."""
         assert seat.working is not None
         found = seat.working.figures.read()
         if found:
@@ -183,7 +190,7 @@ class Supervisor:
         return bool(crashed)
 
     def _start(self, seat: Seat) -> None:
-        """It has a process; or, where there is no room for one, will be tried again."""
+        """Start a process in the seat. If the system refuses, try again later."""
         figures = Figures()
         fds = (seat.board.fd, self._failures.fd, figures.fd, self._lives.fd, self._their_end)
         orders = Orders(
@@ -203,7 +210,7 @@ class Supervisor:
                 [sys.executable, "-m", MODULE, orders.as_text()],
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the supervisor, who tells them
+                start_new_session=True,  # only the supervisor gets Ctrl-C, and tells the processes
             )
         except OSError as error:
             figures.close()
@@ -216,9 +223,9 @@ class Supervisor:
         LOG.info("started worker process %d (pid %d)", seat.number, seat.process.pid)
 
     def _end(self) -> int:
-        """All processes have ended: in order, or killed when they take too long or another signal
-        comes; whether all did so in order."""
-        # A process that has not begun holds no messages, and ends by the signal itself.
+        """Wait until all processes have ended. Kill them if they take too long or another signal
+        comes. Return whether all stopped cleanly."""
+        # A process that has not started holds no messages, and the signal alone ends it.
         young = {seat.process for seat in self._seats if not seat.board.read().beat_s}
         running = [seat.process for seat in self._seats if seat.process is not None]
         for process in running:
@@ -230,7 +237,7 @@ class Supervisor:
             sleep(_LOOK_S)
         for seat in self._seats:
             if seat.process is not None and seat.process.poll() is not None:
-                self._count(seat)  # if it died, and did not end
+                self._count(seat)  # if it died, and did not stop
         for process in running:
             if process.poll() is None:
                 process.kill()
@@ -242,7 +249,7 @@ class Supervisor:
         return FAILED if codes else ENDED
 
     def close(self) -> None:
-        """Nothing of it is left."""
+        """Close the files and the HTTP port."""
         if self._port is not None:
             self._port.close()
         for seat in self._seats:

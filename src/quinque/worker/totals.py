@@ -1,12 +1,12 @@
-"""What all processes of a worker counted, those that have ended included.
+"""The counts of all processes of a worker, including those that have ended.
 
-Called by   supervisor.py; metrics.py reads what it gives.
+Called by   supervisor.py; metrics.py reads the results.
 Calls       figures.py.
 
-A process counts from 0. When it has ended, what it counted is added to what is kept here, so that
+A process counts from 0. When it has ended, its counts are added to those kept here, so that
 counters never go back while the supervisor runs.
 
-Not here: what processes count (figures.py).
+Not here: the counts of one process (figures.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quinque.worker.figures import WIDTH, Count, Figures, Numbers, Who
 
 
 class Working(NamedTuple):
-    """A process that works, or has just ended: its counts, and the messages that it holds."""
+    """A process that runs, or has just ended: its counts, and the messages that it holds."""
 
     figures: Figures
     board: Board
@@ -40,18 +40,18 @@ class Measured(NamedTuple):
 
 class Totals:
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # the port is served by threads
+        self._lock = threading.Lock()  # the HTTP port runs in threads
         self._ended: dict[Who, Numbers] = {}
         self._working: list[Working] = []
 
     def begin(self, working: Working) -> None:
-        """A process begins."""
+        """Add a process."""
         with self._lock:
             self._working.append(working)
 
     def end(self, working: Working, crashed: Iterable[int]) -> None:
-        """It has ended, and what it counted is kept; `crashed` are the handlers, by their numbers,
-        that it ran when it died."""
+        """Keep the counts of a process that has ended. `crashed` are the numbers of the handlers
+        that ran when it died."""
         counted = working.figures.read()
         for number in crashed:
             for count in (Count.FAILED, Count.RETRIED):

@@ -49,7 +49,7 @@ _RETURNED, _DROPPED, _REMOVED = b"rdg"
 
 
 class Cleaner:
-    """One cleaning of one queue. `counts` is what it has done so far."""
+    """One cleaning of one queue. `counts` is the work so far."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Cleaner:
         self._settled = self._to_settle = 0
 
     def light(self) -> Steps[CleanCounts]:
-        """Return items to the queue that were handed out and have no lease any more."""
+        """Return items to the queue that workers took and whose lease has ended."""
         handed_out, under_way = yield from self._read_handed_out()
         kinds = (self._keys.lease, self._keys.item)
         suspects = yield from self._unheld(handed_out, *kinds)
@@ -85,9 +85,9 @@ class Cleaner:
         return self.counts
 
     def deep(self) -> Steps[CleanCounts]:
-        """The same for all items, wherever their ids are; and the queue has each id once, of items
-        that exist."""
-        # In this order: an item that is handed out in between would seem to be in both.
+        """Do the same for all items, and make sure that the queue has each existing item once and
+        no other ids."""
+        # In this order: otherwise an item that a worker takes in between would seem to be in both.
         handed_out, under_way = yield from self._read_handed_out()
         yield from self._read_queue()
         # Which of them have no item is seen when all items have been.
@@ -145,7 +145,7 @@ class Cleaner:
         """The ids that lack a key of one of these kinds."""
         unheld: list[bytes] = []
         for at, some in enumerate(_batches(ids, LOOKED_AT_ONCE)):
-            # Nearly always all of them are held, and then one command says so.
+            # Usually all of them are leased, and then one command is enough.
             there = yield Command(("EXISTS", *(kind + id for kind in kinds for id in some)))
             if there < len(some) * len(kinds):
                 states = yield call("look", self._keys.prefix, *some)
@@ -166,8 +166,8 @@ class Cleaner:
         return list(zip(ids, states, strict=True))
 
     def _scan(self, handed_out: set[bytes]) -> Steps[tuple[list[bytes], set[bytes]]]:
-        """The items that do not wait, were not handed out and have no lease; and ids that wait or
-        were handed out, and have no item."""
+        """Find items that are neither queued, in progress nor leased, and ids that are queued or in
+        progress without an item."""
         key, pattern = self._keys.item, self._keys.items_pattern
         total: int = yield Size(key)
         known = self._waiting | handed_out
@@ -240,8 +240,8 @@ class Cleaner:
     def _settle_some(
         self, about: Sequence[tuple[bytes, bool]], right: int = 0, size: int = 0
     ) -> Steps[int]:
-        """Each id is settled, and whether it was handed out is said; how many came out of
-        `processing`. With a size they are in a part of it, so far from its right end."""
+        """Settle each id. Count how many ids were removed from `processing`. With a size, the ids
+        are in a part of it, at that distance from its right end."""
         at = taken_out = 0
         while at < len(about):
             some = about[at : at + SETTLED_AT_ONCE]
@@ -261,7 +261,7 @@ class Cleaner:
         return taken_out
 
     def _kinds(self, some: Iterable[tuple[bytes, bool]]) -> Iterator[tuple[str, bytes]]:
-        """Where each id is, a letter of settle.lua."""
+        """Return where each id is, as a letter of settle.lua."""
         before = set[bytes]()
         for id, was_handed_out in some:
             waits = id in self._waiting or id in before
@@ -272,7 +272,7 @@ class Cleaner:
                 yield "q" if waits else "n", id
 
     def _count(self, some: Sequence[tuple[bytes, bool]], outcomes: bytes) -> int:
-        """Count the outcomes. Returns how many ids came out of `processing`."""
+        """Count the outcomes. Return how many ids were removed from `processing`."""
         taken_out = 0
         for (id, was_handed_out), outcome in zip(some, outcomes, strict=True):
             if outcome == _RETURNED:
@@ -324,7 +324,7 @@ class Cleaner:
     def _unwanted_in(
         self, ids: list[bytes], right: int, copies: dict[bytes, int]
     ) -> Iterator[tuple[str, bytes, int]]:
-        """What to drop of the ids of a part that is so far from the right end."""
+        """Return the ids to remove from a part that is at that distance from the right end."""
         if self._unwanted.keys().isdisjoint(ids):
             return
         for at, id in enumerate(reversed(ids), right):

@@ -16,7 +16,7 @@ Phase = Literal["waiting", "processing", "leases", "items", "returning", "droppi
 
 @dataclass(slots=True)
 class CleanCounts:
-    """The problems found by a cleaning. They are repaired, except in a dry run."""
+    """The problems that a cleaning found. They are repaired, except in a dry run."""
 
     looked: int = 0  # items, or ids of items, that were looked at
     returned: int = 0  # items without a lease that wait again

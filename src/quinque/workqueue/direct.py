@@ -1,13 +1,13 @@
-"""A command over a connection of redis-py's pool, without what its client does around it.
+"""Send a command on a connection of redis-py's pool, without the overhead of its client.
 
 Called by   sync.py.
 Calls       redis-py's pool and connections.
 
-`Redis.execute_command` spends a third of a call on measuring it. A lease and its completion are two
-calls, and nothing else: there it shows. Connections, their health checks and retries are redis-py's
-as ever.
+`Redis.execute_command` needs a third of the time of a call for its measurements. A lease and its
+completion are only two calls, so this matters. Connections, their health checks and retries are
+those of redis-py.
 
-Not here: clusters, and clients that are more than a redis.Redis: they are asked as they want to be.
+Not here: clusters, and subclasses of redis.Redis, whose own methods are used.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ NAMED: Final = () if _IS_KNOWN else ("EVALSHA",)
 
 
 def has_way(db: Any) -> TypeGuard[Redis]:
-    """Whether this client may be bypassed: it is redis-py's own class, with a pool."""
+    """Return whether this client may be bypassed: it is redis-py's own class, with a pool."""
     return (
         _IS_KNOWN and type(db) is Redis and db.connection is None and not db.connection_pool.cache
     )
 
 
 def ask(db: Redis, words: tuple[Any, ...]) -> Any:
-    """The answer, never decoded. Raises what redis-py raises."""
+    """Return the reply, never decoded. Raises the errors of redis-py."""
     pool = db.connection_pool
     connection: Any = pool.get_connection()
 
@@ -79,6 +79,6 @@ def _exchange(connection: Any, words: tuple[Any, ...]) -> Any:
     if _pack is None or not isinstance(connection, AbstractConnection):
         connection.send_command(*words)
     else:
-        # It takes words of any kind; redis-py would look at each of them first.
+        # It accepts arguments of any type, which redis-py would check one by one.
         connection.send_packed_command([_pack(words)])
     return connection.read_response(disable_decoding=True)

@@ -12,7 +12,7 @@ Calls       nothing.
 
 In a script the first key is `<p>:`, and the names above are what comes after it.
 
-Not here: what is done with them (scripts/).
+Not here: the commands on them (scripts/).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Keys:
 
     @property
     def items_pattern(self) -> bytes:
-        """What SCAN finds the items of this queue with, and of no other."""
+        """Return the pattern with which SCAN finds the items of this queue, and no others."""
         return _GLOB.sub(rb"\\\g<0>", self.item) + b"*"
 
     def no_tag(self) -> BadArgument:

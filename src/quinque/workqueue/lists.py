@@ -9,12 +9,12 @@ Ids come in on the left and go on the right:
                    read      read ↑    to read
                                   last
 
-An id that is added moves the rest to the right: a slice begins with ids that were read, and `last`
-says where the unread ones begin. An id that is handed out was read, or a worker holds it. So every
-id that stays in the list is read. An id that is taken out of the middle moves the rest to the left,
-and therefore a slice overlaps the one before it.
+A new id moves the others to the right: a slice begins with ids that were read, and `last` marks
+where the unread ones begin. An id that left the list on the right was read, or a worker holds it.
+So every id that stays in the list is read. An id that is removed from the middle moves the others
+to the left, and therefore a slice overlaps the one before it.
 
-Not here: what an id is good for (cleaning.py).
+Not here: the use of the ids (cleaning.py).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_list(
             total = yield Command(("LLEN", key))
         yield Progress(phase, min(total, start + len(ids)), total)
         if last is not None and len(unread) == len(ids):
-            # The last slice is nowhere: much was taken out. Nothing may be left unread.
+            # The last slice was not found, because many ids were removed. Read all ids again.
             at = max(0, at - size)
         else:
             at = start + len(ids)
@@ -63,7 +63,7 @@ def read_list(
 
 
 def _after(last: bytes | None, ids: list[bytes]) -> list[bytes]:
-    """What follows the last id that was read; all of them if it is not among these."""
+    """Return the ids after the last one that was read, or all of them if it is not in the slice."""
     if last is None:
         return ids
     try:

@@ -60,7 +60,7 @@ class Session:
         return working.extend(self.keys, self.session, self._writes, item, lease_ms)
 
     def _check(self, db: Any) -> None:
-        """Raises BadArgument when this client's servers would hold the queue in pieces."""
+        """Raise BadArgument if the queue would be spread over several servers of this client."""
         if not self.keys.has_tag and hasattr(db, "nodes_manager"):
             raise self.keys.no_tag()
 
@@ -92,6 +92,6 @@ class Slices:
 
 
 def _longest_wait_s(db: Any) -> float | None:
-    """How long Redis may be silent: half as long as the client is patient."""
+    """Return the longest wait in Redis: half of the socket timeout of the client."""
     patience_s = db.get_connection_kwargs().get("socket_timeout")
     return None if patience_s is None else float(patience_s) / 2

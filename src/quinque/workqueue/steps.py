@@ -1,4 +1,4 @@
-"""An operation as steps: what it asks Redis for, one thing at a time, for sync and asyncio alike.
+"""An operation as a sequence of requests to Redis, for both sync and asyncio.
 
 Called by   working.py, lists.py and cleaning.py make steps; sync.py and aio.py carry them out.
 Calls       scripts.py.
@@ -49,8 +49,8 @@ class Call(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """One slice of the keys of the server that has `key`. The answer: the server's name, the cursor
-    to go on with (0 at the end), and keys."""
+    """One slice of the keys of the server that has `key`. The answer has the name of the server,
+    the next cursor (0 at the end), and keys."""
 
     key: bytes
     cursor: int
@@ -59,7 +59,7 @@ class Scan(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How many keys the server has that has `key`."""
+    """The number of keys of the server that has `key`."""
 
     key: bytes
 

@@ -29,7 +29,7 @@ _LONGEST_LEASE_S: Final = 100 * 366 * 86_400  # a hundred years
 
 
 class Pipeline(Protocol):
-    """What redis-py's pipelines have in common."""
+    """The common methods of redis-py's pipelines."""
 
     def execute_command(self, *words: Word) -> object: ...
 
@@ -42,7 +42,7 @@ def add(keys: Keys, item: Item, *, is_checked: bool) -> Steps[bool]:
 
 
 def add_to_pipeline(keys: Keys, pipeline: Pipeline, item: Item) -> None:
-    """When the pipeline is carried out, the item waits."""
+    """Add the item to a pipeline. It is queued when the pipeline is executed."""
     id = raw_id(item.id())
     # The data first: another client may come between the commands of a plain pipeline.
     pipeline.execute_command("SET", keys.item + id, item.data())
@@ -59,10 +59,10 @@ def lease(
     longest_wait_s: float | None,
     now_s: Callable[[], float] = time.monotonic,
 ) -> Steps[Item | None]:
-    """The item that waited longest is held by the session; None if none came within `wait_s`.
+    """Lease the oldest item to the session. Return None if no item came within `wait_s`.
 
-    `wait_s` of 0 does not wait, None waits without a limit. `longest_wait_s` bounds one wait in
-    Redis, where the client gives a connection up that is silent for longer.
+    A `wait_s` of 0 does not wait, and None waits without a limit. `longest_wait_s` limits one wait
+    in Redis, because the client closes a connection that does not answer for longer.
     """
     end_s = None if wait_s is None else now_s() + wait_s
     popped: tuple[bytes, ...] = ()
@@ -84,7 +84,7 @@ def lease(
 
 
 def complete(keys: Keys, item: Item) -> Steps[bool]:
-    """The item is gone; True for the one call that ended it."""
+    """Remove the item. Return True for the one call that completed it."""
     ended = yield call_once("complete", keys.prefix, raw_id(item.id()))
     return bool(ended)
 
@@ -102,26 +102,27 @@ def length(key: bytes) -> Steps[int]:
 
 
 def counts(keys: Keys) -> Steps[tuple[int, int]]:
-    """How many ids wait and how many were handed out, at one moment."""
+    """Return how many ids are queued and how many are in progress, at one moment."""
     waiting, processing = yield call("counts", keys.prefix)
     return waiting, processing
 
 
 def shortest_lease_s(keys: Keys) -> Steps[float | None]:
-    """How long the shortest of the newest leases was given for, or a second less."""
+    """Return the duration of the shortest of the newest leases, or up to a second less."""
     times_ms: list[int] = yield call("lease_times", keys.prefix, _LEASES_LOOKED_AT)
     return min(times_ms) / 1000 if times_ms else None
 
 
 def lease_ms_of(lease_secs: float) -> int:
-    """The lease in milliseconds. Raises BadArgument when it is out of bounds."""
+    """Return the lease in milliseconds. Raises BadArgument if it is out of bounds."""
     if not 0.001 <= lease_secs <= _LONGEST_LEASE_S:
         raise BadArgument(f"lease {lease_secs} s must be between 0.001 and {_LONGEST_LEASE_S} s")
     return round(lease_secs * 1000)
 
 
 def wait_s_of(block: bool, timeout_s: float) -> float | None:
-    """How long a lease waits: 0 means not at all, None without a limit. Raises BadArgument."""
+    """Return how long a lease waits: 0 means not at all, None without a limit. Raises
+    BadArgument."""
     if not timeout_s >= 0:
         raise BadArgument(f"timeout {timeout_s} s must be 0 or more")
     if not block:
@@ -130,7 +131,7 @@ def wait_s_of(block: bool, timeout_s: float) -> float | None:
 
 
 def check_writes(writes: Writes) -> Writes:
-    """Raises BadArgument when it says nothing about leases."""
+    """Raise BadArgument if it is not a type of leases."""
     if writes not in WRITES:
         raise BadArgument(f"writes is {writes!r} but must be one of {', '.join(WRITES)}")
     return writes

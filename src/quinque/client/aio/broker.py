@@ -63,7 +63,9 @@ CALLS: Final = {**OWN_CALLS, **WORK_CALLS, **JOB_CALLS, **OWN_ID_CALLS}
 # With 5 retries that is about 6 s: a broker that was killed is back by then.
 _FIRST_PAUSE_S: Final = 0.2
 _PAUSE_MOST_S: Final = 5.0
-_CONNECT_MOST_S: Final = 5.0  # a host that is silent for longer is passed over
+_CONNECT_MOST_S: Final = (
+    5.0  # the client tries the next broker if one does not answer within this time
+)
 
 _SETTING_MOST: Final = 1_000_000_000  # in effect no limit, and a number that the system takes
 _FULL: Final = "max number of clients reached"
@@ -226,12 +228,12 @@ class Broker(TypedRun):
         op: Op | None = None,
         since: int | None = None,
     ) -> list[Any]:
-        """The replies to requests that are sent together, None for one that is refused with the
-        error which says that. Raises what the first other refused one says. Interrupted, what the
-        `op` they are of was handed by then is given back.
+        """Send the requests of `op` together and return their replies. A reply with the error
+        `absent` is returned as None; raise the first other error reply. If the caller is
+        interrupted, return the messages that `op` has received to their queue.
 
-        Raises NotDone when nothing was done, OutcomeUnknown when it is not known what came of it,
-        and StoreClosed when the client was closed since the program began to wait (`since`).
+        Raises NotDone if no request was carried out, OutcomeUnknown if that is unknown, and
+        StoreClosed if the client was closed since the program began to wait (`since`).
         """
         if not requests:
             return []
@@ -251,7 +253,7 @@ class Broker(TypedRun):
                 failure, may_repeat = error, is_safe or isinstance(error, NotDone)
                 self._leave(at)
             except BadSetting:
-                self._leave(at)  # another one may be who it should be
+                self._leave(at)  # the broker at this address may be another one now
                 raise
             else:
                 self._at = at
@@ -277,8 +279,8 @@ class Broker(TypedRun):
             del failure, unknown  # or tracebacks would hold this frame, and this frame the errors
 
     async def _refuse_other_servers(self, address: Address) -> None:
-        """Raises NotABroker if a command is unknown because the server is not a broker: Redis
-        speaks the same protocol."""
+        """Raise NotABroker if a command is unknown because the server is not a broker: Redis speaks
+        the same protocol."""
         reply: Any = None
         with suppress(OSError, QuinqueError):
             link = await self._connect(address)
@@ -295,18 +297,19 @@ class Broker(TypedRun):
             self._at = (at + 1) % len(self._addresses)
 
     def _pause_s(self, number: int) -> float:
-        """How long to wait before a try: not at all before each address was tried once."""
+        """Return the pause before the next attempt: 0 until each address was tried once."""
         turn, at = divmod(number, len(self._addresses))
         if at or not turn:
             return 0.0
-        # Many clients that lost the same broker do not come back in the same moment.
+        # A random part, so that many clients that lost the same broker do not return at the same
+        # moment.
         pause_s: float = min(_FIRST_PAUSE_S * 2 ** (turn - 1), _PAUSE_MOST_S)
         return pause_s * random.uniform(0.5, 1.0)
 
     async def _link(self, at: int, *, is_of_session: bool, is_alone: bool) -> Link:
-        """A connection to that broker; of the client's session, if asked for, so that what is taken
-        on one of them is acked on any. Raises NotDone, or the error with which the broker refuses
-        the login."""
+        """Return a connection to that broker. With a session, the connection joins the client's
+        session, so that a task taken on one connection is acked on any. Raises NotDone, or the
+        error with which the broker refuses the login."""
         address = self._addresses[at]
         if not is_of_session:
             return await self._pool.link(address, self._connect, is_alone=is_alone)
@@ -315,7 +318,7 @@ class Broker(TypedRun):
         return await self._joined(address, is_alone=is_alone)
 
     async def _joined(self, address: Address, *, is_alone: bool) -> Link:
-        """A connection that is of the client's session. Raises as `_link` does."""
+        """Return a connection that has joined the client's session. Raises as `_link` does."""
         link = await self._pool.link(address, self._connect, is_alone=is_alone)
         if link.session == self._session:
             return link
@@ -371,8 +374,8 @@ class Broker(TypedRun):
     async def _wait_once(
         self, link: Link, requests: Sequence[Request], op: Op | None, since: int
     ) -> list[Any]:
-        """As `_ask_once`, on a connection that `close` hangs up. Raises StoreClosed then, after it
-        has given back the messages that the broker handed out all the same."""
+        """Do the same as `_ask_once`, on a connection that `close` ends. Then return the messages
+        that the broker delivered nevertheless, and raise StoreClosed."""
         # Before the check: a thread that closes the client after the check finds the connection.
         self._waiting.add(link)
         try:
@@ -394,8 +397,8 @@ class Broker(TypedRun):
         raise StoreClosed(_CLOSED)
 
     async def _give_back_apart(self, address: Address, op: Op, replies: list[Any]) -> None:
-        """Give back what was handed out, on a connection that is closed afterwards: the pool of a
-        closed client stays empty."""
+        """Return the delivered messages to their queue on a connection of its own, so that the pool
+        of a closed client stays empty."""
         for back in giving_back(op, _call_of(op).result(op, replies)):
             call = CALLS.get(type(back))
             if call is None:
@@ -411,7 +414,8 @@ class Broker(TypedRun):
     async def _give_back(
         self, link: Link, requests: Sequence[Request], op: Op, is_alone: bool
     ) -> None:
-        """What the operation hands out is given back, if the broker says in time what it is."""
+        """Return the messages that the operation delivered to their queue, if the broker reports
+        them in time."""
         with suppress(OSError, QuinqueError):
             replies = await link.late_replies(requests, LATE_S, is_alone=is_alone)
             if any(type(reply) is Reply for reply in replies):
@@ -424,16 +428,16 @@ class Broker(TypedRun):
                 await self._ask_once(link, call.requests(back), is_alone=False)
 
     async def _connect(self, address: Address) -> Link:
-        """Raises NotDone, or the error with which the broker refuses the login."""
+        """Connect. Raises NotDone, or the error with which the broker refuses the login."""
         try:
             link = await connect(address, self._tls, min(self._timeout_s, _CONNECT_MOST_S))
         except ssl.SSLCertVerificationError as error:
             raise untrusted(address, error) from error
         except OSError as error:
             raise NotConnected(f"no broker answers at {address} ({self._why(error)})") from error
-        # A broker that has no room, or does not like the client's certificate, says so only now.
+        # A broker that is full, or does not accept the client's certificate, reports it only now.
         first: Request = ["AUTH", *self._login] if self._login else ["PING"]
-        # Where another broker can be asked, one that accepts and then says nothing is passed over.
+        # If there is another broker, pass over one that accepts the connection and does not reply.
         is_alone = len(self._addresses) == 1
         timeout_s = self._timeout_s if is_alone else min(self._timeout_s, _CONNECT_MOST_S)
         try:
@@ -453,7 +457,7 @@ class Broker(TypedRun):
         return link
 
     def _why(self, error: OSError) -> str:
-        """Why a broker does not answer on a new connection."""
+        """Return why a broker does not answer on a new connection."""
         return why_closed(error, is_tls=self._tls is not None, certificate=self._certificate)
 
 
@@ -469,12 +473,12 @@ def _is_forbidden(reply: Reply) -> bool:
 
 
 def _new_session() -> str:
-    """No UUID, which a broker would have to know."""
+    """Return a session name that is not a UUID: the broker must know a UUID already."""
     return f"client-{secrets.token_hex(16)}"
 
 
 def _begin_in_child() -> None:
-    """A child must not speak on its parent's connections, nor end their session."""
+    """Forget the parent's connections. A child must not use them, nor end their session."""
     for broker in _BROKERS:
         broker.begin_anew()
 

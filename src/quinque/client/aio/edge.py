@@ -1,16 +1,16 @@
-"""Where a program waits: sockets, pauses and connections of one that runs on an event loop.
+"""Sockets, pauses and connections of a program that runs on an event loop.
 
 Called by   everything in this folder.
 Calls       link.py.
 
 Tasks share connections. All requests of one turn of the loop are sent together, also while earlier
 replies are under way, and replies come in the order of the requests. A request that waits in the
-broker has a connection alone, or it would keep the others waiting.
+broker has a connection alone, because it would delay the others.
 
 client/sync/edge.py has the same names for programs that have threads. All else in this folder is
 written once, here, and client/sync/ is made from it (tools/make_sync).
 
-Not here: what is asked, and what is done when a broker is gone (broker.py).
+Not here: the requests, and what happens when a broker does not answer (broker.py).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from quinque.errors import QuinqueError
 
 # If a request waits for longer, one more connection is opened, if the limit allows it.
 _SLOW_S: Final = 0.01
-# After a broker refused one more connection, for example because it has no room: none is opened
-# for this long, as long as there is another.
+# After a broker refused one more connection, for example because it is full, no other is opened for
+# this time while there is one.
 _REFUSED_S: Final = 1.0
 
 
 class _Asked(NamedTuple):
-    """Questions of one task; `at_s` is when they were asked, on the loop's clock."""
+    """The requests of one task. `at_s` is when the task sent them, on the loop's clock."""
 
     requests: Sequence[Sequence[Word]]
     replies: list[Any]
@@ -51,30 +51,30 @@ class Link(asyncio.Protocol):
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self.session = ""  # that takes tasks here
+        self.session = ""  # the session that takes tasks on this connection
         self.is_over = False
         self.is_shared = False
         self.users = 0  # tasks that the pool gave it to and that have not given it back
-        self.era = 0  # of the pool that opened it
+        self.era = 0  # the era of the pool that opened it
         self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._replies = Replies(self._hear_last)
-        self._refusal: Reply | None = None  # the broker's last word
+        self._refusal: Reply | None = None  # the last error that the broker sent
         self._unsent: list[tuple[_Asked, bytes]] = []  # with the requests, packed
         self._sent: deque[_Asked] = deque()
         self._timeout_s = 0.0
-        self._heard_s = 0.0  # when something came, on the loop's clock
+        self._heard_s = 0.0  # when the last bytes arrived, on the loop's clock
         self._late: asyncio.TimerHandle | None = None
         self._interrupted: dict[int, _Asked] = {}  # by the id of the requests
         self._is_retired = False
 
     async def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
-        """The reply to each request. Raises NotSent, another OSError when no part of a reply comes
-        for `timeout_s`, and BadArgument when a request cannot be packed. A caller that is
-        interrupted calls `late_replies` or `abandon`."""
+        """Return the reply to each request. Raises NotSent, another OSError if no bytes arrive
+        within `timeout_s`, and BadArgument if a request cannot be packed. An interrupted caller
+        must call `late_replies` or `abandon`."""
         if self.is_over or self._transport is None:
             raise NotSent(CLOSED)
-        data = packed(requests)  # first: an answer to what cannot be sent would be awaited
+        data = packed(requests)  # first: a request that cannot be sent must not wait for a reply
         asked = _Asked(requests, [], self.loop.create_future(), self.loop.time())
         self._timeout_s = timeout_s
         if self._late is None:  # one timer for all, since each costs as much as a request
@@ -96,8 +96,8 @@ class Link(asyncio.Protocol):
         self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool
     ) -> list[Any]:
         """The replies to the requests of a caller that was interrupted. If the caller had the
-        connection for itself, nothing more is sent on it: a broker in which the requests still
-        wait hangs up then, and delivers nothing. Raises OSError."""
+        connection for itself, nothing more is sent on it: if the requests still wait in the broker,
+        it closes the connection and delivers nothing. Raises OSError."""
         asked = self._interrupted.pop(id(requests))
         if len(asked.replies) == len(requests):
             return asked.replies
@@ -130,7 +130,7 @@ class Link(asyncio.Protocol):
         return not (self.users or self._sent or self._unsent or self.is_over)
 
     def waits_s(self) -> float:
-        """How long the oldest request has waited for its reply."""
+        """Return how long the oldest request has waited for its reply."""
         return self.loop.time() - self._sent[0].at_s if self._sent else 0.0
 
     def retire(self) -> None:
@@ -146,12 +146,12 @@ class Link(asyncio.Protocol):
                 self._transport.abort()
 
     def hang_up(self) -> None:
-        """End the connection for requests that wait here for a message. The broker delivers
-        nothing more on it."""
+        """End the connection of requests that wait for a message. The broker delivers nothing more
+        on it."""
         self._say_no_more()
 
     def _send(self) -> None:
-        """Send the requests of this turn whose callers still wait."""
+        """Send the requests of this iteration whose callers still wait."""
         wanted = [each for each in self._unsent if not each[0].all_came.done()]
         self._unsent = []
         if wanted and self._transport is not None:
@@ -169,14 +169,14 @@ class Link(asyncio.Protocol):
             self._late = None
 
     def _say_no_more(self) -> None:
-        """Refuse further requests here, and end our half of the connection."""
+        """Refuse further requests on this connection, and close the sending side."""
         self.is_over = True
         transport = self._transport
         if transport is not None and transport.can_write_eof():
             transport.write_eof()
         elif transport is None or transport.get_write_buffer_size():
             self.close()  # the broker cannot have read the request
-        else:  # TLS has no half of a connection, and TCP below it has
+        else:  # TLS cannot close one side, but TCP below it can
             try:
                 at = os.dup(transport.get_extra_info("socket").fileno())
                 with socket.socket(fileno=at) as below:
@@ -187,7 +187,7 @@ class Link(asyncio.Protocol):
     def _hear_last(self, refusal: Reply) -> None:
         self.is_over = True
         self._refusal = refusal
-        self.loop.call_soon(self.close)  # when the reply is where it belongs
+        self.loop.call_soon(self.close)  # after the caller has received the reply
 
     def _end(self, error: OSError) -> None:
         """Fail all outstanding requests. Requests that were not sent or read had no effect."""
@@ -214,11 +214,11 @@ class Link(asyncio.Protocol):
     # -- the event loop calls these -----------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's are like asyncio.Transport, and not among its subclasses.
+        # uvloop's transports resemble asyncio.Transport and are not subclasses of it.
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if not self._sent:  # it belongs to no request
+        if not self._sent:  # no request waits for it
             self.close()
             return
         self._heard_s = self.loop.time()
@@ -245,7 +245,7 @@ class Link(asyncio.Protocol):
 
 
 class _Opening:
-    """A connection that is being opened, by a task of its own: tasks that want one wait for it."""
+    """A connection that a task is opening. Other tasks that need one wait for it."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[Link]
@@ -254,9 +254,10 @@ class _Opening:
 
 
 class Pool:
-    """Connections to brokers, of three kinds that are never mixed. Tasks share up to `most` to each
-    broker. A request that waits in the broker has one alone. One of the client's session is held
-    open and carries no requests, so that the session does not end with any of the others."""
+    """Connections to brokers. There are three kinds, which are never mixed. Tasks share up to
+    `most` connections to each broker. A request that waits in the broker has a connection alone.
+    One connection keeps the client's session open and carries no requests, so that the session does
+    not end with another connection."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -267,7 +268,8 @@ class Pool:
     async def link(
         self, address: Address, connect: Callable[[Address], Awaitable[Link]], *, is_alone: bool
     ) -> Link:
-        """A connection to that broker, to be given back with `keep`. Raises what `connect` does."""
+        """Return a connection to that broker. The caller returns it with `keep`. Raises the errors
+        of `connect`."""
         if self._loop is not asyncio.get_running_loop():
             self._begin_on(asyncio.get_running_loop())
         if is_alone:
@@ -311,12 +313,12 @@ class Pool:
                 link.retire()
 
     def holds(self, address: Address) -> bool:
-        """Whether a connection to that broker is held open."""
+        """Return whether a connection to that broker is kept open."""
         link = self._held.get(address)
         return link is not None and not link.is_over and link.loop is asyncio.get_running_loop()
 
     def hold(self, link: Link) -> None:
-        """A connection that a task had alone stays open, unused, until the pool is closed."""
+        """Keep a connection that a task used alone open, and unused, until the pool is closed."""
         if link.era != self._era or self.holds(link.address):
             self.keep(link)
         else:
@@ -332,20 +334,20 @@ class Pool:
         self.forget()
 
     def forget(self) -> None:
-        """Forget the connections in a child process, whose parent goes on with them."""
+        """Forget the connections in a child process. The parent process continues to use them."""
         self._shared: dict[Address, list[Link]] = {}
-        self._idle: dict[Address, list[Link]] = {}  # of requests that wait in the broker
+        self._idle: dict[Address, list[Link]] = {}  # for requests that wait in the broker
         self._held: dict[Address, Link] = {}
         self._opening: dict[Address, _Opening] = {}
         self._refused_s: dict[Address, float] = {}  # when, on the loop's clock
 
     def _may_open(self, address: Address, fit: list[Link]) -> bool:
-        """Whether one more connection is opened beside these."""
+        """Return whether to open one more connection."""
         passed_s = fit[0].loop.time() - self._refused_s.get(address, -_REFUSED_S)
         return len(fit) < self._most and address not in self._opening and passed_s >= _REFUSED_S
 
     def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The program has another loop: close the connections of the one before."""
+        """Close the connections of the previous event loop."""
         if self._loop is not None:
             self.close()
         self._loop = loop
@@ -353,7 +355,7 @@ class Pool:
     async def _opened(
         self, address: Address, connect: Callable[[Address], Awaitable[Link]]
     ) -> Link:
-        """The connection that is being opened for all tasks that want one by then."""
+        """Wait for the connection that is being opened for all tasks that need one."""
         opening = self._opening.get(address)
         if opening is None:
             opening = self._opening[address] = _Opening()
@@ -382,12 +384,12 @@ class Pool:
         if era == self._era:
             self._shared.setdefault(address, []).append(link)
         else:
-            link.retire()  # the tasks that wait for it have one last use of it
+            link.retire()  # the tasks that wait for it use it once
         return link
 
 
 async def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Link:
-    """Raises OSError."""
+    """Open a connection. Raises OSError."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):
         if address.port:
@@ -401,6 +403,6 @@ async def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float
 
 
 def _heard(opening: asyncio.Task[Link]) -> None:
-    """Read its error, or asyncio logs it when the caller was interrupted."""
+    """Read the error of the task, or asyncio logs it if the caller was interrupted."""
     if not opening.cancelled():
         opening.exception()

@@ -1,11 +1,11 @@
-"""How an interrupted program finishes a request that is under way: on an event loop.
+"""Finish a request that is in progress when a program on an event loop is interrupted.
 
 Called by   broker.py and local.py.
 Calls       asyncio.
 
 client/sync/interrupted.py has the same names for programs with threads.
 
-Not here: what an interrupted program gives back (model/giving_back.py).
+Not here: the messages that an interrupted program returns (model/giving_back.py).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _WAIT_S: Final = 1.0  # how long an interrupted caller waits for it
 
 
 async def sheltered(do: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
-    """Return when it is done. After a short time, or when the caller is interrupted once more, it
-    goes on by itself."""
+    """Wait for the task. After a short time, or if the caller is interrupted again, the task
+    continues on its own."""
     task = asyncio.create_task(do(*args))
     _TASKS.add(task)
     task.add_done_callback(_TASKS.discard)
     await asyncio.wait([task], timeout=_WAIT_S)
 
 
-_TASKS: Final = set[asyncio.Task[None]]()  # the loop alone would not keep them
+_TASKS: Final = set[asyncio.Task[None]]()  # the event loop has only weak references to tasks

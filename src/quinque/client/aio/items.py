@@ -20,11 +20,11 @@ from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from quinque.client.aio.runner import Runner
-from quinque.client.checks import as_many, as_name, as_whole
+from quinque.client.checks import as_many, as_name, as_state, as_whole
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import Seconds, as_some_ms, as_wait_ms
-from quinque.errors import BadArgument, printable
+from quinque.errors import printable
 from quinque.model.families import ITEMS
 from quinque.model.own_ops import AddItems, Complete, ExtendLeases
 from quinque.model.states import State
@@ -137,8 +137,7 @@ class Items(Generic[T]):
 
     async def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
         """Return the first items that are ready or leased. Nothing changes."""
-        if state not in (State.READY, State.LEASED):
-            raise BadArgument(f"items have no state {state.name}")
+        as_state(state, (State.READY, State.LEASED))
         op = Browse(ITEMS, self.name, state, as_whole("count", count, least=1))
         found: list[WorkView] = await self._run(op)
         return found

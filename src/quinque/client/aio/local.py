@@ -1,11 +1,12 @@
-"""A store in the process, as what queues of programs on an event loop run on.
+"""Run the queues of a program on an event loop on a store in the same process.
 
 Called by   quinque.aio.open.
-Calls       a store (client/opened.py says what it can be asked).
+Calls       a store (its protocol is in client/opened.py).
 
-client/sync/local.py is the same for programs with threads. Nothing that talks to brokers is needed.
+client/sync/local.py is the same for programs with threads. It imports no code that connects to
+brokers.
 
-Not here: such a store (stores/opened.py), which a client does not know.
+Not here: the store (stores/opened.py).
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from quinque.model.ops import Op
 
 
 class Local:
-    """A store in the process, as something that runs operations: each in a thread of its own, as
-    the disk and other threads are waited for. A caller that waits for a message waits here, on the
-    loop: there are few threads, and one that waits cannot be interrupted."""
+    """Runs operations on a store in the process, each in its own thread, because it waits for the
+    disk and for other threads. A caller that waits for a message waits on the event loop: there are
+    few threads, and a waiting thread cannot be interrupted."""
 
     def __init__(self, store: Opened) -> None:
         self._store = store
@@ -41,7 +42,7 @@ class Local:
         until_s = monotonic() + wait_ms / 1000
         with self._store.watching(op):
             while True:
-                # Before it is asked, so that nothing comes unnoticed.
+                # Before the attempt, so that no message arrives unnoticed.
                 woken = asyncio.get_running_loop().create_future()
                 self._waiting.add(woken)
                 try:
@@ -61,8 +62,8 @@ class Local:
         await asyncio.to_thread(self._store.close)
 
     async def _attempt(self, op: Op) -> tuple[Any, float | None]:
-        """As the store's. A running thread cannot be stopped: a caller that is interrupted waits
-        for its end, and gives back the messages that it was handed."""
+        """Run the store's `attempt`. A running thread cannot be stopped: an interrupted caller
+        waits for its end, and returns the messages that it received to their queue."""
         if not isinstance(op, HANDING_OUT):
             return await asyncio.to_thread(self._store.attempt, op)
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Messages of a queue, one after the other: what `async for` goes through.
+"""Iterate over the messages of a queue with `async for`.
 
 Called by   jobs.py, events.py, tubes.py.
 Calls       a queue that messages are taken from.
@@ -29,13 +29,13 @@ class Source(Protocol[T_co]):
 
 
 async def one_by_one(queue: Source[T]) -> AsyncIterator[T]:
-    """The messages, without an end. Brokers that do not answer are asked repeatedly. A
-    message that one of them may have handed out comes back when its lease has ended."""
+    """Yield messages forever. Ask brokers that do not answer again. If one of them has delivered a
+    message, it is delivered again when its lease ends."""
     while True:
         try:
             message = await queue.take(None)
         except (NotDone, OutcomeUnknown):
-            from quinque.client.aio.edge import sleep  # which only those need who ask a broker
+            from quinque.client.aio.edge import sleep  # only clients of a broker need it
 
             await sleep(random.uniform(_PAUSE_S / 2, _PAUSE_S))
         else:

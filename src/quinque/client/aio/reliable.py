@@ -48,7 +48,7 @@ class Element(KeptBody[T]):
         self.id = delivery.message_id.decode()
 
     async def ack(self) -> bool:
-        """Ack the element. Return False if it is not delivered, or no longer."""
+        """Ack the element. Return False if it is not delivered."""
         return await self._queue.ack([self]) == 1
 
     async def __aenter__(self) -> Element[T]:

@@ -1,4 +1,4 @@
-"""What the queues of a program run their operations on: a broker, or a store in the process.
+"""The protocol of what runs the operations of queues: a broker, or a store in the process.
 
 Called by   the queues of this folder.
 Calls       nothing.

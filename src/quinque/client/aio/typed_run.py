@@ -1,10 +1,9 @@
-"""What `run` gives for which operation, for those who check types.
+"""The result type of `run` for each operation, for type checkers.
 
 Called by   broker.py, whose Broker is one of these.
 Calls       nothing.
 
-The calls are those of a store (stores/base.py), so that code which is handed something to run
-operations on may be handed either.
+The methods are those of a store (stores/base.py), so that code can run operations on either.
 
 Not here: what an operation does (model/claim_ops.py and its neighbours).
 """
@@ -197,4 +196,4 @@ class TypedRun(ABC):
 
     @abstractmethod
     async def _carry_out(self, op: Op, wait_ms: int) -> Any:
-        """As `run` says."""
+        """Carry out the operation, as `run` describes."""

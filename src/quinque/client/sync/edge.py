@@ -1,12 +1,12 @@
-"""Where a program waits: sockets, pauses and connections of one that has threads.
+"""Sockets, pauses and connections of a program with threads.
 
 Called by   what is made from client/aio/, in this folder.
 Calls       link.py.
 
-client/aio/edge.py has the same names for programs on an event loop; all else that the two need is
+client/aio/edge.py has the same names for programs on an event loop; the rest of the client is
 written once, there.
 
-Not here: what is asked, and what is done when a broker is gone (broker.py).
+Not here: the requests, and what happens when a broker does not answer (broker.py).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from typing import Any, Final
 from quinque.client.addresses import Address
 from quinque.client.link import CLOSED, LATE, READ_BYTES, Replies, Reply, Word, packed
 
-_IDLE_MOST: Final = 8  # connections to a broker that are kept for later
+_IDLE_MOST: Final = 8  # idle connections to a broker that are kept
 _FRESH_S: Final = 0.001
-_MUCH_BYTES: Final = 1 << 17  # less than what a broker reads before it is rid of its replies
+_MUCH_BYTES: Final = 1 << 17  # less than a broker reads before it has sent its replies
 _WAIT_MOST_S: Final = (2**31 - 1) // 1000  # the system takes it in ms, as a C int
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Link:
-    """One connection. Use `ask`; after an OSError of it the link is of no more use, and closed."""
+    """One connection. Use `ask`; after an OSError of it the link is closed and cannot be used."""
 
     def __init__(self, address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> None:
-        """Connected. Raises OSError."""
+        """Connect. Raises OSError."""
         self.address = address
-        self.session = ""  # that takes tasks here
+        self.session = ""  # the session that takes tasks on this connection
         self.is_over = False
-        self.era = 0  # of the pool that opened it
-        self._asked_s = 0.0  # when it was last answered
+        self.era = 0  # the era of the pool that opened it
+        self._asked_s = 0.0  # when the last reply came
         self._replies = Replies(self._hear_last)
-        self._refusal: Reply | None = None  # the broker's last word
+        self._refusal: Reply | None = None  # the last error that the broker sent
         self._came: list[Any] = []  # replies that came before the caller was interrupted
         self._timeout_s = timeout_s
         if address.port:
@@ -67,8 +67,8 @@ class Link:
         self._limit(timeout_s)
 
     def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
-        """The reply to each request. Raises OSError when no part of a reply comes for `timeout_s`,
-        and BadArgument when a request cannot be packed. A caller that is interrupted calls
+        """Send the requests and return the reply to each. Raises OSError if no bytes arrive within
+        `timeout_s`, and BadArgument if a request cannot be packed. An interrupted caller must call
         `late_replies` or `abandon`."""
         replies: list[Any] = []
         data = packed(requests)  # first: if that fails, nothing is wrong with the connection
@@ -100,14 +100,14 @@ class Link:
     def late_replies(
         self, requests: Sequence[Sequence[Word]], timeout_s: float, *, is_alone: bool
     ) -> list[Any]:
-        """The replies to the requests of a caller that was interrupted. Nothing more is sent: a
-        broker in which the requests still wait hangs up then, and delivers nothing. Raises
+        """The replies to the requests of a caller that was interrupted. Nothing more is sent: if
+        the requests still wait in the broker, it closes the connection and delivers nothing. Raises
         OSError."""
         replies = self._came
         try:
             self._limit(timeout_s)
             if self._is_plain or is_alone:
-                # Not SSLSocket.shutdown: TLS has no half of a connection, and TCP below it has.
+                # Not SSLSocket.shutdown: TLS cannot close one side, but TCP below it can.
                 socket.socket.shutdown(self._sock, socket.SHUT_WR)
             while len(replies) < len(requests):
                 self._replies.feed(self._receive())
@@ -122,20 +122,21 @@ class Link:
         self.close()
 
     def hang_up(self) -> None:
-        """End the connection for a thread that waits here for a message; called by another thread.
-        The broker delivers nothing more on it."""
+        """End the connection of a thread that waits for a message. Another thread calls this. The
+        broker delivers nothing more on it."""
         self.is_over = True
         with suppress(OSError):  # it is closed already
-            # Not SSLSocket.shutdown, which takes the TLS away from the thread that reads.
+            # Not SSLSocket.shutdown, which would remove TLS from the thread that reads.
             how = socket.SHUT_WR if self._is_plain else socket.SHUT_RDWR
             socket.socket.shutdown(self._sock, how)
 
     @property
     def is_fit(self) -> bool:
-        """Whether the connection is idle and open: nothing came on it, not even its end."""
-        if self.is_over or monotonic() - self._asked_s < _FRESH_S:  # a look costs a system call
+        """Return whether the connection is idle and open: no bytes and no end of the stream came on
+        it."""
+        if self.is_over or monotonic() - self._asked_s < _FRESH_S:  # the check needs a system call
             return not self.is_over
-        # One for each look: threads, and a signal handler, may look at the same time.
+        # One poll object for each check: threads and a signal handler may check at the same time.
         arrivals = select.poll()
         try:
             arrivals.register(self._sock, select.POLLIN)
@@ -153,8 +154,8 @@ class Link:
             self._sock.close()
 
     def _limit(self, timeout_s: float) -> None:
-        """Limit the time of each send and receive. The system does it where it can: in Python, each
-        of the two would cost one more system call."""
+        """Limit the time of each send and receive, if possible in the system, because Python would
+        need another system call for each."""
         self._timeout_s = timeout_s
         if not self._is_plain:
             self._sock.settimeout(min(timeout_s, _WAIT_MOST_S))
@@ -192,7 +193,7 @@ class Link:
             self._limit(self._timeout_s)
 
     def _hear_why(self, replies: list[Any], most: int) -> None:
-        """Read the replies that came before the broker hung up."""
+        """Read the replies that came before the broker closed the connection."""
         with suppress(OSError):
             while True:
                 self._replies.feed(self._receive())
@@ -206,9 +207,9 @@ class Link:
 
 
 class Pool:
-    """Connections, each for one thread at a time; how many there are is how many threads ask. One
-    of the client's session is held open and carries no requests, so that the session does not end
-    with any of the others."""
+    """Connections, each used by one thread at a time. There are as many as threads that send
+    requests. One connection keeps the client's session open and carries no requests, so that the
+    session does not end with another connection."""
 
     def __init__(self, most: int) -> None:
         # A signal handler may use the pool while the thread that it interrupts has the lock.
@@ -218,7 +219,8 @@ class Pool:
         self._held: dict[Address, Link] = {}
 
     def link(self, address: Address, connect: Callable[[Address], Link], *, is_alone: bool) -> Link:
-        """A connection to that broker, to be given back with `keep`. Raises what `connect` does."""
+        """Return a connection to that broker. The caller returns it with `keep`. Raises the errors
+        of `connect`."""
         with self._lock:
             idle = self._idle.get(address)
             while idle:
@@ -232,7 +234,7 @@ class Pool:
         return link
 
     def keep(self, link: Link) -> None:
-        """The thread needs it no more."""
+        """Take back the connection of a thread that no longer needs it."""
         with self._lock:
             idle = self._idle.setdefault(link.address, [])
             if link.era == self._era and not link.is_over and len(idle) < _IDLE_MOST:
@@ -241,12 +243,12 @@ class Pool:
         link.close()
 
     def holds(self, address: Address) -> bool:
-        """Whether a connection to that broker is held open."""
+        """Return whether a connection to that broker is kept open."""
         link = self._held.get(address)
         return link is not None and link.is_fit
 
     def hold(self, link: Link) -> None:
-        """A connection that a thread had stays open, unused, until the pool is closed."""
+        """Keep a connection that a thread used open, and unused, until the pool is closed."""
         with self._lock:
             if link.era == self._era and not self.holds(link.address):
                 self._held[link.address] = link
@@ -263,11 +265,11 @@ class Pool:
             link.close()
 
     def forget(self) -> None:
-        """As if there were none: in a child process, whose parent goes on with them. A thread of
-        the parent may have had the lock."""
+        """Forget the connections in a child process. The parent process continues to use them. A
+        thread of the parent may have had the lock."""
         self._lock, self._idle, self._held = threading.RLock(), {}, {}
 
 
 def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Link:
-    """Raises OSError."""
+    """Open a connection. Raises OSError."""
     return Link(address, tls, timeout_s)

@@ -27,6 +27,7 @@ from quinque.client.checks import (
     as_many,
     as_name,
     as_reason,
+    as_state,
     as_whole,
     as_work_id,
     reason_of,
@@ -79,8 +80,8 @@ class Job(KeptBody[T]):
         super().__init__(delivery.body, codec)
         self._queue = queue
         self.id = delivery.message_id.decode()
-        self.nacks = delivery.nacks  # how often it was given back
-        self.requeues = delivery.requeues  # how often it came back for any other reason
+        self.nacks = delivery.nacks  # how often a consumer returned it
+        self.requeues = delivery.requeues  # how often it was queued again for another reason
 
     def ack(self) -> bool:
         """Ack the job. Return False if it no longer exists."""
@@ -269,8 +270,8 @@ class Jobs(Generic[T]):
 
     def peek(self, count: int = 10, state: State = State.READY) -> list[WorkView]:
         """Return the first ready, delayed or dead jobs, or the last if `count` is negative."""
-        if state not in (State.READY, State.DELAYED, State.DEAD):
-            raise BadArgument(f"jobs in state {state.name} have no order to peek in")
+        # Leased jobs have no order.
+        as_state(state, (State.READY, State.DELAYED, State.DEAD))
         count = as_whole("count", count, least=-EXACT_MOST)
         found: list[WorkView] = self._run(Browse(JOBS, self.name, state, count))
         return found
@@ -314,6 +315,8 @@ class Jobs(Generic[T]):
 
     def purge(self, *states: State) -> int:
         """Remove all jobs of the queue, or those in `states`. Return how many."""
+        for state in states:
+            as_state(state)
         purged: int = self._run(Purge(JOBS, self.name, states))
         return purged
 

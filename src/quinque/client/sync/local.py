@@ -1,12 +1,12 @@
-"""A store in the process, as what queues of programs with threads run on.
+"""Run the queues of a program with threads on a store in the same process.
 
 Called by   quinque.open.
-Calls       a store (client/opened.py says what it can be asked).
+Calls       a store (its protocol is in client/opened.py).
 
-client/aio/local.py is the same for programs on an event loop. Nothing that talks to brokers is
-needed.
+client/aio/local.py is the same for programs on an event loop. It imports no code that connects to
+brokers.
 
-Not here: such a store (stores/opened.py), which a client does not know.
+Not here: the store (stores/opened.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quinque.model.ops import Op
 
 
 class Local:
-    """A store in the process, as something that runs operations."""
+    """Runs operations on a store in the process."""
 
     def __init__(self, store: Opened) -> None:
         self._store = store

@@ -48,7 +48,7 @@ class Element(KeptBody[T]):
         self.id = delivery.message_id.decode()
 
     def ack(self) -> bool:
-        """Ack the element. Return False if it is not delivered, or no longer."""
+        """Ack the element. Return False if it is not delivered."""
         return self._queue.ack([self]) == 1
 
     def __enter__(self) -> Element[T]:

@@ -25,7 +25,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
 
 import msgpack
 
-from quinque.client.checks import as_bodies, as_many, as_name, as_whole
+from quinque.client.checks import as_bodies, as_many, as_name, as_state, as_whole
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import Seconds, as_delay_ms, as_delay_s, as_ms, as_seconds, as_wait_ms
@@ -61,7 +61,7 @@ from quinque.model.tube_ops import (
 )
 from quinque.model.tube_terms import settings_unused
 
-_OWN: Final = b""  # the session of whatever runs the operation
+_OWN: Final = b""  # the session of the caller
 _AS_TUBE: Final = TaskTerms()
 
 T = TypeVar("T")
@@ -316,7 +316,7 @@ class Tube(Generic[T]):
     def browse(self, count: int = 10, state: State = State.READY) -> list[Task[T]]:
         """Return the first tasks in that state, in the order in which they would be taken. Nothing
         changes."""
-        op = BrowseTasks(self.name, state, as_whole("count", count, least=1))
+        op = BrowseTasks(self.name, as_state(state), as_whole("count", count, least=1))
         return [Task(self, view, self._codec) for view in self._run(op)]
 
     def bury(self, tasks: OneTask | Iterable[OneTask]) -> int:

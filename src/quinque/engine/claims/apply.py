@@ -66,7 +66,7 @@ from quinque.model.message import Message
 
 
 def apply_subscribed(subscriptions: Subscriptions, event: Subscribed, now_ms: int) -> Subscription:
-    """The subscription has a new epoch; it is made if it is not there."""
+    """Set a new epoch. Create the subscription if it does not exist."""
     found = _known(subscriptions, event.queue, event.subscription, event.family, event.group)
     if event.is_new:
         found.is_known = True
@@ -121,8 +121,8 @@ def apply_sealed(found: Subscription, event: ClaimSealed) -> None:
 
 
 def apply_played(found: Subscription, event: ClaimPlayed) -> None:
-    """Count one more read attempt of the claim. The marks of the attempt before are gone; those of
-    a settled claim are still needed to close it."""
+    """Count one more read attempt of the claim. Remove the marks of the attempt before, except in a
+    settled claim, which still needs them to be closed."""
     claim = found.claims.get(event.number)
     if claim is not None:
         claim.plays += 1
@@ -238,7 +238,7 @@ def apply_shrunk(
 
 
 def apply_purged(found: Subscription, event: ClaimsPurged) -> Changed:
-    """Finished claims up to that number are gone."""
+    """Remove finished claims up to that number."""
     went: list[Message] = []
     for number in list(found.claims):
         if number <= event.number and not found.claims[number].holds:
@@ -252,7 +252,7 @@ def apply_unsubscribed(
     queue: Worklist | None,
     event: Unsubscribed,
 ) -> Changed:
-    """The subscription is gone."""
+    """Remove the subscription."""
     subscriptions.last_epoch = max(subscriptions.last_epoch, event.epoch)
     if found is None:
         return NOTHING
@@ -266,7 +266,8 @@ def apply_unsubscribed(
 
 
 def apply_subscription_kept(subscriptions: Subscriptions, event: SubscriptionKept) -> Changed:
-    """The subscription is as the record says; of its chunks those are left that it names."""
+    """Set the subscription to the contents of the record. Keep only the chunks that the record
+    names."""
     found = _known(subscriptions, event.queue, event.subscription, event.family, event.group)
     found.is_known = True
     found.family, found.group = BY_CODE[event.family], event.group
@@ -288,7 +289,7 @@ def apply_subscription_kept(subscriptions: Subscriptions, event: SubscriptionKep
 
 
 def apply_chunk_kept(subscriptions: Subscriptions, event: ChunkKept, home: int) -> Changed:
-    """The chunk is in its claim; nothing came if it was there."""
+    """Add the chunk to its claim, unless it is in it."""
     found = _known(subscriptions, event.queue, event.subscription, event.family, b"")
     claim = _claim(found, event.number, 0)
     if event.chunk in claim.chunks:
@@ -347,7 +348,7 @@ def apply(
 
 
 def has_claimed(found: Subscription) -> bool:
-    """Whether messages are in claims of this subscription. Rows may have been lost."""
+    """Return whether messages are in claims of this subscription. Rows may have been lost."""
     return any(True for claim in found.held_claims() for _ in claim.to_close())
 
 

@@ -1,9 +1,9 @@
-"""Carry out events on the queues that messages were claimed from: acked, given back, put back.
+"""Apply events to the queues from which messages were claimed: acked or returned messages.
 
 Called by   apply.py.
 Calls       Worklist, Feed, Group.
 
-Not here: what becomes of the claim itself (apply.py).
+Not here: the claim (apply.py).
 """
 
 from __future__ import annotations

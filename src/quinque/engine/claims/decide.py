@@ -59,13 +59,13 @@ def open_(found: Subscription | None, op: OpenClaims, last_epoch: int, now_ms: i
 
 
 def check_epoch(found: Subscription, epoch: int) -> None:
-    """Raises Superseded when that is not the newest."""
+    """Raise Superseded if that is not the newest epoch."""
     if epoch != found.epoch:
         raise Superseded(found.name, epoch, found.epoch)
 
 
 def claim_to_fill(found: Subscription, number: int) -> Claim | None:
-    """The claim, or None when it can be begun. Raises BadClaim."""
+    """Return the claim, or None if it can be started. Raises BadClaim."""
     claim = found.claims.get(number)
     if claim is not None:
         if claim.state == FORFEITED:
@@ -81,7 +81,7 @@ def claim_to_fill(found: Subscription, number: int) -> Claim | None:
 
 
 def claim_to_read(found: Subscription, number: int) -> Claim:
-    """The claim, which is sealed or settled. Raises NoClaim."""
+    """Return the claim, which is sealed or settled. Raises NoClaim."""
     claim = found.claims.get(number)
     if claim is None:
         raise NoClaim(found.name, number, "does not exist")
@@ -93,7 +93,7 @@ def claim_to_read(found: Subscription, number: int) -> Claim:
 
 
 def mark(found: Subscription, op: MarkClaim) -> ClaimMarked:
-    """Mark those of the messages that the claim has. Raises NoClaim when it is not open."""
+    """Mark the messages that are in the claim. Raises NoClaim if it is not open."""
     claim = found.claims.get(op.number)
     if claim is None:
         raise NoClaim(found.name, op.number, "does not exist")

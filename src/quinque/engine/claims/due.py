@@ -13,7 +13,8 @@ from quinque.engine.claims.subscription import Claim, Subscription
 
 
 def lapsed_claims(found: Subscription, now_ms: int) -> list[Claim]:
-    """The open claims to forfeit: the subscription was not renewed within `release_ms`."""
+    """Return the open claims to forfeit, if the subscription was not renewed within
+    `release_ms`."""
     if not found.release_ms or found.renewed_ms + found.release_ms > now_ms:
         return []
     return found.open_claims()
@@ -32,5 +33,5 @@ def stale_number(found: Subscription, now_ms: int) -> int:
 
 
 def is_stalled(found: Subscription, now_ms: int) -> bool:
-    """Whether it has open claims, and was not renewed for as long as its lease runs."""
+    """Return whether it has open claims and was not renewed within its lease."""
     return found.renewed_ms + found.lease_ms <= now_ms and bool(found.open_claims())

@@ -1,4 +1,4 @@
-"""How claimed messages are finished, or go back to where they were, as events.
+"""Make the events with which claimed messages are finished or return to their queue.
 
 Called by   stores/embedded/claims.py.
 Calls       the function that reads the rows of a chunk, which the store hands it.
@@ -55,7 +55,7 @@ from quinque.model.families import JOBS
 from quinque.model.limits import NEVER_MS, SETTLE_MOST, TOGETHER_MOST, TOGETHER_MOST_BYTES
 from quinque.model.work_ops import PLAIN_TERMS
 
-# What one call puts back: 500 messages are about 2 ms of work. A chunk is not divided, so it may be
+# The size of one call: 500 messages are about 2 ms of work. A chunk is not divided, so it may be
 # 1,000 more.
 CLOSE_MOST = SETTLE_MOST  # not Final: a test makes it small
 CLOSE_MOST_BYTES: Final = 1 << 20
@@ -76,7 +76,7 @@ class Part(NamedTuple):
 
 
 class _Room:
-    """How much more one call may do."""
+    """The remaining work of one call."""
 
     __slots__ = ("messages", "size_bytes")
 
@@ -133,7 +133,7 @@ def close(
 
 
 class _Step:
-    """One claim, of which some chunks are closed."""
+    """A claim of which some chunks are closed."""
 
     def __init__(
         self,

@@ -94,7 +94,7 @@ def feed_rows(
 def chunk_sizes(
     bodies: Sequence[bytes], most: int = CHUNK_ROWS_MOST, most_bytes: int = CHUNK_BYTES_MOST
 ) -> list[int]:
-    """How many of the messages with these bodies go into each chunk, one after the other."""
+    """Return how many of the messages with these bodies go into each chunk."""
     if len(bodies) <= most and sum(map(len, bodies)) + ROW_BYTES * len(bodies) <= most_bytes:
         return [len(bodies)] if bodies else []
     sizes: list[int] = []

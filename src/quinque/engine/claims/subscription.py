@@ -67,7 +67,7 @@ class Chunk(Message):
 
 
 class Mark:
-    """What becomes of one message when its claim is settled."""
+    """The outcome of one message when its claim is settled."""
 
     __slots__ = ("delay_ms", "outcome", "reason")
 
@@ -126,7 +126,8 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether messages of it are claimed: neither finished nor back in their queue."""
+        """Return whether messages of it are claimed: neither finished nor returned to their
+        queue."""
         return self.is_closing or self.is_open
 
     def add(self, chunk: Chunk) -> None:
@@ -140,7 +141,7 @@ class Claim:
         self.body_bytes += chunk.body_bytes
 
     def take_out(self, number: int) -> Chunk | None:
-        """Take the chunk out of the claim; return it, if it was there."""
+        """Remove the chunk from the claim and return it, if it exists."""
         chunk = self.chunks.pop(number, None)
         if chunk is not None:
             self.messages -= chunk.messages
@@ -158,7 +159,8 @@ class Claim:
                 yield chunk
 
     def has(self, id: bytes, unpack: Unpack) -> bool:
-        """Whether the message is in the claim, and neither finished nor back in its queue."""
+        """Return whether the message is in the claim, and neither finished nor returned to its
+        queue."""
         number = self._index(unpack).get(id, -1)
         return number >= self.closed and number in self.chunks
 
@@ -229,11 +231,11 @@ class Subscription:
         return [claim for claim in self.claims.values() if claim.is_open]
 
     def held_claims(self) -> list[Claim]:
-        """The claims with messages that are neither finished nor back in their queue."""
+        """Return the claims with messages that are neither finished nor returned to their queue."""
         return [claim for claim in self.claims.values() if claim.holds]
 
     def is_closing(self, upto: int = NEVER_MS) -> bool:
-        """Whether one of its claims up to that number is being closed."""
+        """Return whether one of its claims up to that number is being closed."""
         return any(it.is_closing and it.number <= upto for it in self.claims.values())
 
     def kept_until_ms(self, claim: Claim) -> int:
@@ -245,7 +247,7 @@ class Subscription:
         return claim.ended_ms + CLAIM_KEPT_MS
 
     def due_ms(self) -> int:
-        """When time next changes something of it, or a tick goes on with it."""
+        """Return when time next changes the subscription, or a tick continues its work."""
         due_ms = 0 if self.is_awaited else NEVER_MS
         for claim in self.claims.values():
             if claim.is_closing:
@@ -258,14 +260,15 @@ class Subscription:
 
 
 class Subscriptions:
-    """All of a store, by queue and name. Nothing is due in any of them before `soonest_ms`."""
+    """All subscriptions of a store, by queue and name. Nothing is due in any of them before
+    `soonest_ms`."""
 
     __slots__ = ("_by_queue", "last_epoch", "segment", "soonest_ms")
 
     def __init__(self) -> None:
         self._by_queue: dict[bytes, dict[bytes, Subscription]] = {}
         self.soonest_ms = NEVER_MS
-        self.last_epoch = 0  # of those that are gone, the newest
+        self.last_epoch = 0  # the newest epoch of removed subscriptions
         self.segment = 0  # the journal segment that last recorded it
 
     def find(self, queue: bytes, name: bytes) -> Subscription | None:
@@ -281,7 +284,7 @@ class Subscriptions:
             del self._by_queue[subscription.queue]
 
     def of(self, queue: bytes) -> list[Subscription]:
-        """Those on one queue, in the order of their names."""
+        """Return those on one queue, in the order of their names."""
         of_queue = self._by_queue.get(queue, {})
         return [of_queue[name] for name in sorted(of_queue)]
 

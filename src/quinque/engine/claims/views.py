@@ -1,9 +1,9 @@
-"""What is shown of subscriptions and claims. Changes nothing.
+"""Make the views of subscriptions and claims. Nothing changes.
 
 Called by   stores/embedded/claims.py.
 Calls       due.py.
 
-Not here: how a dialect writes it down (dialects/).
+Not here: replies (dialects/).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def subscription_view(
 
 
 def is_claimed(subscriptions: Subscriptions, message_id: bytes) -> bool:
-    """Whether the message of a worklist is in a claim, and not finished."""
+    """Return whether the message of a work queue is in a claim and not finished."""
     return any(
         claim.has(message_id, unpack)
         for found in subscriptions.all()
@@ -71,7 +71,7 @@ def is_claimed(subscriptions: Subscriptions, message_id: bytes) -> bool:
 def claimed_among(
     subscriptions: Subscriptions, queue: bytes, message_ids: Sequence[bytes]
 ) -> set[bytes]:
-    """Those of the ids under which the queue has a message in a claim, and not finished."""
+    """Return those of the ids under which the queue has a claimed message that is not finished."""
     return {
         id
         for found in subscriptions.of(queue)
@@ -83,7 +83,7 @@ def claimed_among(
 
 
 def _backlog(found: Subscription, queue: Worklist | Feed | None, now_ms: int) -> tuple[int, int]:
-    """How many messages could be claimed, and the place of the first."""
+    """Return how many messages could be claimed, and the position of the first."""
     if queue is None or queue.family is not found.family:
         return 0, 0
     if isinstance(queue, Worklist):

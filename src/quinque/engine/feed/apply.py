@@ -224,7 +224,7 @@ def apply_removed(queue: Feed, event: Removed | Expired) -> list[FeedMessage]:
 
 
 def apply_flushed(queue: Feed, event: Flushed) -> list[FeedMessage]:
-    """Every message is gone; those that were there."""
+    """Remove every message. Return the removed ones."""
     gone = list(queue.messages.values())
     queue.clear().drop_some(len(gone))
     return gone

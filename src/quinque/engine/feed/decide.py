@@ -103,8 +103,8 @@ def reserve(
 ) -> Leased | Expired | None:
     """Lease the next messages: what the group may have again before what it has not seen.
 
-    At most `most` come. An Expired answer means: apply this and ask again. None means there is
-    nothing. Without `removes` expired messages are stepped over, which takes a look at each.
+    Lease at most `most`. If the result is Expired, apply it and call this again. None means that
+    there are no messages. Without `removes`, expired messages are skipped one by one.
     """
     deadline_ms = now_ms + op.lease_ms if op.lease_ms else 0
     group = queue.groups.get(op.group)
@@ -135,8 +135,8 @@ def reserve(
 
 
 def removals_most(queue: Feed, most: int) -> int:
-    """How many messages are removed at once where `most` are without groups: each group has to
-    forget a removed message, and twenty of them double the work. One at least."""
+    """Return how many messages to remove at once, at least one. `most` is the number without
+    groups: each group has to forget a removed message, and twenty groups double the work."""
     return max(1, most * 20 // (20 + len(queue.groups)))
 
 
@@ -170,7 +170,7 @@ def ack(queue: Feed, op: Ack, now_ms: int) -> tuple[list[Event], list[bool]]:
 
 
 def release(queue: Feed, op: Release, now_ms: int) -> tuple[list[Event], list[bool]]:
-    """Give back what the group leases, as if it had not been delivered if that is asked for."""
+    """Return messages that the group leases. With `is_uncounted`, their delivery is not counted."""
     group = queue.groups.get(op.group)
     back: dict[bytes, None] = {}
     results: list[bool] = []
@@ -202,7 +202,7 @@ def flush(queue: Feed, op: Flush) -> Flushed:
 
 
 def peek(queue: Feed, op: Peek, now_ms: int) -> FeedMessage | None:
-    """What reserve() would give the group next, or last of all."""
+    """Return the message that reserve() would return next, or last of all."""
     group = queue.groups.get(op.group)
     if not op.last:
         message = group.first_again(now_ms) if group is not None else None
@@ -214,7 +214,7 @@ def peek(queue: Feed, op: Peek, now_ms: int) -> FeedMessage | None:
 
 
 def has_work(queue: Feed, group_name: bytes, now_ms: int) -> bool:
-    """Whether reserve() would give the group something."""
+    """Return whether reserve() would return a message."""
     group = queue.groups.get(group_name)
     if group is not None and group.first_again(now_ms) is not None:
         return True
@@ -222,14 +222,14 @@ def has_work(queue: Feed, group_name: bytes, now_ms: int) -> bool:
 
 
 def count(queue: Feed) -> QueueCount:
-    """How many messages stand where, for every group there is."""
+    """Count messages by state, for every group."""
     total = len(queue.messages)
     groups = [count_group(queue, group) for group in queue.groups.values() if group.passed]
     return QueueCount(queue.name, total, groups)
 
 
 def count_group(queue: Feed, group: Group) -> GroupCount:
-    """One group's view."""
+    """Return the view of one group."""
     total = len(queue.messages)
     leased = len(group.held) - group.detached
     return GroupCount(
@@ -243,8 +243,8 @@ def count_group(queue: Feed, group: Group) -> GroupCount:
 
 
 def _leased(group: Group | None, id: bytes, now_ms: int, deadline_ms: int = 0) -> bool:
-    """Whether the group leases the message. A message in a claim is held without a deadline, and is
-    not leased."""
+    """Return whether the group leases the message. A message in a claim is held without a deadline,
+    and is not leased."""
     if group is None or _held(group, id, now_ms, deadline_ms) is None:
         return False
     return group.held[id].deadline_ms < NEVER_MS

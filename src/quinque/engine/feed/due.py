@@ -1,4 +1,4 @@
-"""What time alone makes true: leases that lapse, messages that expire.
+"""The changes that are due in events queues: leases that end, messages that expire.
 
 Called by   stores, before an operation looks at a queue and whenever the clock reaches
             `Feed.soonest_ms`.
@@ -67,7 +67,7 @@ def _once(ids: list[bytes]) -> list[bytes]:
 
 
 def soonest(queue: Feed) -> int:
-    """When the next reminder of this queue comes up."""
+    """Return when the next reminder of this queue is due."""
     earliest_ms = queue.expiries.next_ms
     for group in queue.groups.values():
         if group.deadlines.next_ms < earliest_ms:

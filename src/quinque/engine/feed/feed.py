@@ -59,7 +59,7 @@ class Feed(Queue):
         self.holding: dict[bytes, Group] = {}
 
     def group(self, name: bytes) -> Group:
-        """The group of that name, made if it is not there."""
+        """Return the group of that name, created if needed."""
         group = self.groups.get(name)
         if group is None:
             group = self.groups[name] = Group(name)
@@ -210,7 +210,7 @@ class Feed(Queue):
         return remains
 
     def relink(self) -> None:
-        """Bring messages that came in any order into the order of their places."""
+        """Sort messages that came in any order by their positions."""
         ordered = sorted(self.messages.values(), key=lambda message: message.place)
         places = [message.place for message in ordered]
         self.head = self.tail = self.dead_until = None

@@ -1,4 +1,5 @@
-"""One group's view of a queue: how far it has come, what it holds, what it may have again.
+"""One group's view of a queue: its position, the messages that it holds, and those to deliver
+again.
 
 Called by   engine/feed/apply.py (writes), engine/feed/decide.py and engine/feed/due.py (read).
 Calls       nothing.
@@ -44,13 +45,13 @@ class Group:
 
     def __init__(self, name: bytes) -> None:
         self.name = name
-        self.cursor = -(1 << 62)  # place of the newest message handed to the group
+        self.cursor = -(1 << 62)  # position of the newest message that the group got
         self.at: FeedMessage | None = None
         self.passed = 0  # live messages at or before the cursor
         self.held: dict[bytes, Lease] = {}
         self.detached = 0  # of the held, those whose message was flushed
         self.again: dict[bytes, Lease] = {}
-        # Of those in `again`, the ones never delivered: pushed to the front, or given back untried.
+        # Those in `again` that were never delivered: pushed to the front, or returned untried.
         self.fresh = 0
         # Their places and ids. Leases lapse mostly in the order in which they were given: those are
         # in line, lowest first; the heap has the others. The heads of both are in `again`. The
@@ -142,7 +143,8 @@ class Group:
             self.take_again(id)
 
     def _is_again(self, place: int, id: bytes) -> bool:
-        """Whether that message is to be redelivered; another may have its id by now."""
+        """Return whether that message is to be delivered again. Another one may have its id by
+        now."""
         lease = self.again.get(id)
         return lease is not None and lease.message.place == place
 

@@ -13,8 +13,8 @@ from quinque.model.limits import TOGETHER_MOST, TOGETHER_MOST_BYTES
 
 
 def in_lots(event: Stored) -> list[Stored]:
-    """The same, in events that are small enough. Only messages whose ids are their places can be
-    many."""
+    """Split the event into events that are small enough. Only messages whose ids are their
+    positions can be many."""
     if len(event.bodies) <= 1:
         return [event]
     lots: list[Stored] = []

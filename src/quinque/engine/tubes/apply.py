@@ -177,7 +177,7 @@ def apply_touched(tube: Tube, event: TasksTouched) -> None:
 
 
 def apply_removed(tube: Tube, event: Removed) -> list[WorkMessage]:
-    """The tasks are gone; those that were there."""
+    """Remove the tasks. Return those that existed."""
     gone = _remove(tube, event.ids)
     if event.why == FINISHED:
         tube.calls[CALL_ACK] += len(gone)
@@ -189,7 +189,7 @@ def apply_removed(tube: Tube, event: Removed) -> list[WorkMessage]:
 
 
 def apply_expired(tube: Tube, event: Expired) -> list[WorkMessage]:
-    """The tasks are gone, because their time was over; those that were there."""
+    """Remove the tasks because their time to live is over. Return those that existed."""
     states = [task.state for task in _found(tube, event.ids)]
     gone = _remove(tube, event.ids)
     # Of what was taken or delayed, that was over first.
@@ -208,7 +208,7 @@ def apply_flushed(tube: Tube, event: Flushed | Forgotten) -> list[WorkMessage]:
 
 
 def apply_task_kept(tube: Tube, event: TaskKept, home: int) -> list[WorkMessage]:
-    """The task is in the tube as the record says; none if it was there."""
+    """Add the task with the contents of the record, unless it exists."""
     kept = TaskKept._make(event)  # read back, it is a plain tuple
     if tube.find(kept.id) is not None:
         # Its first record is still there, so all is known already, but where its body is.
@@ -219,7 +219,7 @@ def apply_task_kept(tube: Tube, event: TaskKept, home: int) -> list[WorkMessage]
 def apply_task_replaced(
     tube: Tube, event: TaskKept, home: int
 ) -> tuple[list[WorkMessage], WorkMessage]:
-    """The task is as the event says. Also the one that was there, if it was."""
+    """Set the task to the contents of the event. Return the previous one, if it existed."""
     kept = TaskKept._make(event)
     old = tube.find(kept.id)
     if old is not None:

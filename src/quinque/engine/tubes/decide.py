@@ -94,7 +94,7 @@ def held(tube: Tube, session: bytes, id: bytes, now_ms: int) -> Task | None:
         return None
     assert isinstance(task, Task)
     holder = task.holder
-    # One that has ended holds nothing, though another of its name may be there by now.
+    # A session that has ended holds no tasks, even if another one has the same name by now.
     if holder is None or holder.id != session or holder.ends_ms <= now_ms:
         return None
     if not tube.kind.has_times:
@@ -109,7 +109,7 @@ def ack(tube: Tube, ids: Sequence[bytes]) -> Removed:
 
 
 def delete(tube: Tube, ids: Sequence[bytes]) -> Removed:
-    """The tasks are gone, unfinished."""
+    """Remove the tasks without finishing them."""
     return Removed(REMOVED, tube.name, ids, DELETED)
 
 

@@ -1,4 +1,4 @@
-"""What time alone makes true in tubes: tasks that end, come back, or are ready.
+"""The changes that are due in tubes: tasks that expire, return, or become ready.
 
 Called by   stores, before an operation looks at a tube and whenever the clock reaches
             `Queue.soonest_ms`.
@@ -63,12 +63,12 @@ def come_back(tube: Tube, due: list[WorkMessage], now_ms: int) -> list[WorkEvent
 
 
 def is_due(tube: Tube, task: WorkMessage, now_ms: int) -> bool:
-    """Whether the task's time to run is over, or its delay, and it does not end as well."""
+    """Return whether the task's time to run or its delay is over, and its time to live is not."""
     if task.state != LEASED and task.state != DELAYED:
         return False
     return task.due_ms <= now_ms and not is_over(tube, task, now_ms)
 
 
 def is_over(tube: Tube, task: WorkMessage, now_ms: int) -> bool:
-    """Whether the task's life has ended, though it may not have been removed yet."""
+    """Return whether the task's time to live is over. It may not have been removed yet."""
     return 0 < task.expires_ms <= now_ms and tube.has_ended(task, now_ms)

@@ -1,4 +1,4 @@
-"""Which tasks of which lanes may be taken.
+"""The tasks that can be taken in tubes with lanes.
 
 Called by   tube.py, of those kinds that have lanes.
 Calls       engine/work/order.py.
@@ -42,7 +42,7 @@ class Lanes:
         self.width = width
 
     def came(self, task: Task) -> None:
-        """The task is ready."""
+        """The task is ready: add it to its lane."""
         lane = self._lanes.get(task.lane)
         if lane is None:
             lane = self._lanes[task.lane] = Lane(task.lane)
@@ -55,7 +55,7 @@ class Lanes:
         self._show(lane)
 
     def went(self, task: Task) -> None:
-        """Drop a task that left the ready ones without being taken."""
+        """Remove a task that left the ready ones without being taken."""
         lane = self._lanes[task.lane]
         self._drop(lane, task)
         self._show(lane)

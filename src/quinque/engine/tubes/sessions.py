@@ -3,9 +3,9 @@
 Called by   apply.py (tasks are taken and come back), stores (connections come and go).
 Calls       nothing.
 
-A session lives as long as it has a connection, and for `keep_ms` after that. When it ends, the
-tasks that it has taken come back. The journal has which session has taken a task, and that one has
-ended whose tasks come back later: a session that has taken nothing does not outlive the broker.
+A session exists while it has a connection, and for `keep_ms` after that. When it ends, its taken
+tasks return. The journal records which session has taken a task, and the end of a session whose
+tasks return later. A session without taken tasks does not outlive the broker.
 
 Not here: which connection is of which session (server/sessions.py).
 """
@@ -27,7 +27,7 @@ class Sessions:
 
     @property
     def soonest_ms(self) -> int:
-        """When the next one ends; 0 when what it has taken has yet to come back."""
+        """Return when the next session ends; 0 if tasks of an ended one have yet to return."""
         return 0 if self._ending else self._ends.next_ms
 
     def of(self, id: bytes) -> Session:
@@ -38,7 +38,7 @@ class Sessions:
         return session
 
     def is_known(self, id: bytes, now_ms: int) -> bool:
-        """Whether it has a connection, or one may still come back to it."""
+        """Return whether it has a connection, or a client may still rejoin it."""
         session = self.by_id.get(id)
         return session is not None and (session.connections > 0 or session.ends_ms > now_ms)
 
@@ -66,8 +66,8 @@ class Sessions:
         return len(left)
 
     def ended(self, now_ms: int, most: int) -> list[Session]:
-        """Sessions that have ended, and have taken something still: the first of them, after a look
-        at up to `most`. Sessions that have nothing are gone."""
+        """Return the first sessions that have ended and still have taken tasks, after a check of up
+        to `most`. Ended sessions without tasks are removed."""
         for id in self._ends.take(now_ms, most):
             session = self.by_id.get(id)
             if session is not None and session.ends_ms <= now_ms:

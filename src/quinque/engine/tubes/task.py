@@ -20,7 +20,8 @@ from quinque.model.work_ops import Terms
 # both, and is a small integer as long as priorities are.
 NUMBER_BITS: Final = 44
 
-# What a worklist would ask for; a task has its own, which change as it is released and touched.
+# The options of a message in other work queues. A task has its own, which change when it is
+# released or touched.
 TASK_TERMS: Final = Terms(ttl_ms=0)
 
 
@@ -40,7 +41,8 @@ class Session:
 
 
 class Task(WorkMessage):
-    """One task. Journaled, all of it; `ttl_ms` has all delays in it, and runs from `created_ms`.
+    """One task. All of it is in the journal. `ttl_ms` includes all delays, and runs from
+    `created_ms`.
 
     holder   the session that has taken it; None when it is not taken
     """
@@ -73,5 +75,5 @@ class Task(WorkMessage):
 
 
 def place_of(pri: int, number: int) -> int:
-    """Where a task is among those of its tube."""
+    """Return the position of a task among those of its tube."""
     return pri << NUMBER_BITS | number

@@ -66,7 +66,7 @@ class Tube(Worklist):
 
     @property
     def is_driven(self) -> bool:
-        """Whether a driver decides what happens to its tasks."""
+        """Return whether a driver decides what happens to its tasks."""
         return self.kind.name not in KINDS
 
     @property
@@ -97,7 +97,7 @@ class Tube(Worklist):
         return order.first(most)
 
     def _taken(self, most: int) -> list[WorkMessage]:
-        """Sessions are gone through and what they hold, not tasks that wait."""
+        """Count the taken tasks: read the sessions and their tasks, not the tasks that wait."""
         if not self.leased:
             return []
         held = chain.from_iterable(session.held for session in self.sessions.by_id.values())

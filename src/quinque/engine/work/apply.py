@@ -98,7 +98,7 @@ def apply_added(queue: Worklist, event: Added, home: int) -> list[WorkMessage]:
 
 
 def apply_taken(queue: Worklist, event: Taken) -> None:
-    """The messages are handed out."""
+    """Deliver the messages."""
     _, _, at_ms, due_ms, ids, turn = event
     # A lease without an end: the number makes it another than any before (decide.py:lease_of).
     due_ms = due_ms or NEVER_MS + queue.went
@@ -129,7 +129,7 @@ def apply_taken(queue: Worklist, event: Taken) -> None:
 
 
 def apply_recovered(queue: Worklist, event: Recovered) -> None:
-    """The messages, which are leased, are handed out once more."""
+    """Deliver leased messages once more."""
     for id in event.ids:
         message = queue.find(id)
         if message is not None:
@@ -243,7 +243,7 @@ def apply_redriven(queue: Worklist, event: Redriven) -> None:
 
 
 def apply_removed(queue: Worklist, event: Removed | Expired) -> list[WorkMessage]:
-    """The messages are gone; those that were there."""
+    """Remove the messages. Return those that existed."""
     gone: list[WorkMessage] = []
     for id in event.ids:
         message = queue.find(id)
@@ -255,12 +255,12 @@ def apply_removed(queue: Worklist, event: Removed | Expired) -> list[WorkMessage
 
 
 def apply_flushed(queue: Worklist, event: Flushed | Forgotten) -> list[WorkMessage]:
-    """Every message is gone; those that were there."""
+    """Remove every message. Return those that existed."""
     return queue.clear()
 
 
 def apply_configured(queue: Worklist, event: Configured) -> None:
-    """That is set for the worklist."""
+    """Set the settings of the work queue."""
     queue.since_ms = min(queue.since_ms, event.at_ms)
     queue.active_ms = event.at_ms
     queue.is_paused_in = event.is_paused_in
@@ -284,7 +284,7 @@ def apply_expiry_set(queue: Worklist, event: ExpirySet) -> None:
 
 
 def apply_work_kept(queue: Worklist, event: WorkKept, home: int) -> list[WorkMessage]:
-    """The message is in the worklist as the record says; none if it was there."""
+    """Add the message with the contents of the record, unless it exists."""
     if queue.find(event[3]) is not None:
         # Its first record is still there, so all is known already, but where its body is.
         return []
@@ -318,7 +318,8 @@ def apply_work_kept(queue: Worklist, event: WorkKept, home: int) -> list[WorkMes
 def apply_replaced(
     queue: Worklist, event: WorkKept, home: int
 ) -> tuple[list[WorkMessage], WorkMessage]:
-    """The message has the body of the event. Also the one that was there, if it was."""
+    """Replace the body of the message by that of the event. Return the previous one, if it
+    existed."""
     old = queue.find(event[3])
     if old is not None:
         queue.remove(old)
@@ -329,7 +330,7 @@ def apply_replaced(
 
 
 def apply_worklist_kept(queue: Worklist, event: WorklistKept) -> None:
-    """That was counted, and is set for the worklist."""
+    """Set the counts and the settings of the work queue."""
     queue.since_ms, queue.active_ms = event.since_ms, event.active_ms
     queue.came, queue.went = event.came, event.went
     queue.is_paused_in, queue.is_paused_out = event.is_paused_in, event.is_paused_out

@@ -87,7 +87,7 @@ def add(queue: Worklist, op: Add, now_ms: int, place: int, ids: Sequence[bytes])
 
 
 def room_to_take(queue: Worklist, most: int, now_ms: int) -> int:
-    """How many of `most` the worklist would hand out, if that many are ready."""
+    """Return how many of `most` messages the work queue could deliver, if that many are ready."""
     if queue.is_paused_out:
         return 0
     return most if queue.rate is None else min(most, queue.rate.room(now_ms))
@@ -127,7 +127,7 @@ def recover(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Re
 
 
 def finish(queue: Worklist, ids: Sequence[bytes], *, is_ack: bool = True) -> Removed:
-    """The messages are gone."""
+    """Remove the messages."""
     return Removed(REMOVED, queue.name, ids, FINISHED if is_ack else DELETED)
 
 
@@ -181,7 +181,7 @@ def undeliver(queue: Worklist, deliveries: Sequence[WorkDelivery], now_ms: int) 
 def hold(
     queue: Worklist, messages: Sequence[WorkMessage], now_ms: int, jitter_ms: int
 ) -> tuple[list[Held], set[bytes]]:
-    """Lease ready messages without a consumer. Also the ids of these messages."""
+    """Lease ready messages without a consumer. Return also the ids of these messages."""
     ready = [message for message in messages if message.state == READY]
     events = [
         Held(
@@ -213,7 +213,7 @@ def extend(
 
 
 def configure(queue: Worklist, op: Configure, now_ms: int) -> Configured:
-    """Set what the operation names, and leave the rest as it is."""
+    """Set the named settings, and leave the others unchanged."""
     rate = op.rate
     if rate is None:
         rate = (queue.rate.count, queue.rate.span_ms) if queue.rate is not None else (0, 0)
@@ -232,7 +232,7 @@ def configure(queue: Worklist, op: Configure, now_ms: int) -> Configured:
 
 
 def redrive(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Redriven | None:
-    """Make the dead ones among the messages ready."""
+    """Make the dead messages among them ready."""
     dead = [message for message in messages if message.state == DEAD]
     keyless: list[bytes] = []
     taken: set[bytes] = set()
@@ -247,21 +247,21 @@ def redrive(queue: Worklist, messages: Sequence[WorkMessage], now_ms: int) -> Re
 
 
 def purge(queue: Worklist, ids: list[bytes]) -> Removed:
-    """The messages are gone."""
+    """Remove the messages."""
     return Removed(REMOVED, queue.name, ids, PURGED)
 
 
 def lease_of(message: WorkMessage) -> int:
-    """What tells the last delivery of the message from its others, as WorkDelivery says."""
+    """Return the number that distinguishes the last delivery of the message, as in WorkDelivery."""
     turns = message.queue.turns
     return message.due_ms if turns is None else turns.get(message.id, 0)
 
 
 def lease_end(retry_ms: int, now_ms: int, jitter_ms: int) -> int:
-    """When a lease that begins now ends; 0 = never."""
+    """Return when a lease that starts now ends; 0: never."""
     return now_ms + retry_ms + jitter_ms if retry_ms else 0
 
 
 def is_over(message: WorkMessage, now_ms: int) -> bool:
-    """Whether its life has ended, though it may not have been removed yet."""
+    """Return whether its time to live is over. It may not have been removed yet."""
     return 0 < message.expires_ms <= now_ms

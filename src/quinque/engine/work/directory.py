@@ -1,4 +1,4 @@
-"""The messages of all worklists, by id: a client that acks names an id and no queue.
+"""The messages of all work queues by id, because a client acks an id without naming the queue.
 
 Called by   worklist.py (they come and go), stores (find, scan).
 Calls       nothing.

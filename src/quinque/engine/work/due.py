@@ -1,4 +1,4 @@
-"""What time alone makes true in worklists: messages that expire, come back, or are due.
+"""The changes that are due in work queues: messages that expire, return, or become ready.
 
 Called by   stores, before an operation looks at a worklist and whenever the clock reaches
             `Queue.soonest_ms`.
@@ -83,13 +83,13 @@ def settle(queue: Worklist, now_ms: int, most: int, place: int = 0) -> list[Work
 
 
 def is_idle(queue: Worklist, now_ms: int) -> bool:
-    """Whether the worklist has been empty, with nothing set for it, for so long that it goes."""
+    """Return whether the work queue has been empty, without settings, long enough to be removed."""
     return queue.is_vacant and queue.active_ms + QUEUE_IDLE_MOST_MS <= now_ms
 
 
 def is_quiet(queue: Worklist, now_ms: int) -> bool:
-    """Whether the worklist is as good as idle for a scan: its messages are delayed or leased, and
-    nothing has happened for as long."""
+    """Return whether the work queue is as good as idle for a scan: its messages are delayed or
+    leased, and nothing has happened for the same time."""
     has_any = queue.ready.size or queue.dead.size
     return not has_any and queue.is_unset and queue.active_ms + QUEUE_IDLE_MOST_MS <= now_ms
 
@@ -150,7 +150,7 @@ def _due_ms(message: WorkMessage) -> int:
 
 
 def _died_before(queue: Worklist, message: WorkMessage) -> bool:
-    """Whether the message was dead before it expired, and so did not."""
+    """Return whether the message was dead before it expired, and so did not expire."""
     return (
         message.state == LEASED
         and message.due_ms < message.expires_ms

@@ -3,7 +3,7 @@
 Called by   stores/embedded/item_operations.py, stages.py.
 Calls       nothing; it reads the Worklist it is handed.
 
-Not here: what is the same in all worklists (decide.py), what time alone does (due.py).
+Not here: rules of all work queues (decide.py), due changes (due.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Sorted(NamedTuple):
 
 
 def sort_items(queue: Worklist, op: AddItems, claimed: Collection[bytes]) -> Sorted:
-    """Which of the messages are new. Those in `claimed` are the queue's too, and stay as they are.
+    """Return which of the messages are new. Those in `claimed` also belong to the queue, and are
+    not changed.
 
     Raises QueuePaused.
     """

@@ -16,7 +16,7 @@ from quinque.model.limits import TOGETHER_MOST, TOGETHER_MOST_BYTES
 
 
 def in_lots(event: Added) -> list[Added]:
-    """The same, in events that are small enough."""
+    """Split the event into events that are small enough."""
     _, queue, family, place, at_ms, terms, key, ids, bodies = event
     sizes = chunk_sizes(bodies, TOGETHER_MOST, TOGETHER_MOST_BYTES)
     if len(sizes) == 1:

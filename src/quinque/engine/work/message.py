@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WorkMessage(Message):
-    """One message of a worklist. Journaled, all but its number.
+    """One message of a worklist. All but its number is in the journal.
 
     due_ms      DELAYED: when it is ready; LEASED: when it comes back; from NEVER_MS on, not at all
     requeues    how often it was made ready again, nacks apart
@@ -71,5 +71,6 @@ class WorkMessage(Message):
 
     @property
     def is_gone(self) -> bool:
-        """Whether its worklist was emptied since it came, and it has yet to be removed."""
+        """Return whether its work queue was emptied since it was added, so that it has yet to be
+        removed."""
         return self.number < self.queue.first_number

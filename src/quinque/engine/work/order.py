@@ -83,7 +83,7 @@ class Order:
             self._drop(at)
 
     def first(self, most: int) -> list[WorkMessage]:
-        """The first ones, at most `most`."""
+        """Return the first messages, at most `most`."""
         block = self._blocks[0]
         if most <= len(block) or len(self._blocks) == 1:
             return block[:most]
@@ -95,7 +95,7 @@ class Order:
         return found
 
     def living(self, most: int, now_ms: int) -> list[WorkMessage]:
-        """The first ones that have not expired, at most `most`."""
+        """Return the first messages that have not expired, at most `most`."""
         found = self.first(most)
         for message in found:
             if 0 < message.expires_ms <= now_ms:
@@ -113,11 +113,13 @@ class Order:
                     if len(found) == most:
                         return found
             if len(found) == before:
-                self._untils[at] = _until(block)  # the one that lived longest is gone
+                self._untils[at] = _until(
+                    block
+                )  # the message with the longest time to live was removed
         return found
 
     def last(self, most: int) -> list[WorkMessage]:
-        """The last ones, the last of all first; `most` is more than 0."""
+        """Return the last messages, the last one first. `most` is greater than 0."""
         found: list[WorkMessage] = []
         for block in reversed(self._blocks):
             some = block[-(most - len(found)) :]
@@ -139,7 +141,7 @@ class Order:
         return found
 
     def after(self, place: int, most: int) -> list[WorkMessage]:
-        """The first ones of a larger place, at most `most`."""
+        """Return the first messages with a later position, at most `most`."""
         found: list[WorkMessage] = []
         at = self._block_of(place + 1)
         start = _position(self._blocks[at], place + 1)
@@ -202,13 +204,13 @@ class Order:
 
 
 def _until(messages: Sequence[WorkMessage]) -> int:
-    """When all of the messages have expired."""
+    """Return when all of the messages have expired."""
     return max((message.expires_ms or NEVER_MS for message in messages), default=0)
 
 
 def _position(block: list[WorkMessage], place: int) -> int:
-    """Where the first message of at least that place is."""
-    # As bisect_left, which would need a list of the places beside that of the messages.
+    """Return the index of the first message with at least that position."""
+    # Like bisect_left, which would need a second list with the positions.
     low, high = 0, len(block)
     while low < high:
         middle = (low + high) // 2

@@ -1,16 +1,16 @@
-"""A limit on how fast a worklist hands out: a bucket of `count` messages that fills up evenly.
+"""A limit on the delivery rate of a work queue: a bucket of `count` messages that fills up evenly.
 
 Called by   worklist.py, decide.py (asks), apply.py (counts).
 Calls       nothing.
 
-Kept as one instant: when a bucket emptied by all that was taken would be full again. Every message
-taken moves it on by `span / count`.
+It is stored as one timestamp: when the bucket will be full again. Every message that is taken moves
+it forward by `span / count`.
 
       now                full_us
        │────── taken ──────│
        │<----------- span: the whole bucket ------------>│
 
-Not here: what is set for which queue (worklist.py).
+Not here: the settings of queues (worklist.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Rate:
         self.refused_until_ms = NEVER_MS  # when to try again, if someone was refused
 
     def room(self, now_ms: int) -> int:
-        """How many may be taken now."""
+        """Return how many messages may be taken now."""
         now_us = now_ms * 1000
         used_us = max(0, self.full_us - now_us)
         return max(0, (self.span_ms * 1000 - used_us) * self.count // (self.span_ms * 1000))
@@ -40,6 +40,6 @@ class Rate:
         self.full_us = max(self.full_us, now_ms * 1000) + spent_us
 
     def next_ms(self) -> int:
-        """When there is room for one, if there is none now."""
+        """Return when there is room for a message, if there is none now."""
         one_us = -(-self.span_ms * 1000 // self.count)
         return -(-(self.full_us + one_us - self.span_ms * 1000) // 1000)

@@ -97,7 +97,7 @@ class WorkRemains(Remains):
         return found
 
     def _let_go(self, message: WorkMessage) -> None:
-        """Nothing else knows the message."""
+        """Remove the last reference to the message."""
 
 
 def _place(head: tuple[int, int, WorkMessage]) -> int:

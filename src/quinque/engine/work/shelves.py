@@ -1,10 +1,10 @@
-"""Things by name, in an order that a scan can go on in.
+"""Objects by name, in an order in which a scan can continue.
 
 Called by   stores, for the worklists.
 Calls       nothing.
 
-Names are spread over shelves by their hash, so that a scan goes on where it stopped, shelf by
-shelf, however much came and went in between.
+Names are spread over shelves by their hash, so that a scan continues where it stopped, shelf by
+shelf, whatever was added or removed in between.
 
 Not here: the messages of all worklists (directory.py).
 """
@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-# A hundred thousand worklists are 100 to a shelf: about as many as a scan is asked for.
+# A hundred thousand work queues are 100 for each shelf, which is about the count of a scan.
 SHELVES: Final = 1024
 
 
@@ -33,8 +33,8 @@ class Shelves(Generic[T]):
             self.size -= 1
 
     def scan(self, cursor: int, count: int) -> tuple[int, list[T]]:
-        """What is on the next shelves, at least `count` if there is as much, and the cursor to go
-        on with: 0 at the end."""
+        """Return the objects on the next shelves, at least `count` if there are as many, and the
+        next cursor: 0 at the end."""
         found: list[T] = []
         for shelf in range(min(cursor, SHELVES), SHELVES):
             found += self._shelves[shelf].values()

@@ -1,9 +1,9 @@
-"""What is shown of messages and worklists. Changes nothing.
+"""Make the views of messages and work queues. Nothing changes.
 
 Called by   stores/embedded/work_operations.py.
 Calls       nothing.
 
-Not here: how a dialect writes it down (dialects/).
+Not here: replies (dialects/).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def queue_view(queue: Worklist, now_ms: int) -> QueueView:
 
 
 def browse(queue: Worklist, state: State, count: int, now_ms: int) -> list[WorkMessage]:
-    """The first messages of that state, or the last ones, last first, if `count` is negative.
-    Leased messages come in no order."""
+    """Return the first messages in that state, or the last ones, last first, if `count` is
+    negative. Leased messages have no order."""
     if state == LEASED:
         return _leased(queue, abs(count), now_ms)
     order = queue.dead
@@ -93,14 +93,14 @@ def _leased(queue: Worklist, most: int, now_ms: int) -> list[WorkMessage]:
 
 
 def delivered_ms(queue: Worklist, message: WorkMessage, now_ms: int) -> int:
-    """When a leased message was last delivered, 0 for another. A turn may lie a little ahead of the
-    clock: never so what is shown."""
+    """Return when a leased message was last delivered, 0 for another. A turn may lie a little ahead
+    of the clock, but the result never does."""
     turns = queue.turns
     return min(turns.get(message.id, 0) >> TURN_BITS, now_ms) if turns is not None else 0
 
 
 def inspect(queue: Worklist, start: int, count: int, *, is_leased: bool) -> list[WorkMessage]:
-    """Messages from the one at `start` on: the ready ones in their order, or the leased ones in
+    """Return messages from index `start` on: the ready ones in their order, or the leased ones in
     that of their turns."""
     size = queue.ready.size
     if is_leased:
@@ -115,7 +115,7 @@ def inspect(queue: Worklist, start: int, count: int, *, is_leased: bool) -> list
     by_id = queue.directory.by_id
     if start <= size - start - count:
         return [by_id[id] for id in islice(queue.turns, start, start + count)]
-    # From the nearer end: those on the way are gone through one by one.
+    # From the nearer end, because the messages on the way are passed one by one.
     back = size - start - count
     found = [by_id[id] for id in islice(reversed(queue.turns), back, back + count)]
     found.reverse()

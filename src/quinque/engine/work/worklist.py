@@ -80,7 +80,7 @@ class Worklist(Queue):
     ) -> None:
         super().__init__(name, family, in_order)
         self.directory = Directory() if family.owns_ids else directory
-        self.first_number = 0  # in the directory; what has a lower one was here and is gone
+        self.first_number = 0  # number in the directory; messages with a lower one were removed
         self.size = 0
         self._newest: WorkMessage | None = None  # of the chain
         self.ready = Order()
@@ -102,13 +102,13 @@ class Worklist(Queue):
         self.is_paused_in = False
         self.is_paused_out = False
         self.max_deliveries = 0
-        self.keeps_expired = False  # messages that expire are dead; else they are gone
+        self.keeps_expired = False  # expired messages are dead, not removed
         self.rate: Rate | None = None
         self.ends_ms = NEVER_MS  # when the worklist itself goes, with all that is in it
         self.segment = 0  # the journal segment that last recorded the counts and settings
 
     def limit_of(self, message: WorkMessage) -> int:
-        """How often the message may be delivered; 0 = as often as it takes."""
+        """Return how often the message may be delivered; 0: no limit."""
         return message.terms.max_deliveries or self.max_deliveries
 
     def keeps(self, message: WorkMessage) -> bool:
@@ -303,7 +303,7 @@ class Worklist(Queue):
         return message.expires_ms if message is not None else NEVER_MS
 
     def clear(self) -> list[WorkMessage]:
-        """No message is left; those that were there."""
+        """Remove all messages, and return them."""
         gone = self.all()
         for message in gone:
             self._unchain(message)
@@ -339,8 +339,9 @@ class Worklist(Queue):
         self.expiries = Calendar()
 
     def count_living(self, now_ms: int, most: int) -> int:
-        """How many messages have not expired. Reminders of up to `most` that have are used up: the
-        worklist is about to be emptied. Where more have expired, the others count."""
+        """Count the messages that have not expired. Reminders of up to `most` expired messages are
+        used up, because the work queue is about to be emptied. If more have expired, the others are
+        counted too."""
         over = 0
         for id in dict.fromkeys(self.expiries.take(now_ms, most)):
             message = self.find(id)
@@ -348,11 +349,11 @@ class Worklist(Queue):
         return self.size - over
 
     def has_ended(self, message: WorkMessage, now_ms: int) -> bool:
-        """Whether the life of the message is over, though it was not removed yet."""
+        """Return whether the message's time to live is over. It may not have been removed yet."""
         return 0 < message.expires_ms <= now_ms and not self.keeps(message)
 
     def bring_into_order(self) -> None:
-        """Messages that came in any order are in the order of their places, and can be found."""
+        """Sort messages that came in any order by their positions, and make them available."""
         by_state: list[list[WorkMessage]] = [[], [], [], []]
         for message in sorted(self.all(), key=lambda message: message.place):
             by_state[message.state].append(message)
@@ -396,15 +397,16 @@ class Worklist(Queue):
 
     @property
     def is_vacant(self) -> bool:
-        """Whether it has nothing that a client wants kept: another family may have the name."""
+        """Return whether it has nothing that a client wants to keep, so that another family can use
+        the name."""
         return not self.size and self.is_unset
 
     @property
     def is_unset(self) -> bool:
-        """Whether it exists only as long as it has messages."""
+        """Return whether it exists only while it has messages."""
         return not self.claimed and not self.has_settings and not self.family.is_lasting
 
 
 def is_given_away(message: WorkMessage) -> bool:
-    """Whether the message was delivered, and does not come back: it needs no ack."""
+    """Return whether the message was delivered and does not return: it needs no ack."""
     return message.state == LEASED and not message.terms.retry_ms

@@ -1,4 +1,4 @@
-"""Commands about the server itself, those that Redis tools expect.
+"""Commands about the server itself, which Redis tools expect.
 
 session.py       PING ECHO HELLO AUTH QUIT RESET SELECT
 client.py        CLIENT …; client_line.py has the layout of CLIENT LIST
@@ -7,11 +7,11 @@ info.py          INFO
 settings.py      CONFIG …
 memory.py        MEMORY …
 cluster.py       CLUSTER …, and the nodes that HELLO lists
-latency.py       LATENCY …: what took long
+latency.py       LATENCY …: slow operations
 admin.py         TIME SLOWLOG MONITOR SHUTDOWN DEBUG
-args.py          arguments, refused in Redis's words
+args.py          arguments, with the errors of Redis
 subcommands.py   commands of two words, and their HELP
-table.py         all of them, and the dialects'
+table.py         all commands, with those of the dialects
 """
 
 from __future__ import annotations

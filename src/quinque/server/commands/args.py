@@ -1,4 +1,4 @@
-"""Arguments of the commands that Redis has too, refused in Redis's words.
+"""Arguments of the commands that Redis has too, with the errors of Redis.
 
 Called by   the other files here.
 Calls       nothing.
@@ -31,7 +31,7 @@ def read_number(text: bytes, otherwise: str = "value is not an integer or out of
 
 
 def read_switch(text: bytes, yes: bytes, no: bytes) -> bool:
-    """One of two words. Raises BadArgument."""
+    """Return which of two words the argument is. Raises BadArgument."""
     word = text.upper()
     if word not in (yes, no):
         raise syntax_error()
@@ -39,9 +39,9 @@ def read_switch(text: bytes, yes: bytes, no: bytes) -> bool:
 
 
 def read_label(text: bytes, what: str = "Client names") -> bytes:
-    """What a client calls itself.
+    """Return the name that a client gives itself.
 
-    Raises BadArgument when a line of CLIENT LIST could not hold it.
+    Raises BadArgument if it cannot be part of a line of CLIENT LIST.
     """
     if len(text) > _LABEL_MOST_BYTES:
         raise BadArgument(f"{what} cannot be longer than {_LABEL_MOST_BYTES} bytes")

@@ -1,12 +1,12 @@
-"""COMMAND: the table of commands, for clients that ask what they may send.
+"""COMMAND: the table of commands, for clients.
 
 Called by   dispatch.py, through COMMANDS.
 Calls       usage.py.
 
-Everything said here is read from the rows: what a command needs from its right, where its queues
-stand from its `queues`, what it does and takes from its docstring.
+All facts are read from the rows: permissions from the right of a command, the places of its queues
+from its `queues`, its effect and arguments from its docstring.
 
-Not here: the rows themselves (dialects/, and the other files here).
+Not here: the rows (dialects/, and the other files here).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quinque.server.commands.usage import arguments_of, words_of
 from quinque.server.connection import Connection
 from quinque.wire.resp import NULL_ARRAY, Simple, Value
 
-# A request of this many made-up words shows where a command looks for its queues: more than any
+# A request with this many invented arguments shows where a command has its queues: more than any
 # command has before its first queue.
 _PROBE: Final = [b"word %d" % number for number in range(10)]
 
@@ -189,7 +189,7 @@ def _queue_positions(row: Command) -> tuple[int, int, int]:
 
 
 def _moves_queues(row: Command) -> bool:
-    """Whether a word of the command's usage can change where its queues stand."""
+    """Return whether an option of the command can change where its queues are."""
     plain = list(row.queues(_PROBE))
     for word in words_of(row.usage, row.name):
         # In the middle it may end the queues, and at the front they may begin after its number.

@@ -136,7 +136,7 @@ def run_list(connection: Connection, argv: list[bytes]) -> Value:
 
 @dataclass(slots=True)
 class _Filter:
-    """Which clients CLIENT KILL means; None is any."""
+    """The clients that CLIENT KILL selects. None selects any."""
 
     id: int | None = None
     address: str | None = None
@@ -247,7 +247,7 @@ def _lines(clients: Iterable[Client], asking: Connection, argv: list[bytes]) -> 
 
 
 def _read_filter(connection: Connection, words: list[bytes]) -> _Filter:
-    """What `words` say, in pairs. Raises BadArgument."""
+    """Return the options of `words`, which come in pairs. Raises BadArgument."""
     if len(words) % 2:
         raise syntax_error()
     chosen = _Filter()

@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 _OTHERWISE: Final = "Wrong CLUSTER subcommand or number of arguments"
 _NO_SLOTS: Final = "This instance has cluster support disabled"
 
-# Disque's nodes talk to each other on a port 10000 higher, so theirs end here.
+# Nodes of Disque connect to each other on a port that is 10000 higher, so theirs end here.
 _PORT_MOST: Final = 55_535
 _PORT: Final = re.compile(rb"[1-9][0-9]{0,4}")
 
-# In HELLO: how willingly a client should use the node, less is better. As in Disque.
+# In HELLO: the priority of the node for clients, lower is better. As in Disque.
 _WELL: Final = b"1"
 _DOUBTED: Final = b"10"
 _FAILED_OR_LEAVING: Final = b"100"
 
 
 def own_port(connection: Connection) -> str:
-    """The port that the client came to; 0 if it came by a unix socket."""
+    """Return the port that the client connected to; 0 for a Unix socket."""
     return connection.local_address.rpartition(":")[2]
 
 
@@ -77,7 +77,7 @@ def greeting(connection: Connection) -> Any:
 
 
 def port_of(node: NodeView, connection: Connection) -> str:
-    """Where clients reach the node."""
+    """Return the port at which clients reach the node."""
     return str(node.port) if node.port else own_port(connection)
 
 
@@ -220,7 +220,7 @@ def run_shards(connection: Connection, argv: list[bytes]) -> Value:
 
 
 def _line(node: NodeView, connection: Connection, now_ms: int) -> str:
-    """How CLUSTER NODES shows a node."""
+    """Return the line of a node in CLUSTER NODES."""
     flags = ["myself"] if node.is_self else []
     if node.is_doubted:
         flags.append("fail" if node.is_failed else "fail?")
@@ -281,7 +281,7 @@ def _forget(connection: Connection, node_id: bytes, nodes: list[NodeView]) -> An
 
 
 def _is_own(connection: Connection, own: NodeView, host: str, port: str) -> bool:
-    """Whether clients reach this node there, as far as it knows."""
+    """Return whether this is an address of this node, as far as the node knows."""
     listen = connection.broker.config.listen + connection.broker.config.tls_listen
     addresses = [address for address in map(parse_address, listen) if not address.is_unix]
     came_to, _, came_to_port = connection.local_address.rpartition(":")
@@ -293,7 +293,8 @@ def _is_own(connection: Connection, own: NodeView, host: str, port: str) -> bool
 
 
 def _is_at(node: NodeView, host: str, port: str, own_host: bytes) -> bool:
-    """Whether clients reach the node there; a loopback address is every address of this machine."""
+    """Return whether clients reach the node there. A loopback address is every address of this
+    machine."""
     if str(node.port) != port:
         return False
     ip, node_ip = _ip(host), _ip(node.host.decode())

@@ -7,10 +7,9 @@ Calls       broker.py and the store for the facts, memory.py.
     redis_version:7.0.0
     ...
 
-The names that Redis and Disque have are kept, because tools look for them: with the value that is
-true here, and with 0 where the thing they are about does not exist. Values that only this broker
-has are in the section Quinque. An empty line stands between sections: disqueue-node takes one off
-the end of each.
+The names of Redis and Disque are kept, because tools look for them. If the object of a value does
+not exist here, the value is 0. Values that only this broker has are in the section Quinque. There
+is an empty line between sections: disqueue-node removes one from the end of each.
 
 Not here: counting (each module counts what it does).
 """
@@ -64,7 +63,7 @@ def run_info(connection: Connection, argv: list[bytes]) -> Any:
 
 
 def _tell(connection: Connection, wanted: set[str], kept: Facts) -> Value:
-    """These sections, where `kept` is what the store says of itself."""
+    """Return these sections. `kept` has the facts of the store."""
     sections = [
         _section(name, facts(connection, kept))
         for name, facts in _SECTIONS.items()
@@ -257,7 +256,7 @@ def _compiler_version() -> str:
 
 
 def _human(size_bytes: float) -> str:
-    """As Redis writes sizes: 1.09M."""
+    """Return a size as Redis writes it: 1.09M."""
     if size_bytes < 1024:
         return f"{size_bytes}B"
     power = min(4, (int(size_bytes).bit_length() - 1) // 10)
@@ -283,6 +282,12 @@ _SECTIONS: Final[dict[str, Callable[[Connection, Facts], Facts]]] = {
 _POLLS: Final = ("epoll", "kqueue", "poll")
 _TITLES: Final = {"cpu": "CPU"}
 _ON_REQUEST: Final = {"commandstats"}
-_KEPT: Final = {"jobs", "queues", "persistence", "keyspace", "quinque"}  # the store is asked
+_KEPT: Final = {
+    "jobs",
+    "queues",
+    "persistence",
+    "keyspace",
+    "quinque",
+}  # the sections that need the store
 
 COMMANDS: Final = [Command("INFO", "", "read", -1, run=run_info, queues=no_queues)]

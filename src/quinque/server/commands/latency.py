@@ -1,4 +1,4 @@
-"""LATENCY: what took long, as numbers, as a drawing and in words.
+"""LATENCY: slow operations, as numbers, as a graph and as text.
 
 Called by   dispatch.py, through COMMANDS.
 Calls       server/latency.py for the samples.

@@ -57,7 +57,7 @@ def system_bytes() -> int:
 
 
 def client_bytes(broker: Broker) -> int:
-    """What waits to be read from or written to clients."""
+    """Return the bytes that wait to be read from or written to clients."""
     return sum(
         client.buffered_bytes + client.out_bytes + client.unsent_bytes
         for client in broker.clients.values()
@@ -65,7 +65,7 @@ def client_bytes(broker: Broker) -> int:
 
 
 class _Kept:
-    """What the store has in memory. A store that does not say has nothing there."""
+    """The memory of the store. The fields are empty if the store does not report it."""
 
     def __init__(self, broker: Broker) -> None:
         facts = broker.store.info()
@@ -169,8 +169,8 @@ def run_purge(connection: Connection, argv: list[bytes]) -> Value:
 
 
 def _messages_in(broker: Broker, queue: bytes) -> Any:
-    """How many messages a queue has, and about how large each is without its body; None if there is
-    no such queue. Now, or when it comes."""
+    """Return the number of messages of a queue, and the approximate size of each without its body.
+    None if the queue does not exist. The result may come later."""
     run = broker.store.run
 
     def look(families: list[Family | None]) -> Any:

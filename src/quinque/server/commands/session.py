@@ -73,7 +73,7 @@ def run_auth(connection: Connection, argv: list[bytes]) -> Value:
 
 @dataclass(slots=True)
 class _Hello:
-    """What a HELLO asks for."""
+    """The arguments of HELLO."""
 
     protocol: int
     login: tuple[bytes, bytes] | None = None

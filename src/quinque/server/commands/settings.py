@@ -69,7 +69,7 @@ def run_resetstat(connection: Connection, argv: list[bytes]) -> Value:
 
 
 def _obey(broker: Broker) -> None:
-    """Everyone who keeps a copy of a setting has the new value."""
+    """Give the new value to all parts of the broker that have a copy of the setting."""
     config = broker.config
     logging.getLogger("quinque").setLevel(config.log_level.upper())
     broker.read_live_settings()

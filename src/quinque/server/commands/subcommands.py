@@ -3,7 +3,7 @@
 Called by   the other files here, to make their tables.
 Calls       nothing.
 
-Not here: how the second word is looked up (dispatch.py).
+Not here: the lookup of the second word (dispatch.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Run = Callable[[Connection, list[bytes]], Value | NoReply]
 
 
 def first_word(name: str, *rows: Command, run: Run | None = None, otherwise: str = "") -> Command:
-    """The command whose second words these are, and HELP.
+    """Make the row of a first word, with these second words and HELP.
 
-    With `run`, the word alone is a command as well; with `otherwise`, that is what another second
-    word is refused with.
+    With `run`, the word alone is a command as well. `otherwise` is the error for an unknown second
+    word.
     """
     subcommands = {row.name.partition("|")[2].encode(): row for row in rows}
     subcommands[b"HELP"] = _help_row(name, rows)
@@ -39,7 +39,7 @@ def first_word(name: str, *rows: Command, run: Run | None = None, otherwise: str
 
 
 def with_subcommands(rows: Iterable[Command]) -> Iterator[Command]:
-    """The rows, each followed by those of its second words."""
+    """Return the rows, each followed by those of its subcommands."""
     for row in rows:
         yield row
         yield from (row.subcommands or {}).values()

@@ -73,5 +73,5 @@ _TABLES = (
 
 
 def all_commands() -> list[Command]:
-    """The rows, new ones each time: they count the calls of one broker."""
+    """Return new rows, which count the calls of one broker."""
     return [command.fresh() for table in _TABLES for command in table]

@@ -7,11 +7,11 @@ Calls       nothing.
     CLIENT REPLY ON|OFF|SKIP                    upper case: the word        ...   may be repeated
                                                                             |     one of these
 
-An upper-case word and the argument after it belong together: GROUPS group. Where several follow it
-in a bracket, or one of several, it is the word of all of them: [RATE n s], [REPLY id|all]. An
-argument that is repeated may be named once or twice: id ..., id [id ...].
+An upper-case word and the argument after it belong together: GROUPS group. If several arguments or
+alternatives follow it in a bracket, it belongs to all of them: [RATE n s], [REPLY id|all]. A
+repeated argument may be written once or twice: id ..., id [id ...].
 
-Not here: whether a request follows its usage (each command's own parse).
+Not here: the check of a request against its usage (each command's own parse).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _PIECE: Final = re.compile(r"\.\.\.|[\[\]|]|[^\s\[\]|]+")
 
 @dataclass(slots=True)
 class Argument:
-    """One argument, or several in a block, or one of several."""
+    """An argument, a block of several, or a choice of several."""
 
     name: str
     kind: str  # string, key, pure-token, block or oneof
     token: str = ""
     is_optional: bool = False
     is_multiple: bool = False
-    has_multiple_token: bool = False  # the token is said each time
+    has_multiple_token: bool = False  # the token is repeated before each value
     arguments: list[Argument] = field(default_factory=list)
 
     def documentation(self) -> Value:
-        """As COMMAND DOCS shows it."""
+        """Return the argument as COMMAND DOCS shows it."""
         shown: dict[bytes | str, Value] = {"name": self.name.encode(), "type": self.kind.encode()}
         if self.token:
             shown["token"] = self.token.encode()
@@ -57,7 +57,7 @@ class Argument:
 
 
 def arguments_of(usage: str, name: str) -> list[Argument]:
-    """What may follow `name`, in order."""
+    """Return the arguments that may follow `name`, in order."""
     pieces = _PIECE.findall(usage)[len(name.split("|")) :]
     pieces.reverse()
     arguments = _alternatives(pieces)
@@ -66,7 +66,7 @@ def arguments_of(usage: str, name: str) -> list[Argument]:
 
 
 def words_of(usage: str, name: str) -> list[str]:
-    """The upper-case words that may follow `name`."""
+    """Return the upper-case words that may follow `name`."""
     pieces = _PIECE.findall(usage)[len(name.split("|")) :]
     return [piece for piece in pieces if piece[0].isalpha() and piece.isupper()]
 
@@ -85,7 +85,8 @@ def _alternatives(pieces: list[str]) -> list[Argument]:
 
 
 def _word_of_all(ways: list[list[Argument]]) -> str:
-    """The word that stands before all ways, which is taken from the first of them; or nothing.
+    """Return the word before all alternatives, which is removed from the first one; or an empty
+    one.
 
     In REPLY id|all no other way begins with a word; in FILTERBY MODULE module|ACLCAT category the
     first has two.
@@ -118,7 +119,7 @@ def _sequence(pieces: list[str]) -> list[Argument]:
 
 
 def _repeat(arguments: list[Argument], *, ends_bracket: bool) -> None:
-    """What the dots stand after may be repeated; all of it in [part attempt chunks ...]."""
+    """Mark the argument before the dots as repeated; all of them in [part attempt chunks ...]."""
     last = arguments[-1]
     if ends_bracket and all(map(_is_plain, arguments)):
         arguments[:] = [_block(arguments[:])]
@@ -142,7 +143,7 @@ def _add_bracket(arguments: list[Argument], inner: Argument) -> None:
 
 
 def _block(arguments: list[Argument]) -> Argument:
-    """They are one. A word that stands before several plain ones is that of the block."""
+    """Make a block of the arguments. A word before several plain ones belongs to the block."""
     first, *others = arguments
     if not others:
         return first

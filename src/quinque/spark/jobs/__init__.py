@@ -1,4 +1,4 @@
-"""The jobs of the data pipeline, as functions: each takes a Spark session and gives a summary.
+"""The jobs of the data pipeline, as functions that take a Spark session and return a summary.
 
 Called by   cli/pipeline.py, programs that have a Spark session.
 Calls       spark/tables/, spark/export.py, the format `quinque`, client/.
@@ -7,7 +7,7 @@ Calls       spark/tables/, spark/export.py, the format `quinque`, client/.
     archive   the lifecycle record into the lake     report    the lake as a page with plots
     audit     whether the record adds up             redrive   dead messages back, by a condition
 
-Not here: what the tables are (spark/tables/), words for people (cli/pipeline.py).
+Not here: the tables (spark/tables/), output (cli/pipeline.py).
 """
 
 from __future__ import annotations

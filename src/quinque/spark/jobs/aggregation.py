@@ -1,4 +1,4 @@
-"""How Spark is told to aggregate millions of messages: settings that hold for one step of a job.
+"""Settings of Spark for the aggregation of millions of messages, each for one step of a job.
 
 Called by   build.py, bench/lifecycle_tables.py.
 Calls       pyspark.
@@ -7,9 +7,9 @@ Calls       pyspark.
     of_partials   almost as many messages as rows
     PARTIAL_FILES how partials of messages are written
 
-None of them changes what is in a table. bench/lifecycle_tables.py runs with them.
+They do not change the contents of a table. bench/lifecycle_tables.py runs with them.
 
-Not here: what is aggregated (spark/tables/partials.py).
+Not here: the aggregations (spark/tables/partials.py).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pyspark.sql import SparkSession
 # A shuffled partition of this size fits into the memory of a small executor.
 _PARTITION_ROWS: Final = 500_000
 
-# Spark looks into a small map of 65,536 keys before its large one. That is full after the first
-# messages, and from then on every event is looked for twice.
+# Spark looks into a small map of 65,536 keys before its large one. The small map is full after the
+# first messages, and from then on every event is looked up twice.
 _OF_EVENTS: Final = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "false"}
 
-# A partial has a message once, and few messages are in two of them: to aggregate before the shuffle
-# makes a map of everything and saves nothing. From Spark 4.3 on.
+# A partial has each message once, and few messages are in two partials: to aggregate before the
+# shuffle would make a map of everything and save nothing. From Spark 4.3 on.
 _OF_PARTIALS: Final = {"spark.sql.execution.bypassPartialAggregation": "true"}
 
 # Spark's own form of times in Parquet, INT96, has no place in a Delta table.
@@ -44,22 +44,23 @@ PARTIAL_FILES: Final = {f"parquet.enable.dictionary#{name}": "false" for name in
 
 @contextmanager
 def of_events(spark: SparkSession) -> Iterator[None]:
-    """Within, Spark aggregates events into partials as suits many messages of few events each."""
+    """Within this block, Spark aggregates events as suits very many messages with few events
+    each."""
     with _set(spark, _OF_EVENTS):
         yield
 
 
 @contextmanager
 def of_partials(spark: SparkSession) -> Iterator[None]:
-    """Within, Spark merges partials as suits messages that are mostly in one of them."""
+    """Within this block, Spark merges partials as suits messages that are mostly in one of them."""
     with _set(spark, _OF_PARTIALS):
         yield
 
 
 @contextmanager
 def shuffled(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Within, Spark shuffles into the number of partitions that fits `rows`, and writes times as
-    other readers of Delta tables expect them."""
+    """Within this block, Spark shuffles into a number of partitions that suits `rows`, and writes
+    times as other readers of Delta tables expect them."""
     partitions = str(max(2, rows // _PARTITION_ROWS))
     with _set(spark, {"spark.sql.shuffle.partitions": partitions} | _TIMES):
         yield

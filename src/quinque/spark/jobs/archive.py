@@ -28,10 +28,10 @@ def archive(
     *,
     plain: str | None = None,
 ) -> dict[str, Any]:
-    """All that is on record by now is in the lake, and in its tables; and the tables are in the
-    folder `plain` as Parquet files alone, if it is given.
+    """Copy all of the lifecycle log to the lake and update its tables. With `plain`, also write the
+    tables to that directory as plain Parquet files.
 
-    Without a broker, what an exporter has put there is taken.
+    Without a broker, use the files that an exporter wrote there.
     """
     watch = Stopwatch()
     exported = 0 if broker is None else export_record(broker, lake)
@@ -53,7 +53,7 @@ def archive(
 
 
 def write_plain(spark: SparkSession, lake: Lake, target: str) -> None:
-    """Each table is a folder of Parquet files, in the place of those that were there."""
+    """Write each table to a directory of Parquet files, and replace those in it."""
     if lake.table("audit").opened() is None:
         raise BadSetting(f"no lifecycle log in {lake.url}: there is nothing to write to {target}")
     for name in TABLES:
@@ -64,8 +64,8 @@ def write_plain(spark: SparkSession, lake: Lake, target: str) -> None:
 
 
 def export_record(broker: Broker, lake: Lake) -> int:
-    """The rows that are on record by now are files of the lake; how many came. Raises BadSetting
-    when the lake is not on this machine."""
+    """Export the rows of the log up to now to the lake. Return how many. Raises BadSetting if the
+    lake is not on this machine."""
     if "://" in lake.url:
         raise BadSetting(
             f"the lifecycle log can be exported only to a local directory, not to {lake.url}: "

@@ -1,11 +1,11 @@
-"""Whether the record adds up, and whether the broker holds what the record says is open.
+"""Check that the lifecycle log adds up, and that the broker has its open messages.
 
 Called by   cli/pipeline.py, spark/report/.
 Calls       build.py, archive.py, client/.
 
-The broker is compared when it is given: the record is exported, the broker is counted, and if the
-record has not grown meanwhile the two must be the same. If it has, that is said, and nothing is
-concluded from it.
+If a broker is given, it is compared: the log is exported and the messages of the broker are
+counted. If the log has not grown meanwhile, both must be equal. If it has, the audit reports that
+and draws no conclusion.
 
 Rows that were exported must be in the tables, and files that were archived must still be there.
 
@@ -42,7 +42,7 @@ MOVED_ON: Final = "not compared: the state of the broker changed during the audi
 
 @dataclass
 class Verdict:
-    """What the audit found. `queues` are rows of the table audit, `gaps` of seq_gaps."""
+    """The result of the audit. `queues` has rows of the table audit, `gaps` those of seq_gaps."""
 
     queues: list[dict[str, Any]]
     gaps: list[dict[str, Any]]
@@ -78,11 +78,11 @@ def audit(
     *,
     allows_unknown: bool = False,
 ) -> tuple[Verdict, dict[str, Any]]:
-    """The verdict on all that is on record, and a summary.
+    """Return the verdict on the whole log, and a summary.
 
-    `allows_unknown`: accept messages without an ADDED row, since recording was off for a time.
-    Raises BadSetting when there is no record in the lake, FolderLocked when another job is writing
-    to it for too long.
+    `allows_unknown`: accept messages without an ADDED row, because recording was off for a time.
+    Raises BadSetting if the lake has no lifecycle log, FolderLocked if another job writes to it for
+    too long.
     """
     watch = Stopwatch()
     counted: dict[tuple[str, str], tuple[int, int]] | None = None
@@ -107,7 +107,7 @@ def audit(
 
 
 def read_verdict(spark: SparkSession, lake: Lake, *, allows_unknown: bool = False) -> Verdict:
-    """The verdict that lies in the tables of the lake. Raises BadSetting when there are none."""
+    """Return the verdict from the tables of the lake. Raises BadSetting if there are none."""
     if lake.table("audit").opened() is None:
         raise BadSetting(f"no lifecycle log in {lake.url}: run `quinque pipeline archive` first")
     return verdict_of(
@@ -132,7 +132,7 @@ def verdict_of(audit: DataFrame, seq_gaps: DataFrame, *, allows_unknown: bool = 
 
 
 def archived_spans(lake: Lake) -> Spans:
-    """For each shard, the first row that the tables are made of and the row after the last."""
+    """Return for each shard the first row of the tables, and the row after the last."""
     found: Spans = {}
     for shard, first, last in lake.taken():
         found[shard] = (found.get(shard, (first, last))[0], last + 1)
@@ -152,7 +152,8 @@ def lost_rows(exported: Spans, archived: Spans) -> list[dict[str, Any]]:
 
 
 def count_messages(broker: Broker) -> dict[tuple[str, str], tuple[int, int]]:
-    """What the broker holds of each queue, as (open, dead); what is in open claims is there."""
+    """Count the messages of each queue at the broker, as (open, dead). Messages in open claims are
+    included."""
     held: dict[tuple[str, str], tuple[int, int]] = {}
     claimed: dict[tuple[Family, bytes], int] = {}
     for view in broker.run(FindClaims()):
@@ -183,7 +184,7 @@ def count_messages(broker: Broker) -> dict[tuple[str, str], tuple[int, int]]:
 def differences(
     verdict: Verdict, counted: dict[tuple[str, str], tuple[int, int]]
 ) -> list[dict[str, Any]]:
-    """The queues of which the broker holds more or less than the record says."""
+    """Return the queues in which the broker has more or fewer messages than the log."""
     said = {(row["family"], row["queue"]): (row["open"], row["dead"]) for row in verdict.queues}
     found = []
     for key in sorted(said.keys() | counted.keys()):

@@ -60,7 +60,7 @@ _MERGES: Final[dict[str, Callable[[DataFrame], DataFrame]]] = {
 
 @dataclass
 class Built:
-    """What a run did."""
+    """The numbers of a run."""
 
     batches: int = 0
     rows: int = 0
@@ -70,9 +70,9 @@ class Built:
 def build_tables(
     spark: SparkSession, lake: Lake, tell: Tell | None = None, batch_rows: int = BATCH_ROWS
 ) -> Built:
-    """Partials are there for all files of the record, and all tables are made of them.
+    """Make partials of all files of the log, and all tables from them.
 
-    Raises FolderLocked when another job is writing to the lake for too long.
+    Raises FolderLocked if another job writes to the lake for too long.
     """
     with waiting(lake, tell):
         built = build_batches(spark, lake, tell, batch_rows)
@@ -85,7 +85,7 @@ def build_tables(
 def build_batches(
     spark: SparkSession, lake: Lake, tell: Tell | None = None, batch_rows: int = BATCH_ROWS
 ) -> Built:
-    """Partials are there for all files of the record; the tables are as before."""
+    """Make partials of all files of the log, and leave the tables unchanged."""
     built = Built()
     groups = list(_batches(lake.new_pieces(), batch_rows))
     number = lake.begin() if groups else 0
@@ -163,7 +163,7 @@ def write_tables(spark: SparkSession, lake: Lake, tell: Tell | None = None) -> l
 
 
 def make_table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
-    """One of the TABLES that are made of lifecycle and of the partials."""
+    """Make one of the TABLES from lifecycle and the partials."""
     messages = read_table(spark, lake, "lifecycle")
     flow = merge_flow_partials(read_partials(spark, lake, "flow"))
     gaps = seq_gaps(read_partials(spark, lake, "ranges"))
@@ -182,7 +182,7 @@ def make_table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
 
 
 def read_table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
-    """A table as it was written last. Raises BadSetting when there is none."""
+    """Return the newest version of a table. Raises BadSetting if there is none."""
     return lake.table(name).read(spark)
 
 
@@ -194,8 +194,8 @@ def read_partials(spark: SparkSession, lake: Lake, table: str) -> DataFrame:
 def _write_partials(
     lake: Lake, partials: dict[str, DataFrame], as_messages: AbstractContextManager[None]
 ) -> list[AddAction]:
-    """The partials are there; those of messages were aggregated within `as_messages`. The files of
-    ranges are given: once they are in their table, the batch is done."""
+    """Write the partials. Those of messages were aggregated within `as_messages`. The files of the
+    ranges are given. When these are in their table, the batch is done."""
     batch = {"batch": uuid.uuid4().hex}
     for name in ("lifecycle", "flow"):
         table, made = lake.partials[name], partials[name]
@@ -209,7 +209,7 @@ def _write_partials(
 
 
 def _tables_are_new(lake: Lake) -> bool:
-    """Whether the tables are made of the partials that there are."""
+    """Return whether the tables are made from the present partials."""
     number = lake.number()
     return all(lake.table(name).number() == number for name in TABLES)
 
@@ -238,7 +238,7 @@ def _not_in(rows: DataFrame, taken: DataFrame) -> DataFrame:
 
 
 def waiting(lake: Lake, tell: Tell | None) -> AbstractContextManager[None]:
-    """Within, no other job writes to the lake. Raises FolderLocked."""
+    """Within this block, no other job writes to the lake. Raises FolderLocked."""
     return lake.alone(lambda: _told(tell, "waiting for another job", 0, 1))
 
 

@@ -1,12 +1,12 @@
-"""Small files of the record become large ones.
+"""Merge small files of the lifecycle log.
 
 Called by   build.py.
 Calls       lake.py, pyarrow.
 
-An exporter writes a file a minute. When an hour is over and its files are in the tables, those of a
-shard that follow each other are put into one file, which has a name as the exporter would give it.
-In the log of journal_raw one commit puts it in their place. A day later they are deleted: until
-then a reader of an older version finds them.
+An exporter writes a file each minute. When an hour is over and its files are in the tables,
+consecutive files of a shard are merged into one file with a name like those of the exporter. One
+commit in the log of journal_raw replaces the small files. They are deleted a day later, because a
+reader of an older version may need them.
 
 Rows pass through this process in pieces, and each run does a limited amount of work.
 
@@ -63,7 +63,7 @@ def _runs(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
 
 
 def _put_together(lake: Lake, pieces: Sequence[Piece]) -> Piece:
-    """One file has the rows of all of them."""
+    """Write the rows of all files to one file."""
     first, last = pieces[0].first, pieces[-1].last
     name = f"{pieces[0].shard}-{first}-{last}.parquet"
     folder = f"{lake.root}/journal_raw/{pieces[0].hour}"
@@ -82,7 +82,7 @@ def _put_together(lake: Lake, pieces: Sequence[Piece]) -> Piece:
 
 
 def _delete_old(lake: Lake, archived: dict[str, Piece], left_s: float) -> None:
-    """Files that became part of a larger one a while ago are gone."""
+    """Delete files that were merged a while ago."""
     old_ns = time.time_ns() - int(left_s * 1e9)
     large: dict[str, list[Piece]] = {}
     for piece in archived.values():

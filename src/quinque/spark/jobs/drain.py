@@ -1,16 +1,16 @@
-"""A queue into files or a Delta table: each message once, and acked when it is there.
+"""Write a queue to files or a Delta table: each message once. Then ack it.
 
 Called by   cli/pipeline.py.
 Calls       the format `quinque`; the package deltalake for Delta, which needs no jars.
 
-In text, a body that is not UTF-8 is in a column of its own, as base64: it must not make its batch
-fail, again and again.
+In text formats, a body that is not UTF-8 is in a separate column as base64, because otherwise its
+batch would fail repeatedly.
 
-The checkpoint and the subscription belong together: run again with the same, it goes on where it
-was. With files, the valid ones are those that Spark's file sink lists in _spark_metadata. A Delta
-table records its batches, so a batch that is written again is skipped.
+The checkpoint and the subscription belong together: with the same ones, the job continues where it
+was. Valid files are those that Spark's file sink lists in _spark_metadata. A Delta table records
+its batches, so a repeated batch is skipped.
 
-Not here: how a queue is read (spark/stream.py).
+Not here: the source (spark/stream.py).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from quinque.spark.stream import ClaimStreamReader
 
 FORMATS: Final = ("parquet", "json", "csv", "delta")
 BODIES: Final = ("binary", "text", "base64")
-# How rows are written: a file says what its columns are, and times have all their digits. A quote
-# in a value of CSV is doubled, as programs other than Spark expect, and spaces at its ends stay.
+# Options of the writers: files name their columns, and times have all their digits. A quote in a
+# value of CSV is doubled, as programs other than Spark expect, and spaces at its ends stay.
 _TIMES: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 _SPACES: Final = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
 _WRITING: Final = {"json": _TIMES, "csv": _TIMES | _SPACES | {"header": "true", "escape": '"'}}
@@ -46,7 +46,8 @@ _BATCH: Final = re.compile(r"(\d+)(\.compact)?")  # a file of one of Spark's log
 
 @dataclass(frozen=True)
 class Drain:
-    """What is asked for. `body_as` is one of BODIES; where a format has no binary, it is text."""
+    """The options of a drain. `body_as` is one of BODIES; if a format has no binary type, it is
+    text."""
 
     queue: str
     target: str
@@ -66,11 +67,11 @@ def drain(
     backlog: int = 0,
     is_asked_to_end: IsAskedToEnd = never,
 ) -> dict[str, Any]:
-    """Write and ack the messages in the queue; with `follows`, until it is asked to end.
+    """Write and ack the messages in the queue. With `follows`, continue until a stop is requested.
 
-    Asked to end, it finishes the batch it is at, and what was written is acked. Raises
-    KeyboardInterrupt then, unless it follows: there may be more in the queue. Raises BadSetting
-    when the folder was written with another checkpoint.
+    After a stop request, the job finishes its batch, and acks the written messages. It raises
+    KeyboardInterrupt then, unless it follows, because the queue may have more messages. Raises
+    BadSetting if the directory was written with another checkpoint.
     """
     watch = Stopwatch()
     source = {**asked.broker, "queue": asked.queue, "subscription": asked.subscription}
@@ -106,7 +107,7 @@ def drain(
 
 
 def shaped(rows: DataFrame, asked: Drain) -> DataFrame:
-    """The columns as the format can hold them. Raises BadSetting."""
+    """Return the columns as the format can hold them. Raises BadSetting."""
     if asked.format not in FORMATS:
         raise BadSetting(f"--format must be one of {', '.join(FORMATS)}, not {asked.format}")
     body_as = asked.body_as
@@ -190,13 +191,14 @@ def _last_batch(spark: SparkSession, folder: str) -> int:
 
 def _check_delta() -> None:
     try:
-        import deltalake  # noqa: F401 - whether it is there
+        import deltalake  # noqa: F401 - checks that the package is installed
     except ModuleNotFoundError as exc:
         raise package_missing(exc.name, "delta", "the format is delta") from exc
 
 
 def _delta_writer(asked: Drain) -> Any:
-    """What writes a batch into the Delta table once: the table keeps the last one's number."""
+    """Make a function that writes a batch into the Delta table once: the table keeps the number of
+    the last batch."""
     target, application = asked.target, f"quinque/{asked.subscription}/{asked.queue}"
 
     def write(batch: DataFrame, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Files into a queue: each row a message, each once.
+"""Add the rows of files to a queue, each once.
 
 Called by   cli/pipeline.py.
 Calls       the format `quinque`.
@@ -9,11 +9,12 @@ Calls       the format `quinque`.
     with a rate              the sink adds that many messages a second; a batch of the stream is one
                              file
 
-Lines of JSON are messages as they are: a row that Spark has read has lost what was null in one line
-and not there in another. Bad lines of JSON and CSV are in the column BAD, and are counted. Without
-a directory for them none is left out: with a checkpoint, the batch that has one fails.
+Lines of JSON become messages unchanged, because a row that Spark has read does not show which
+fields were null and which were missing. Invalid lines of JSON and CSV are in the column BAD, and
+are counted. Without a directory for them, no line is left out: with a checkpoint, a batch with an
+invalid line fails.
 
-Not here: how rows are put once (spark/sink.py).
+Not here: the sink, which adds rows once (spark/sink.py).
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ COLUMNS: Final = {
 
 @dataclass(frozen=True)
 class Ingest:
-    """What is asked for. `columns` says which column of the files is which of COLUMNS; without
-    `body_column` a row as a whole is the body, as JSON (of text files, the line). `bad_lines` is a
+    """The options of an ingest. `columns` maps columns of the files to COLUMNS. Without
+    `body_column`, the whole row is the body, as JSON (of text files, the line). `bad_lines` is a
     directory for lines that cannot be read."""
 
     source: str
@@ -72,8 +73,8 @@ class BadLines(QuinqueError):
 
 
 def ingest(spark: SparkSession, asked: Ingest, tell: Tell | None = None) -> dict[str, Any]:
-    """The rows are messages in the queue. Raises BadSetting when the files or the columns are not
-    there, BadLines."""
+    """Add the rows to the queue. Raises BadSetting if the files or the columns do not exist, and
+    BadLines."""
     watch = Stopwatch()
     schema = _schema(spark, asked)
     if asked.checkpoint:
@@ -113,7 +114,7 @@ def ingest(spark: SparkSession, asked: Ingest, tell: Tell | None = None) -> dict
 
 
 def as_messages(rows: DataFrame, asked: Ingest) -> DataFrame:
-    """The rows with the columns that the sink takes, and BAD. Raises BadSetting."""
+    """Return the rows with the columns of the sink, and BAD. Raises BadSetting."""
     columns = {name.lower(): name for name in rows.columns if name not in (BAD, _LINE)}
 
     def found(name: str, column: str) -> str:
@@ -161,7 +162,8 @@ def _column(name: str) -> Column:
 
 
 def _schema(spark: SparkSession, asked: Ingest) -> StructType:
-    """The columns of the files, with BAD where a format can have bad lines. Raises BadSetting."""
+    """Return the columns of the files, with BAD if the format can have invalid lines. Raises
+    BadSetting."""
     if asked.format not in FORMATS:
         raise BadSetting(f"--format must be one of {', '.join(FORMATS)}, not {asked.format}")
     for name in asked.reading:
@@ -224,7 +226,7 @@ def _streamed(spark: SparkSession, source: str) -> str:
 
 
 def _is_lines(asked: Ingest) -> bool:
-    """Whether the files are JSON with a row in each line, in UTF-8."""
+    """Return whether the files are JSON with one row on each line, in UTF-8."""
     given = {name.lower(): text.lower() for name, text in asked.reading.items()}
     is_utf8 = not given.keys() & {"encoding", "charset"}
     return asked.format == "json" and is_utf8 and given.get("multiline", "false") == "false"
@@ -257,7 +259,7 @@ def _whole(messages: DataFrame) -> DataFrame:
 
 
 def _counted(messages: DataFrame) -> tuple[int, int]:
-    """How many messages there are, and how many bad lines."""
+    """Count the messages and the invalid lines."""
     # With the bodies: of files, Spark does not read its column of bad lines alone.
     is_good = F.col(BAD).isNull()
     [counts] = messages.agg(F.count_if(is_good), F.count(BAD), F.count("body")).collect()
@@ -277,7 +279,7 @@ def _write(messages: DataFrame, asked: Ingest, **options: Any) -> None:
 def _follow(
     messages: DataFrame, asked: Ingest, checkpoint: str, tell: Tell | None
 ) -> tuple[int, int]:
-    """The rows of all files that are there have gone into the queue."""
+    """Add the rows of all existing files to the queue."""
     writer = messages.writeStream.format("quinque").options(**_target(asked))
     writer = writer.option("checkpointLocation", checkpoint)
     watched = Watched(writer.trigger(availableNow=True).start())
@@ -288,8 +290,8 @@ def _follow(
 def _follow_beside(
     messages: DataFrame, asked: Ingest, checkpoint: str, tell: Tell | None
 ) -> tuple[int, int, int]:
-    """The same, with the bad lines of each batch in files of their own. Spark may repeat a batch:
-    its files are replaced, and its messages are added once, as those of _follow() are."""
+    """Do the same, and write the invalid lines of each batch to separate files. Spark may repeat a
+    batch: its files are replaced, and its messages are added once, as in _follow()."""
     counts: dict[int, tuple[int, int]] = {}
 
     def write(batch: DataFrame, number: int) -> None:

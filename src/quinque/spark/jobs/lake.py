@@ -1,7 +1,7 @@
-"""A folder with the lifecycle record and the tables made of it: what is where, and what is done.
+"""The lake: a directory with the lifecycle log and the tables made from it.
 
 Called by   build.py, archive.py, audit.py, compaction.py, spark/report/.
-Calls       lake_table.py; pyarrow (files on this machine, or wherever it has a file system for).
+Calls       lake_table.py; pyarrow (files on this machine, or on any of its file systems).
 
     <lake>/journal_raw/dt=…/hour=…/<shard>-<first>-<last>.parquet   the exporter's files
     <lake>/journal_raw/_delta_log/                                  those of them that are archived
@@ -9,16 +9,16 @@ Calls       lake_table.py; pyarrow (files on this machine, or wherever it has a 
     <lake>/tables/<table>/                                          made of all partials
     <lake>/_lock                                                    held by the job that writes
 
-Each is a Delta table. A batch of files is done when its ranges are in partials/ranges, in one
-commit; its other partials are there by then. Partials of other batches are of a run that did not
-end: they are not read, and the next run removes them. After that the files are in the log of
-journal_raw; if a run ends before, the next one finds that the ranges have their rows.
+Each of them is a Delta table. A batch of files is done when its ranges are in partials/ranges, in
+one commit. Its other partials are written before that. Partials of other batches belong to a run
+that did not finish: they are not read, and the next run removes them. After that the files are
+added to the log of journal_raw. If a run ends before, the next one finds their rows in the ranges.
 
-Commits of partials/ranges are numbered. A job that begins to write takes the next number: an older
-one that still runs, on another machine, cannot commit any more. A table has the number of the
-partials that it is made of.
+Commits of partials/ranges are numbered. A job that starts to write takes the next number. Then an
+older job that still runs, on another machine, can no longer commit. A table has the number of the
+partials from which it was made.
 
-Not here: what is in the tables (spark/tables/), how the record gets here (spark/export.py).
+Not here: the contents of the tables (spark/tables/), the export (spark/export.py).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Span = tuple[int, int, int]  # a shard, and the numbers of the first and the las
 
 
 class Piece(NamedTuple):
-    """A file of the record, and the numbers of the rows that its name says it has."""
+    """A file of the log, and the numbers of the rows in its name."""
 
     file: str  # from journal_raw/ on
     shard: int
@@ -91,7 +91,7 @@ class Piece(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all rows that its name says."""
+        """Return whether the file has all rows of its name."""
         return self.rows == self.last - self.first + 1
 
 
@@ -112,8 +112,8 @@ class Lake:
     def alone(
         self, on_wait: Callable[[], None] | None = None, patience_s: float = LOCK_PATIENCE_S
     ) -> Iterator[None]:
-        """Within, no other job writes to the lake, if it is on this machine. A job that comes later
-        waits. Raises FolderLocked when that takes longer than `patience_s`."""
+        """Within this block, no other job writes to the lake, if it is on this machine. A later job
+        waits. Raises FolderLocked if that takes longer than `patience_s`."""
         is_remote = not isinstance(self.files, pa.fs.LocalFileSystem)
         if is_remote or self._holder == threading.get_ident():
             yield
@@ -134,7 +134,8 @@ class Lake:
             os.close(lock)
 
     def exported(self) -> Spans:
-        """For each shard, the first row that was ever exported and the row after the last."""
+        """Return for each shard the first row that was ever exported, and the row after the
+        last."""
         if not self.has("journal_raw", EXPORTED):
             return {}
         with self.files.open_input_file(f"{self.root}/journal_raw/{EXPORTED}") as file:
@@ -145,7 +146,7 @@ class Lake:
         return "/".join((self.url, *parts))
 
     def table(self, name: str) -> LakeTable:
-        """One of the tables that are made of all partials."""
+        """Return one of the tables that are made from all partials."""
         return self._table("tables", name, by=("dt",) if name == "lifecycle" else ())
 
     def archived(self) -> dict[str, Piece]:
@@ -167,7 +168,7 @@ class Lake:
         for file in set(self._record()) - archived.keys():
             path = f"{self.root}/journal_raw/{file}"
             named = _piece(file, 0)
-            # One that lies within larger ones was put together with others, or came twice.
+            # A file that lies within a larger one was merged, or was exported twice.
             if named is not None and not covers(whole, named.span):
                 rows = pq.read_metadata(path, filesystem=self.files).num_rows
                 found.append(named._replace(rows=rows))
@@ -181,7 +182,8 @@ class Lake:
         return [piece for piece in named if piece is not None and covers(whole, piece.span)]
 
     def archive(self, pieces: Sequence[Piece], removed: Sequence[str] = ()) -> None:
-        """These files are in the tables, and the removed ones are in others of them."""
+        """Record that these files are in the tables, and that the removed files were merged into
+        others."""
         known = self.archived()
         added = [
             self.journal.action(
@@ -215,27 +217,28 @@ class Lake:
         return merged(spans)
 
     def number(self) -> int:
-        """That of the last change of the batches."""
+        """Return the number of the last change of the batches."""
         return self.partials["ranges"].number() or 0
 
     def begin(self) -> int:
-        """The batches are about to change; the number of that. Other jobs that began before cannot
-        change them, and their partials are gone."""
+        """Start a change of the batches and return its number. Jobs that started before cannot
+        change them any more, and their partials are removed."""
         number = self.number() + 1
         self.partials["ranges"].commit(RANGES, [], number=number)
         self.forget_unfinished()
         return number
 
     def finish(self, number: int, ranges: Sequence[AddAction], *, replaces: bool = False) -> int:
-        """The batch of these ranges is done, in the place of all others if it `replaces` them; the
-        number of that change. Raises FolderLocked when another job has begun since `number`."""
+        """Record that the batch of these ranges is done, in place of all others if it `replaces`
+        them. Return the number of that change. Raises FolderLocked if another job has started since
+        `number`."""
         self.partials["ranges"].commit(
             RANGES, ranges, replaces=replaces, number=number + 1, follows=number
         )
         return number + 1
 
     def forget_unfinished(self) -> None:
-        """Partials of batches that never were done, or are in a larger one, are gone."""
+        """Remove partials of batches that never finished, or were merged into a larger one."""
         done = set(self.batches())
         for name, table in self.partials.items():
             gone = [file.path for file in table.listed() if file.partition["batch"] not in done]
@@ -245,7 +248,7 @@ class Lake:
             table.sweep(kept=1)
 
     def has(self, *parts: str) -> bool:
-        """Whether there is a file or a folder at that path in the lake."""
+        """Return whether the lake has a file or a directory at that path."""
         info = self.files.get_file_info("/".join((self.root, *parts)))
         return bool(info.type != pa.fs.FileType.NotFound)
 
@@ -253,7 +256,7 @@ class Lake:
         return LakeTable(self.files, "/".join((self.root, *parts)), self.at(*parts), by)
 
     def _record(self) -> list[str]:
-        """The exporter's files that are there, from journal_raw/ on."""
+        """Return the existing files of the exporter, as paths from journal_raw/ on."""
         begin = len(f"{self.root}/journal_raw/")
         hidden = re.compile(r"(^|/)[._]")
         return [
@@ -270,8 +273,8 @@ class Lake:
 
 
 def overlap(pieces: Sequence[Piece], taken: Iterable[Span]) -> bool:
-    """Whether a row may be there twice, or have been counted before: by the files' names, and by
-    how many rows they have."""
+    """Return whether a row may exist twice, or was counted before, by the names of the files and
+    their numbers of rows."""
     if not all(piece.is_whole for piece in pieces):
         return True
     ordered = sorted([*(piece.span for piece in pieces), *taken])
@@ -292,7 +295,7 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def covers(spans: Sequence[Span], span: Span) -> bool:
-    """Whether one of the spans, which are merged, has all numbers of the span."""
+    """Return whether one of the spans, which are merged, has all numbers of the span."""
     shard, first, last = span
     place = bisect_right(spans, (shard, first, sys.maxsize)) - 1
     return place >= 0 and spans[place][0] == shard and last <= spans[place][2]

@@ -3,17 +3,17 @@
 Called by   lake.py, build.py, compaction.py.
 Calls       deltalake, pyspark, pyarrow (to list files).
 
-Spark has no jars for Delta here and needs none: the log names the Parquet files of a version, and
-Spark reads those. To write, Spark puts files into a new folder of the table, and one commit makes
-them part of it; until then, and if a job is killed before, no reader sees them.
+Spark needs no jars for Delta: the log names the Parquet files of a version, and Spark reads those.
+To write, Spark puts files into a new directory of the table, and one commit adds them. Until then,
+and if a job is killed before, no reader sees them.
 
     <table>/_delta_log/                 the versions
     <table>/<name of a write>/…         the files of one write
 
-A commit has a number, in the table as a transaction of the application `quinque`. Of two jobs that
+A commit has a number, in the table as a transaction of the application `quinque`. If two jobs
 commit from the same version, one fails.
 
-Not here: which tables there are (lake.py).
+Not here: the list of tables (lake.py).
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class LakeTable:
         self._by = list(by)
 
     def opened(self) -> DeltaTable | None:
-        """Its newest version, or None when there is no such table."""
+        """Return its newest version, or None if the table does not exist."""
         return DeltaTable(self.url) if DeltaTable.is_deltatable(self.url) else None
 
     def number(self) -> int | None:
-        """That of its last numbered commit."""
+        """Return the number of its last numbered commit."""
         table = self.opened()
         return None if table is None else table.transaction_version(APPLICATION)
 
@@ -84,8 +84,9 @@ class LakeTable:
         ]
 
     def read(self, spark: SparkSession, only: Collection[str] | None = None) -> DataFrame:
-        """The rows of its newest version; `only`: of these values of the column it is partitioned
-        by. That column is left out where the names of folders do not have it. Raises BadSetting."""
+        """Return the rows of its newest version, or with `only` those with these values of the
+        partition column. That column is left out if directories are not named after it. Raises
+        BadSetting."""
         table = self.opened()
         if table is None:
             raise BadSetting(f"no table in {self.url}")
@@ -110,8 +111,8 @@ class LakeTable:
         partition: dict[str, str | None] | None = None,
         options: dict[str, str] | None = None,
     ) -> list[AddAction]:
-        """The rows are in files, which no version has yet. They are of that partition, or of those
-        that their columns say."""
+        """Write the rows to files that are in no version yet. They belong to that partition, or to
+        those in their columns."""
         folder = uuid.uuid4().hex
         writer = frame.write.options(**(options or {}))
         if partition is None and self._by:
@@ -130,7 +131,7 @@ class LakeTable:
         partition: dict[str, str | None] | None = None,
         stats: dict[str, Any] | None = None,
     ) -> AddAction:
-        """What a commit says of a file of the table."""
+        """Return the entry of a file in a commit."""
         full = f"{self._root}/{path}"
         info = self._files.get_file_info(full)
         if stats is None:
@@ -149,10 +150,11 @@ class LakeTable:
         number: int | None = None,
         follows: int | None = None,
     ) -> None:
-        """A new version has these files besides, or in the place of all others, and not the removed
-        ones; if one of them fails, none. `follows`: the number that the last commit must have.
+        """Make a new version with these files added, or in place of all others, and without the
+        removed ones. If one of them fails, nothing changes. `follows` is the required number of the
+        last commit.
 
-        Raises FolderLocked when another job has written to the table meanwhile.
+        Raises FolderLocked if another job has written to the table meanwhile.
         """
         transactions = None if number is None else [Transaction(APPLICATION, number)]
         properties = CommitProperties(app_transactions=transactions)
@@ -186,8 +188,8 @@ class LakeTable:
             raise
 
     def sweep(self, kept: int) -> None:
-        """Files that no version needs are gone: those of the newest version stay, and those of the
-        `kept` - 1 newest writes before it."""
+        """Delete files that no version needs. Keep those of the newest version, and of the `kept` -
+        1 newest writes before it."""
         needed = {file.path.split("/", 1)[0] for file in self.listed()}
         writes: dict[str, int] = {}
         selector = pa.fs.FileSelector(self._root, recursive=True, allow_not_found=True)

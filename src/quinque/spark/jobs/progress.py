@@ -1,9 +1,9 @@
-"""How a query that runs is getting on, and what it did in the end.
+"""The progress and the result of a running query.
 
 Called by   ingest.py, drain.py.
 Calls       pyspark.
 
-Not here: bars and words (cli/pipeline.py).
+Not here: output (cli/pipeline.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IsAskedToEnd = Callable[[], bool]
 
 
 def never() -> bool:
-    """For a job that is never asked to end."""
+    """Return False: for a job that cannot be stopped."""
     return False
 
 
@@ -47,14 +47,15 @@ class Watched:
 
     @property
     def committed(self) -> dict[str, Any]:
-        """Where its first source was after the last batch that Spark has committed and that had
-        rows; empty before the first one."""
+        """Return the position of its first source after the last committed batch with rows. Empty
+        before the first one."""
         offset: dict[str, Any] = json.loads(self._committed)
         return offset
 
     def wait(self, tell: Tell | None, total: int, is_asked_to_end: IsAskedToEnd = never) -> None:
-        """The query has ended; by itself, or when asked to (`was_ended`), after the batch it was
-        at. Raises what ended it; interrupted, it is stopped first."""
+        """Wait until the query has ended, by itself or after a stop request (`was_ended`), when its
+        batch is finished. Raises the error of the query. If this is interrupted, the query is
+        stopped first."""
         try:
             while not self.query.awaitTermination(_LOOK_S):
                 self._look()
@@ -80,7 +81,7 @@ class Watched:
                 return
 
     def _last_told(self) -> str | None:
-        """When the last batch began that the query has told of."""
+        """Return when the last batch that the query reported started."""
         last: Any = self.query.lastProgress
         return None if last is None else last["timestamp"]
 

@@ -69,7 +69,7 @@ def redrive(
 def dead_messages(
     spark: SparkSession, queue: str, where: str | None, options: dict[str, str]
 ) -> DataFrame:
-    """The dead of the queue for which the condition holds. Raises BadSetting."""
+    """Return the dead jobs of the queue that match the condition. Raises BadSetting."""
     reader = spark.read.format("quinque").options(**options).option("queue", queue)
     dead = reader.option("mode", "peek").option("states", "dead").load()
     if where is None:

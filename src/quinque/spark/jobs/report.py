@@ -28,7 +28,7 @@ from quinque.spark.report.series import Series, gather
 
 @dataclass
 class Report:
-    """What is to be drawn."""
+    """The options of a report."""
 
     series: Series
     verdict: dict[str, Any]
@@ -43,7 +43,7 @@ def report(
     title: str = "Quinque",
     verdict: Verdict | None = None,
 ) -> dict[str, Any]:
-    """The page and the pictures are in the folder. Raises BadSetting when there is no record."""
+    """Write the page and the pictures. Raises BadSetting if there is no lifecycle log."""
     watch = Stopwatch()
     found = verdict or audit(spark, lake, tell=tell)[0]
     with waiting(lake, tell):

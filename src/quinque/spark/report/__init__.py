@@ -1,4 +1,4 @@
-"""The lake as one page with plots, which needs nothing else to be looked at.
+"""The lake as one page with plots, which needs no other files.
 
 Called by   spark/jobs/report.py.
 Calls       spark/tables/ and pyspark (series.py), matplotlib (plots.py, overview.py).

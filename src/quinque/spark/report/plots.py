@@ -42,7 +42,7 @@ BLUE, ORANGE, GREEN, RED, VIOLET, GREY = (
     "#8a6fc9",
     "#8b95a1",
 )
-# Spans that people have a word for.
+# Durations that have a name.
 _ROUND_S: Final = (
     *(0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
     *(3600, 7200, 21600, 43200, 86400, 172800, 604800),
@@ -266,7 +266,7 @@ def plain(axes: Axes) -> None:
 
 
 def _round_step_s(most_s: float) -> float:
-    """How far apart to mark ages, so that there are about four marks."""
+    """Return the distance between marks for about four marks."""
     return next((step for step in _ROUND_S if most_s / step <= 5), _ROUND_S[-1])
 
 

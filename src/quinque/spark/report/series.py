@@ -38,7 +38,7 @@ Percentiles = tuple[float | None, ...]
 
 @dataclass
 class Series:
-    """What the plots show. Lists of one number per slot are as long as `times`."""
+    """The data of the plots. Lists with one number for each slot are as long as `times`."""
 
     slot_s: int
     times: list[datetime]
@@ -60,7 +60,7 @@ class Series:
 
 def gather(lifecycle: DataFrame) -> Series | None:
     """The numbers of the report, or None when there is no message in the table."""
-    # Both are asked a dozen times: read and joined once.
+    # Both are used a dozen times: read and join them once.
     messages = message_rows(lifecycle).select(*_NEEDED).persist()
     worked = (
         message_rows(lifecycle)
@@ -102,7 +102,7 @@ def _gathered(messages: DataFrame, worked: DataFrame) -> Series | None:
 
 
 def slot_of(span_s: int) -> int:
-    """How long a slot is, in seconds, for a record of that length."""
+    """Return the length of a slot in seconds for a log of that length."""
     return next((slot for slot in _SLOTS_S if span_s / slot <= _SLOTS_MOST), _SLOTS_S[-1])
 
 
@@ -134,14 +134,15 @@ def _percentiles(
 def _left_over(
     messages: DataFrame, slot_s: int, first: int, last: int
 ) -> tuple[list[int], list[float]]:
-    """How many were live at the end of each slot, and how old the oldest of them was."""
+    """Return how many messages were live at the end of each slot, and the age of the oldest of
+    them."""
     spans = (
         live_spans(messages)
         .groupBy(_slot("came", slot_s).alias("came"), _slot("went", slot_s).alias("went"))
         .agg(F.count("*").alias("messages"), F.unix_millis(F.min("added")).alias("oldest_ms"))
         .collect()
     )
-    # Messages added in a slot and removed in another, as (when the oldest came, slot of its end).
+    # Messages added in a slot and removed in another, as (time of the oldest, slot of the removal).
     coming: dict[int, list[tuple[int, int]]] = {}
     change = [0] * (last - first + 2)
     for row in spans:

@@ -1,11 +1,11 @@
-"""Whether the record adds up: nothing that was accepted is lost, and nothing was done twice.
+"""Check that the lifecycle log adds up: no accepted message was lost, and none was done twice.
 
 Called by   spark/jobs/audit.py, the declarative example.
 Calls       lifecycle.py.
 
-For every queue: added = acked + expired + removed + dead + open. The first three count events, the
-last two count messages whose last change left them so; an event that is there twice, or one whose
-message was never added, therefore shows.
+For every queue: added = acked + expired + removed + dead + open. The first three count events. The
+last two count messages by their last change. So an event that exists twice, or without an added
+message, is noticed.
 
     unbalanced       a message that did not end exactly once, or is there though it ended
     acked_twice      a message finished more often than it came (in a feed: by one group)
@@ -13,14 +13,14 @@ message was never added, therefore shows.
     never_delivered  finished by an ack, and never handed out
     unknown          something happened to it, and it never came
 
-In a feed groups finish messages for themselves: what ends a message there is its expiry, its
-removal, or the ack of a single one. Where a producer used an id again, the record does not say
-which of the messages of that name was finished: such ids are checked by their counts alone.
+In an events queue each group finishes messages for itself. A message ends there when it expires, is
+removed, or is acked for all groups. If a producer used an id again, the log does not show which of
+the messages was finished: such ids are checked only by their counts.
 
-A client that knows the id of a worklist's message can ack it without having received it:
-`never_delivered` is shown and does not count as a violation.
+A client that knows the id of a message in another family can ack it without a delivery:
+`never_delivered` is shown and is not a violation.
 
-Not here: what is missing in the record itself (events.py:seq_gaps), the broker's own count
+Not here: rows that are missing in the log (events.py:seq_gaps), the broker's own count
 (spark/jobs/audit.py).
 """
 
@@ -39,10 +39,11 @@ NOTES: Final = ("never_delivered", "unknown_from_before")
 
 
 def audit(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
-    """One row per queue: the two sides of the equation, and how many messages break a rule.
+    """Return one row for each queue: both sides of the equation, and how many messages break a
+    rule.
 
-    Messages that never came are `unknown_from_before`, not `unknown`, in shards whose record began
-    after its first row.
+    Messages that were never added are `unknown_from_before`, not `unknown`, in shards whose first
+    rows are missing.
     """
     late = gaps.where("is_start").select("shard", F.lit(True).alias("begins_late")).distinct()
     rows = message_rows(lifecycle).unionByName(group_rows(lifecycle))
@@ -78,7 +79,7 @@ def audit(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
 
 
 def verdict(audit: DataFrame) -> DataFrame:
-    """With `missing`: by how much the two sides of the equation differ; and `is_good`."""
+    """Return the difference of the two sides of the equation as `missing`, and `is_good`."""
     out = F.col("acked") + F.col("expired") + F.col("removed") + F.col("dead") + F.col("open")
     broken = F.lit(0)
     for name in VIOLATIONS:
@@ -90,7 +91,8 @@ def verdict(audit: DataFrame) -> DataFrame:
 
 
 def _is_single() -> Column:
-    """A message of a feed that one ack ended for everyone: groups were handed it, not itself."""
+    """Return whether one ack ended an event for all groups: it was delivered to groups, and acked
+    without a group."""
     return ~is_named_worklist() & (F.col("consumer_group") == "")
 
 

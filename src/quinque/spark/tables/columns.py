@@ -73,7 +73,7 @@ def reason_of(change: Column) -> Column:
 
 
 def is_named_worklist() -> Column:
-    """Where families have their names."""
+    """Return whether the queue belongs to another family than events, if families are names."""
     return F.col("family").isin([family.name for family in FAMILIES if family.is_worklist])
 
 
@@ -86,7 +86,7 @@ def family_name() -> Column:
 
 
 def reason_name(reason: Column) -> Column:
-    """The reason as a word: `lapsed`, `nacked`, …"""
+    """Return the name of the reason: `lapsed`, `nacked`, …"""
     return _named({word.value: word.name.lower() for word in Reason}, reason)
 
 

@@ -1,4 +1,4 @@
-"""From what was exported to events that are there once each, and what is missing between them.
+"""Turn exported rows into events without repetitions, and find the missing ones.
 
 Called by   spark/jobs/build.py, the declarative example.
 Calls       columns.py.
@@ -6,7 +6,7 @@ Calls       columns.py.
     ranges      shard, first, last, rows      numbers that follow each other without a gap
     seq_gaps    shard, from, to               numbers that are missing
 
-Not here: which files hold what (spark/jobs/lake.py).
+Not here: the files (spark/jobs/lake.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def events(raw: DataFrame) -> DataFrame:
 
 
 def ranges(events: DataFrame) -> DataFrame:
-    """The numbers that are there, as ranges without a gap; each number counts once."""
+    """Return the existing numbers as ranges without a gap. Each number counts once."""
     block = F.shiftright(F.col("seq"), _BLOCK_BITS)
     numbers = events.select("shard", "seq", block.alias("block"))
     blocks = numbers.groupBy("shard", "block").agg(
@@ -58,9 +58,9 @@ def merge_ranges(ranges: DataFrame) -> DataFrame:
 
 
 def seq_gaps(ranges: DataFrame) -> DataFrame:
-    """What is missing before, and between, the ranges of each shard: numbers begin at 1.
+    """Return the missing numbers before and between the ranges of each shard. Numbers start at 1.
 
-    Rows that are missing before the first were not exported, or were gone by then: `is_start`.
+    Rows before the first one were not exported, or were already removed: `is_start`.
     """
     in_order = Window.partitionBy("shard").orderBy("first")
     previous = F.coalesce(F.lag("last").over(in_order), F.lit(0))

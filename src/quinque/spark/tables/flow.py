@@ -1,4 +1,4 @@
-"""How messages came, were begun and went, minute by minute; and how large they are.
+"""Messages that were added, started and removed in each minute, and their sizes.
 
 Called by   spark/jobs/build.py, spark/report/, the declarative example.
 Calls       lifecycle.py.
@@ -20,11 +20,10 @@ _QUEUE: Final = ("family", "queue")
 
 
 def cumulative_flow(lifecycle: DataFrame) -> DataFrame:
-    """One row per queue and minute in which anything came, was begun or went.
+    """Return one row for each queue and minute in which a message was added, started or removed.
 
-    `arrived`, `started` and `departed` are how many had by the end of the minute; what lies between
-    is the backlog and the work in progress. A message of a feed is started when its first group
-    is handed it.
+    `arrived`, `started` and `departed` count messages up to the end of the minute. The differences
+    are the backlog and the work in progress. An event is started when its first group gets it.
     """
     steps = (
         ("arrived", _minutes(message_rows(lifecycle), "added")),
@@ -49,7 +48,8 @@ def cumulative_flow(lifecycle: DataFrame) -> DataFrame:
 
 
 def size_hist(lifecycle: DataFrame) -> DataFrame:
-    """How many messages of each queue have at most `upto_bytes`, a power of two, and not half."""
+    """Return how many messages of each queue have at most `upto_bytes`, a power of two, and more
+    than half of that."""
     upto = F.when(F.col("size") <= 1, F.lit(1)).otherwise(
         F.pow(F.lit(2), F.ceil(F.log2(F.col("size"))))
     )

@@ -6,8 +6,8 @@ Calls       columns.py, lifecycle.py.
     queue_hour      what came in and went out, how long it waited and was worked on, what was left
     consumer_hour   what each consumer was handed and what it made of that
 
-The record knows groups of feeds and the subscriptions of claims, not single clients: that is what
-a consumer is here. All clients that take from a worklist without a claim are one consumer, "".
+A consumer is a group of an events queue or a subscription, because the log does not have single
+clients. All clients that take messages of other families without a claim are one consumer, "".
 
 Not here: minutes (flow.py), the backlog of groups (lag.py).
 """
@@ -36,11 +36,11 @@ _PERCENTS: Final = (50, 95, 99)
 
 
 def queue_hour(flow: DataFrame, lifecycle: DataFrame) -> DataFrame:
-    """One row per queue and hour in which anything happened.
+    """Return one row for each queue and hour in which anything happened.
 
-    Percentiles are of messages first delivered (wait) or finished (run, total) in the hour. `depth`
-    and `oldest_ms` are those at its end: of live messages, whatever groups made of them, and not of
-    dead ones.
+    Percentiles are those of messages that were first delivered (wait) or finished (run, total) in
+    the hour. `depth` and `oldest_ms` are those of live messages at its end, independent of groups
+    and without dead messages.
     """
     counts = (
         flow.select("*", _by_consumer().alias("is_by_consumer"))
@@ -79,7 +79,8 @@ def queue_hour(flow: DataFrame, lifecycle: DataFrame) -> DataFrame:
 
 
 def consumer_hour(flow: DataFrame) -> DataFrame:
-    """One row per queue, consumer and hour in which it was handed or finished anything."""
+    """Return one row for each queue, consumer and hour in which the consumer got or finished a
+    message."""
     counts = (
         flow.where((F.col("kind") != Kind.ADDED) & _by_consumer())
         .groupBy(
@@ -125,7 +126,7 @@ def _because(reason: Reason) -> Column:
 
 
 def _sum_of(is_one: Column, name: str) -> Column:
-    """The sum is 0, not null, in an hour without any such event."""
+    """Return a sum that is 0, not null, in an hour without such an event."""
     return F.coalesce(F.sum(F.when(is_one, F.col(name))), F.lit(0))
 
 
@@ -153,10 +154,11 @@ def _percentiles(lifecycle: DataFrame, when: str, spans: list[str]) -> DataFrame
 
 
 def _left_over(hours: DataFrame, lifecycle: DataFrame) -> DataFrame:
-    """How many messages were live at the end of each of the hours, and the age of the oldest.
+    """Return how many messages were live at the end of each of the hours, and the age of the
+    oldest.
 
-    Messages are first put together by the hours in which they came and went: a table as small as
-    the hours, however many messages there are.
+    Messages are first grouped by the hours in which they were added and removed: the size of that
+    table depends on the hours, not on the messages.
     """
     spans = (
         live_spans(message_rows(lifecycle))

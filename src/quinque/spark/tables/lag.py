@@ -1,4 +1,4 @@
-"""How far behind each group is, and which messages are dead.
+"""The lag of each group, and the dead messages.
 
 Called by   spark/jobs/build.py, the declarative example.
 Calls       lifecycle.py.
@@ -21,10 +21,12 @@ _GROUP: Final = ("family", "queue", "consumer_group")
 
 
 def group_lag(lifecycle: DataFrame) -> DataFrame:
-    """One row per worklist, under the group "", and per group of each feed.
+    """Return one row for each group of an events queue, and one with the group "" for each other
+    queue.
 
-    `lag` is how many live messages it has not finished, `held` how many of those are leased, and
-    `oldest_ms` the age of the first of them when the newest event of the queue was recorded.
+    `lag` is the number of live messages that the group has not finished, `held` the number of those
+    that are leased, and `oldest_ms` the age of the first of them when the newest event of the queue
+    was recorded.
     """
     worklists = message_rows(lifecycle).where(is_named_worklist())
     groups = lifecycle.where("consumer_group <> ''")
@@ -71,8 +73,8 @@ def _unfinished(lifecycle: DataFrame, groups: DataFrame) -> DataFrame:
 
 
 def dead_letters(lifecycle: DataFrame) -> DataFrame:
-    """One row per queue, reason and hour of the last death: how many died, how many of them are
-    still dead, and some of their ids."""
+    """Return one row for each queue, reason and hour of the last death: how many died, how many of
+    them are still dead, and some of their ids."""
     key = ("family", "queue", "reason", "hour")
     died = (
         message_rows(lifecycle)

@@ -1,20 +1,20 @@
-"""One row per message: when it came, who had it how often, and what became of it.
+"""One row for each message: its addition, its deliveries and its end.
 
 Called by   spark/jobs/build.py, the declarative example.
 Calls       columns.py.
 
     acked      a consumer finished it (in a feed: that group did)
-    expired    its life ended before
+    expired    its time to live ended before
     removed    it was deleted, or its queue emptied
-    dead       it was delivered as often as it may be; it is kept
+    dead       it reached its maximum number of deliveries; it is kept
     open       none of these: it waits, or a consumer has it
 
-`changed` is when anything last happened to it. `revived` is when it came back from its last death.
+`changed` is the time of its last change. `revived` is when it was redriven after its last death.
 
-A group's row in a feed tells what that group did. When the message came, how large it is, and what
-became of it is in the message's own row; group_rows() puts the two together.
+The row of a group in an events queue has the changes by that group. The row of the message has its
+addition, its size and its end. group_rows() joins the two.
 
-Not here: what the batches tell (partials.py).
+Not here: the partials of batches (partials.py).
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ def message_rows(lifecycle: DataFrame) -> DataFrame:
 
 
 def live_spans(messages: DataFrame) -> DataFrame:
-    """From when to when each message whose addition is on record was live, with its other columns:
-    `came`, and `went`, which is null while it is live.
+    """Return the spans in which each message whose addition is logged was live, with its other
+    columns: `came`, and `went`, which is null while the message is live.
 
-    A message that is dead is not live. If it came back, it has two rows, and its last death is
-    between them. A row of `lifecycle` has no time of earlier deaths.
+    A dead message is not live. If it was redriven, it has two rows, with its last death between
+    them. A row of `lifecycle` does not have the times of earlier deaths.
     """
     known = messages.where(F.col("added").isNotNull())
     first = known.select(
@@ -108,8 +108,8 @@ def live_spans(messages: DataFrame) -> DataFrame:
 
 
 def group_rows(lifecycle: DataFrame) -> DataFrame:
-    """The rows of groups, with what their message's own row tells: when it was added, how often,
-    how large it is, and what became of it unless the group finished it."""
+    """Return the rows of groups with the columns of the row of their message: when it was added,
+    how often, its size, and its end unless the group finished it."""
     key = ["family", "queue", "message_id"]
     told = ("added", "size", "additions", "ended", "state", "dt")
     message = message_rows(lifecycle).where(~is_named_worklist())

@@ -1,4 +1,4 @@
-"""What one batch of events tells about each message and each minute, so that batches can be merged.
+"""Aggregate a batch of events by message and by minute, so that batches can be merged.
 
 Called by   spark/jobs/build.py, the declarative example.
 Calls       columns.py.
@@ -6,7 +6,7 @@ Calls       columns.py.
     lifecycle partial   one row per message (and group, in a feed)
     flow partial        one row per queue, group, minute, kind and reason: how many, of how much
 
-Not here: what the merged partials mean (lifecycle.py, hours.py).
+Not here: the meaning of merged partials (lifecycle.py, hours.py).
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _FLOW: Final = ("family", "queue", "consumer_group", "minute", "kind", "reason")
 
 
 def lifecycle_partials(events: DataFrame) -> DataFrame:
-    """What the events say of each message.
+    """Return the partials of messages.
 
-    A worklist's message is one row for all its consumers; in a feed each group has its own.
+    In an events queue each group has its own row. In other families a message has one row for all
+    its consumers.
     """
     group = F.when(is_worklist(), F.lit("")).otherwise(F.col("consumer_group"))
     numbered = events.select(
@@ -68,7 +69,7 @@ def lifecycle_partials(events: DataFrame) -> DataFrame:
 
 
 def merge_lifecycle_partials(partials: DataFrame) -> DataFrame:
-    """What all batches say of each message."""
+    """Merge the partials of all batches."""
     merges = (
         (F.min, ("added", "first_delivered", "first_ack_seq")),
         (F.max, ("shard", "size", "last_delivered", "ended", "died", "last_delivered_seq")),
@@ -82,7 +83,7 @@ def merge_lifecycle_partials(partials: DataFrame) -> DataFrame:
 
 
 def flow_partials(events: DataFrame) -> DataFrame:
-    """How many events of each kind there were, by the minute."""
+    """Count events of each type, by the minute."""
     minute = utc_floor(F.col("ts"), MINUTE_S).alias("minute")
     return events.groupBy("family", "queue", "consumer_group", minute, "kind", "reason").agg(
         F.count("*").alias("events"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes")

@@ -74,7 +74,7 @@ class Bodies:
         return message.body if message.body is not None else self._journal.read(message.home)
 
     def size_of(self, message: Message) -> int:
-        """How long the body is, wherever it is."""
+        """Return the size of the body, in memory or on disk."""
         return len(message.body) if message.body is not None else body_bytes(message.home)
 
     def emptied(self, message: Message, home: int) -> None:

@@ -1,4 +1,5 @@
-"""What operations on feeds and on worklists share: the queues, the journal, the time, chance.
+"""The common state of operations on events queues and work queues: queues, journal, time, random
+values.
 
 Called by   feed_operations.py and work_operations.py, store.py (which is one of these).
 Calls       journal.py, bodies.py, alarms.py.
@@ -41,9 +42,9 @@ from quinque.stores.embedded.numbers import Numbers
 from quinque.stores.embedded.slices import SlicedWork
 from quinque.stores.embedded.staged import Stages
 
-# So many messages are removed at once when queues are emptied, in one turn; others a little with
-# each tick, and with each turn as many as came in it. Not Final: compiled, a test could not make it
-# small.
+# This number of messages is removed at once when queues are emptied, in one iteration. Other
+# iterations and ticks remove a few, at least as many as the iteration added. Not Final: compiled, a
+# test could not make it small
 EMPTIED_AT_ONCE_MOST = SETTLE_MOST
 _QUEUE_WORTH: Final = 5  # to begin with another queue is the work of so many messages
 ASIDE_MOST: Final = 100  # damaged messages that one operation sets aside
@@ -123,7 +124,7 @@ class Books:
         return max(self.at_ms * 1000, self.stamp_us + 1)
 
     def settle_most(self, queue: Queue, now_ms: int, most: int, must: bool) -> int:
-        """How much of what time made due an operation settles, 0 = nothing.
+        """Return how many due messages an operation settles, 0: none.
 
         Where more is due than fits in one operation, a few are settled in each millisecond, and
         when it must be; the ticker does the rest.
@@ -260,8 +261,8 @@ class Books:
             room -= self.empty_some(room)
 
     def count_leaving(self, *, is_shared: bool = False) -> int:
-        """How many messages are counted that are to be removed; those of the directory that queues
-        share, or all that are kept."""
+        """Return how many messages are counted that are yet to be removed: those of the shared
+        directory, or all stored ones."""
         return sum(
             it.remains.size
             for it in self.leaving

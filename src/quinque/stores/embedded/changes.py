@@ -1,4 +1,4 @@
-"""What an event of the journal says of messages' states, as entries of the record.
+"""Turn events of the journal into entries of the lifecycle log.
 
 Called by   record.py: for each event that was committed, and at the start for those that the
             record does not have yet.
@@ -74,8 +74,8 @@ _SILENT: Final = (-2,)  # of a kind that tells nothing
 
 
 class Change(NamedTuple):
-    """What became of messages that the event before it does not name. `mark` is CHANGE; `ids` is a
-    list, or one that is packed already and has no more than ROWS_MOST."""
+    """The change of messages that the event before it does not name. `mark` is CHANGE. `ids` is a
+    list, or a packed list with at most ROWS_MOST."""
 
     mark: int
     kind: int
@@ -126,7 +126,8 @@ def _purged(family: int, queue: bytes, ids: Sequence[bytes]) -> Change:
 
 
 def task_replaced(event: TaskKept, old_state: int | None) -> list[Change]:
-    """What the event made of a task that was in that state; None = it was not there."""
+    """Return the changes that the event made to a task in that state; None: the task did not
+    exist."""
     told = tube_changes.replaced(old_state, event.state)
     return [
         Change(
@@ -203,7 +204,7 @@ class Changes:
         self._tellers.get(event[0], _tell_nothing)(event)
 
     def without_bodies(self, note: Any) -> Any:
-        """What tells the same as the note, with the sizes of bodies in their place."""
+        """Return the note with the sizes of bodies in place of the bodies."""
         if not isinstance(note, tuple) or note[0] == CHANGE:
             return note
         if isinstance(note, events.Stored | events.Added | TasksPut):

@@ -1,4 +1,4 @@
-"""What an event about a claim says of messages' states, for the record.
+"""Turn events about claims into entries of the lifecycle log.
 
 Called by   claims.py, claim_filling.py and recover_claims.py: before the event is carried out.
 Calls       engine/claims/returning.py (which messages a settled claim finishes).
@@ -49,7 +49,7 @@ def claimed_change(found: Subscription, number: int, chunk: Chunk) -> Change:
 def changes_of(
     found: Subscription | None, queue: Queue | None, event: ClaimEvent
 ) -> Iterable[Change]:
-    """What the event, which is not carried out yet, changes."""
+    """Return the changes of an event that is not applied yet."""
     if found is None:
         return
     if isinstance(event, ClaimSettled | ChunksClosed):

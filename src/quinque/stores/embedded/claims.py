@@ -415,7 +415,7 @@ class Claims:
     # -- steps that ticks take ----------------------------------------------------------------
 
     def _wait(self, found: Subscription, asked: _Asked) -> Pending:
-        """Each tick goes on with what the client asked for, and it is answered in the end."""
+        """Continue the client's operation with each tick, and send the reply at the end."""
         self._asked.setdefault(found, []).append(asked)
         found.is_awaited = True
         self._subscriptions.remind(found)

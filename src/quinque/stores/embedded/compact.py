@@ -494,7 +494,8 @@ class Compactor:
         return None if work is None else (work, message_kept(work.queue, work, body))
 
     def _positions(self, segment: int) -> Iterator[Position]:
-        """What is known of groups, worklists and the node that no later segment has on record."""
+        """Yield the groups, work queues and other state that no later segment records, each with
+        the function that makes its record."""
         for queue in list(self._queues.values()):
             if isinstance(queue, Feed):
                 for group in list(queue.groups.values()):
@@ -519,7 +520,7 @@ class Compactor:
         if self._numbers.at_ms and self._numbers.segment <= segment:
             yield self._numbers, self._numbers.kept
 
-    # What each is now, or None when it has ended. Another may have its name by then.
+    # The current state of each, or None if it has ended. Another may have its name by then.
 
     def _group_kept(self, queue: Feed, group: Group) -> Event | None:
         if self._queues.get(queue.name) is not queue or queue.groups.get(group.name) is not group:

@@ -1,4 +1,4 @@
-"""What a driver did to its rows, as events of its tube.
+"""Turn the changes of a driver to its rows into events of its tube.
 
 Called by   driver_seat.py, at the end of each call of a driver.
 Calls       engine/tubes/decide.py (a task as it is).

@@ -114,7 +114,7 @@ class Seat:
                 self._renew(now_ms, word)
             if isinstance(exc, TouchRefused):
                 raise TouchRefused(self._kind) from None
-            # What fails after the driver's part is not the driver's failure.
+            # A failure after the driver's part is not a failure of the driver.
             if is_over or isinstance(exc, QuinqueError):
                 raise
             if not isinstance(exc, (Exception, SystemExit)):

@@ -24,7 +24,7 @@ _LOOKS: Final = 10_000  # messages that are looked at in one step, about a milli
 
 class FormerNames:
     def __init__(self) -> None:
-        # Those that have messages of that time, each with the segment that says it was renamed.
+        # The former names with messages of that time, each with the segment that has the rename.
         self._worklists: dict[Worklist, int] = {}
         self._segment = -1  # the one that is compacted
         self._by_home: dict[int, WorkMessage] = {}  # messages of these worklists that are in it

@@ -58,7 +58,8 @@ NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})  # a flood of connecti
 class Journal:
     def __init__(self, folder: Path, fsync: Fsync, segment_bytes: int) -> None:
         self.folder = folder
-        # Kept open: when a name is to be synced there may be no file left to open.
+        # Kept open: when a name is to be synced, the process may have reached its limit of open
+        # files.
         self._folder_file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._manifest = find_manifest(folder)
         self.fsync: Fsync = fsync
@@ -180,7 +181,7 @@ class Journal:
             self.notes.append(event)
 
     def bytes_of(self, events: Iterable[Event]) -> int:
-        """What the records of the events take."""
+        """Return the size of the records of the events."""
         return sum([len(self._pack(event)) for event in events])
 
     def owe(self, event: Event) -> None:
@@ -347,7 +348,7 @@ class Journal:
         self.seals.pop(segment, None)
 
     def close(self) -> None:
-        """All that was committed is on the disk, the reserved room is given back."""
+        """Write all committed records to the disk, and release the reserved space."""
         self._closing.set()
         self._wake_syncer.set()
         if self._syncer is not None:
@@ -550,5 +551,5 @@ def check_home(home: int, body: bytes) -> int:
 
 
 def body_bytes(home: int) -> int:
-    """How long the body is; known once it has left memory."""
+    """Return the size of the body, which is known once it has left memory."""
     return home >> _WHERE_BITS + 32

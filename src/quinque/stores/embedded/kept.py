@@ -190,7 +190,7 @@ def _past(queue: Feed, message: FeedMessage) -> list[bytes] | None:
 
 
 def _holds(queue: Feed, message: FeedMessage) -> list[tuple[bytes, int, int]]:
-    """What each group holds of the message, as Kept records it."""
+    """Return the hold of each group on the message, as Kept records it."""
     rows: list[tuple[bytes, int, int]] = []
     for group in queue.groups.values():
         if not group.held and not group.again:

@@ -1,4 +1,4 @@
-"""How much is in each queue, and how the store is, for metrics and probes.
+"""Measure queues and the store, for metrics and probes.
 
 Called by   store.py.
 Calls       record.py (what became of messages), the file system (how much room there is).

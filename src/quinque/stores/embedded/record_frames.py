@@ -32,7 +32,7 @@ HEADER_BYTES: Final = _FIELDS.size + _CHECK.size
 
 
 class Position(NamedTuple):
-    """How far in the journal, and by how many rows further."""
+    """A position in the journal, and the number of rows after it."""
 
     segment: int
     offset: int
@@ -99,7 +99,7 @@ def read_frame(file: int, start: int) -> Frame | None:
 
 
 def read_body(file: int, frame: Frame) -> bytes | None:
-    """What the frame holds; None when it does not match its checksum."""
+    """Return the contents of the frame, or None if its checksum does not match."""
     at = frame.start + HEADER_BYTES
     body = os.pread(file, frame.end - at, at)
     return body if len(body) == frame.end - at and crc32(body) == frame.check else None
@@ -121,7 +121,7 @@ def entries_between(entries: list[bytes], start: int, end: int) -> list[bytes]:
 
 
 def _entries_before(entries: list[bytes], row: int) -> int:
-    """How many of them begin before that row."""
+    """Return how many of them begin before that row."""
     low, high = 0, len(entries)
     while low < high:
         middle = (low + high) // 2

@@ -85,7 +85,7 @@ def replay_claim(
         kept.segment = segment
     elif isinstance(event, Unsubscribed):
         subscriptions.segment = segment
-    # Those that stand for damaged messages have new places.
+    # The rows that stand for damaged messages have new positions.
     return max(row[3] for row in event.rows) if isinstance(event, ClaimReturned) else 0
 
 

@@ -57,7 +57,7 @@ class Step:
 
 
 def plan(found: Survey) -> list[Step]:
-    """What is to be done, in order. Raises JournalDamaged when this cannot repair it."""
+    """Return the repairs in order. Raises JournalDamaged if the directory cannot be repaired."""
     steps: list[Step] = []
     previous_bytes = 0
     for segment, following in zip(found.segments, [*found.segments[1:], None], strict=True):
@@ -111,7 +111,8 @@ def _step(
     problem: Problem,
     previous_bytes: int,
 ) -> Step:
-    """How to mend one place, so that the segment is as long as the next one says."""
+    """Return the repair of one place, after which the segment has the length that the next one
+    records."""
     is_tail = problem.batches_after == 0
     at = problem.at if segment.batches else 0
     seal = segment.seal

@@ -78,7 +78,7 @@ _WITH_THE_GONE: Final = frozenset({EXPIRED, REMOVED, FLUSHED, FORGOTTEN})
 
 @dataclass
 class Recovered:
-    """What a folder held."""
+    """The contents of a data directory."""
 
     queues: dict[bytes, Queue] = field(default_factory=dict)
     sessions: Sessions = field(default_factory=Sessions)

@@ -1,4 +1,4 @@
-"""What an event of a tube says of tasks' states, for the record.
+"""Turn events of tubes into entries of the lifecycle log.
 
 Called by   changes.py (events that name their tasks); tube_operations.py, driver_operations.py and
             replay.py, for a task that is replaced: its event does not say what it was before.
@@ -45,8 +45,7 @@ _ENTERED: Final[dict[int, Moved]] = {
 
 
 def replaced(old_state: int | None, state: int) -> list[Moved]:
-    """What became of a task that was in the one state, None = it was not there, and is in the
-    other."""
+    """Return the change of a task from the first state (None: it did not exist) to the second."""
     if old_state is None:
         came: Moved = (int(Kind.ADDED), 0)
         return [came, _ENTERED[state]] if state in _ENTERED else [came]

@@ -3,7 +3,7 @@
 Called by   store.py.
 Calls       tubes.py (finds, settles, changes), engine/tubes/ (rules).
 
-Whatever is asked of a tube whose kind is a driver's is handed over to it.
+Operations on tubes of drivers are passed to them.
 
 Not here: operations that only look (tube_looks.py), sessions (session_operations.py), drivers
 (driver_operations.py).
@@ -345,7 +345,7 @@ class TubeOperations:
     def _held(
         self, tube: Tube, session: bytes, ids: Sequence[bytes], now_ms: int
     ) -> Sequence[Task]:
-        """Those of the tasks that the session has taken, each once."""
+        """Return those of the tasks that the session has taken, each once."""
         found: list[Task] = []
         for id in ids if len(ids) == 1 else dict.fromkeys(ids):
             task = decide.held(tube, session, id, now_ms)
@@ -354,7 +354,7 @@ class TubeOperations:
         return found
 
     def _living(self, tube: Tube, ids: Sequence[bytes], now_ms: int) -> Sequence[Task]:
-        """Those of the tasks that live, each once."""
+        """Return those of the tasks that are not over, each once."""
         found = [self._tubes.living(tube, id, now_ms) for id in dict.fromkeys(ids)]
         return [task for task in found if task is not None]
 

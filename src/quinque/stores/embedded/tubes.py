@@ -46,7 +46,7 @@ from quinque.stores.embedded.worklists import Worklists
 
 
 class Drivers(Protocol):
-    """What carries out the operations on tubes whose kinds are those of drivers."""
+    """Carries out the operations on tubes of drivers."""
 
     def knows(self, kind: bytes) -> bool:
         """Whether a driver has that name."""
@@ -127,7 +127,7 @@ class Tubes:
         return sorted(found, key=lambda tube: tube.order)
 
     def held(self) -> list[dict[Task, None]]:
-        """What each session has taken, of all tubes."""
+        """Return the tasks that each session has taken, of all tubes."""
         return [session.held for session in self.sessions.by_id.values() if session.held]
 
     def living(self, tube: Tube, id: bytes, now_ms: int) -> Task | None:
@@ -142,7 +142,7 @@ class Tubes:
         return task
 
     def driver_of(self, tube: Tube) -> Drivers:
-        """What carries out the operations on the tube. Raises DriverMissing."""
+        """Return the object that carries out the operations on the tube. Raises DriverMissing."""
         if self.is_asleep(tube) or self.drivers is None:
             raise DriverMissing(tube.name, tube.kind.name)
         return self.drivers

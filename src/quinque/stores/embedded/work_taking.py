@@ -57,7 +57,7 @@ class WorkTaking:
         return some
 
     def _unless_leaving(self, op: Take, given: list[WorkDelivery]) -> list[WorkDelivery]:
-        """What is given. Raises Leaving if that is nothing, and the client may not wait."""
+        """Return the messages. Raises Leaving if there are none, and the client may not wait."""
         if not given and op.is_waiting and self._books.node.is_leaving:
             raise Leaving
         return given
@@ -81,8 +81,8 @@ class WorkTaking:
         return given
 
     def _take_in_turn(self, op: Take) -> Slices:
-        """One from each worklist, again and again, until there are enough or no more. Of worklists
-        that match patterns, the one that was read from last is the last."""
+        """Take one message from each work queue in turn, until there are enough or no more. If the
+        queues match patterns, the queue that was read last comes last."""
         busy = self._lists.busy
         matches = matcher(op.patterns) if op.patterns else None
         cost = match_cost(tuple(op.patterns))

@@ -156,13 +156,13 @@ class Worklists:
     # -- changing ----------------------------------------------------------------------------
 
     def to_take(self, queue: Worklist, most: int, now_ms: int) -> list[WorkMessage]:
-        """The ready messages that may be handed out now, in their order, at most `most`."""
+        """Return the ready messages that can be delivered now, in their order, at most `most`."""
         if queue.dues.next_ms <= now_ms:
             # More came back than was settled at once: as much as is taken now, in its order.
             some = max(SETTLE_MOST_FLOODED, min(most, SETTLE_MOST_COUNTING))
             self.settle(queue, now_ms, some)
         most = room_to_take(queue, most, now_ms)
-        # Those that have expired and stand before them are stepped over, and left to the ticker.
+        # Expired messages before them are skipped, and left to the ticker.
         messages = queue.ready.living(most, now_ms)
         rate = queue.rate
         if not most and rate is not None and queue.ready.size:

@@ -35,11 +35,11 @@ A call on its way:
     scripts.py    the Lua files, and what their errors mean
     keys.py       which keys there are, and in which slot a queue lies
 
-What comes without being asked for:
-    wakeups.py    what other brokers' clients brought about
-    foreign.py    what clients of Redis Work Queue add, where a client waits
-    alarms.py     what time will
-    clock.py      the time itself, which is that of Redis
+Events that no request causes:
+    wakeups.py    wake-up notifications of other brokers
+    foreign.py    items that clients of Redis Work Queue add, where a client waits
+    alarms.py     alarms that are due
+    clock.py      the time of Redis
 
 Into another store:
     copy_out.py, copy_in.py, copy_claims.py, copy_items.py, copy_tubes.py, copy_mark.py

@@ -41,8 +41,8 @@ class SlotAlarms:
             heappush(self._heap, (due_ms, slot_key))
 
     def rest(self, slot_key: bytes, now_ms: int) -> None:
-        """What was due in the slot could not be done. The slot has no alarm for a while, which is
-        longer after each failure."""
+        """Postpone the alarm of a slot whose due work failed, by a time that is longer after each
+        failure."""
         _, last_ms = self._rests.get(slot_key, (0, 0))
         rest_ms = min(max(_REST_LEAST_MS, 2 * last_ms), _REST_MOST_MS)
         self._rests[slot_key] = now_ms + rest_ms, rest_ms

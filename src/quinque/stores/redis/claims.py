@@ -189,7 +189,7 @@ def _find(op: FindClaims, edge: Edge) -> Steps:
 
 
 def _about(op: _Of, edge: Edge) -> list[Arg]:
-    """How ARGV begins in most of the scripts."""
+    """Return the start of ARGV for most of the scripts."""
     return [edge.now_ms(), op.queue, op.subscription]
 
 
@@ -202,7 +202,7 @@ def _slot(op: _Of, edge: Edge) -> bytes:
 
 
 def _ask(op: Any, call: Call) -> Steps:
-    """What the script answers; its errors say what they are about."""
+    """Return the answer of the script. Its errors name their subject."""
     try:
         (reply,) = yield [call]
     except NoSubscription as error:
@@ -215,7 +215,7 @@ def _ask(op: Any, call: Call) -> Steps:
 
 
 def _until_done(script: str, op: Any, edge: Edge, argv: Sequence[Arg]) -> Steps:
-    """How many it was in all calls together; None if the script knows no subscription."""
+    """Return the sum of all calls, or None if the script knows no subscription."""
     count, is_more = 0, 1
     while is_more:
         call = Call(script, [_slot(op, edge)], [*_about(op, edge), SETTLE_MOST, *argv])

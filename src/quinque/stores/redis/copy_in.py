@@ -126,7 +126,7 @@ class RedisWriter:
             yield from self._take_work(work)
 
     def _begin(self, item: WorklistKept | GroupKept | Kept) -> list[Arg]:
-        """How ARGV begins in most of the scripts."""
+        """Return the start of ARGV for most of the scripts."""
         return [item.family, self._facts.at_ms, item.queue, self._facts.stamp_us]
 
     def _make_partitions(self, count: int) -> Steps:

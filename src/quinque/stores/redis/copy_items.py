@@ -3,9 +3,9 @@
 Called by   copy_out.py, copy_in.py.
 Calls       the scripts copy_out_items and copy_in_items.
 
-What Redis Work Queue keeps is less than other stores keep: the ids in their order, the data, and
-when leases end. What an item was delivered how often, and when it came, is not there: it is as if
-it had come in the order of its queue, and had been delivered when it is leased.
+Redis Work Queue stores less than other stores: the ids in their order, the data, and when leases
+end. It does not store when an item was added and how often it was delivered. A copy assumes that
+items were added in the order of the queue, and that leased items were delivered once.
 
 Not here: other worklists (copy_out.py, copy_in.py).
 """

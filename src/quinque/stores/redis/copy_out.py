@@ -157,13 +157,13 @@ class RedisReader:
             self._store.close()
 
     def _ask(self, script: str, queue: bytes, *argv: Arg, slot: int | None = None) -> Any:
-        """What the script answers for this queue, in that slot or the only one."""
+        """Return the answer of the script for this queue, in that slot or the only one."""
         where = self._parts[queue][0].slot if slot is None else slot
         return self._store.finish(_one_call(Call(script, [slot_key(where)], [queue, *argv])))
 
     def _claims(self, queue: bytes, after: int) -> Iterator[Chunk]:
-        """What is claimed of it. Raises CopyRefused for open claims of other partitions than the
-        first: another store has no place for them."""
+        """Return the claims on it. Raises CopyRefused for open claims of partitions other than the
+        first: another store cannot hold them."""
         home = slot_of(queue)
         for slot in self._spread.read_slots(queue):
             for row in self._ask("copy_out_claims", queue, slot=slot) if slot != home else ():
@@ -278,7 +278,7 @@ def _running_brokers() -> Steps:
 
 
 def _work_kept(queue: bytes, code: int, row: Sequence[Any]) -> WorkKept:
-    """What copy_out_work.lua answered of one message; scripts keep some numbers as text."""
+    """Read a message in the answer of copy_out_work.lua, which keeps some numbers as text."""
     id, place, ttl_ms, delay_ms, retry_ms, max_deliveries, replicas, key, state = row[:9]
     expires_ms, due_ms, nacks, requeues, deliveries, is_new = map(int, row[9:15])
     terms = (int(ttl_ms), int(delay_ms), int(retry_ms), int(max_deliveries), int(replicas))
@@ -302,7 +302,7 @@ def _work_kept(queue: bytes, code: int, row: Sequence[Any]) -> WorkKept:
 
 
 def _kept(queue: bytes, code: int, row: Sequence[Any]) -> Kept:
-    """What copy_out_feed.lua answered of one message."""
+    """Read a message in the answer of copy_out_feed.lua."""
     id, place, expires_ms, is_single, body, holds = row
     rows = sorted(zip(holds[::3], map(int, holds[1::3]), map(int, holds[2::3]), strict=True))
     is_single = bool(int(is_single))

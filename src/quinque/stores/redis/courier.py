@@ -135,7 +135,7 @@ class Courier:
 
     @property
     def waits_s(self) -> float:
-        """How long the server has not answered, though it was asked."""
+        """Return how long the server has not answered a request."""
         return self._loop.time() - self._sent_s if self._under_way else 0.0
 
     @property
@@ -180,8 +180,9 @@ class Courier:
             return
         if len(self._batches) >= _BATCHES_MOST:
             return
-        # What is under way may come back because Redis has forgotten its script, and nothing may
-        # overtake it. So what is sent with its text waits for that, and begins a batch.
+        # A request in progress may come back because Redis has forgotten its script, and no request
+        # may overtake it. So a request that is sent with its text waits for that, and begins a
+        # batch.
         is_new = bool(self._missed) or self._posted[0].call.script not in self._known
         if is_new and any(isinstance(it, Errand) for it in self._under_way):
             return
@@ -209,7 +210,7 @@ class Courier:
     def _send_all(
         self, link: Link, packed: list[bytes], who: list[Errand | Callable[[Any], None]]
     ) -> None:
-        """Send these commands as one batch; `who` has the receiver of each reply."""
+        """Send these commands as one batch. `who` has the receiver of each reply."""
         if not self._batches:
             self._sent_s = self._loop.time()
         self._under_way += who

@@ -116,7 +116,7 @@ class DeepCleaning:
                     yield id, place, _HELD
 
     def _drop(self, unwanted: Sequence[Sequence[Arg]]) -> Steps:
-        """How many were dropped."""
+        """Remove the ids. Return how many were removed."""
         before = self._found.dropped + self._found.doubled
         for some in _slices(unwanted, _DROP_MOST):
             (reply,) = yield [self._call("items_drop", *(arg for row in some for arg in row))]
@@ -142,7 +142,7 @@ class DeepCleaning:
                 return list(found)
 
     def _return(self, suspects: Sequence[bytes]) -> Steps:
-        """Those of the items that are lost are in the queue again."""
+        """Return the lost items to the queue."""
         landmark: bytes | None = None
         readings = 0
         left = list(suspects)

@@ -1,4 +1,5 @@
-"""What an operation needs from outside Redis: time, chance, the node's name, who waits.
+"""The facts that an operation needs from outside Redis: the time, random values, the name of the
+node, blocked clients.
 
 Called by   the steps of operations (feeds.py, worklists.py, looks.py), store.py.
 Calls       the clock and the chance it is handed.
@@ -35,7 +36,7 @@ _TOKEN_BYTES: Final = 16  # two brokers never have the same
 
 
 class SharedConsumers:
-    """What this broker last told the others of its consumers, and when; None = nothing yet."""
+    """The consumers that this broker last reported to the others, and when; None: nothing yet."""
 
     def __init__(self) -> None:
         self.packed: bytes | None = None

@@ -12,7 +12,7 @@ microsecond in common, and lanes divide a share in the same way:
     its lanes 1 to 4                 6                       6 mod 16, in 4 parts
     its lanes 5 to 20                               14       14 mod 16, in 16 parts
 
-Not here: why they are divided, and who has which number (event_ids.py).
+Not here: why they are divided, and the owner of each number (event_ids.py).
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def _reserve(op: Reserve, edge: Edge) -> Steps:
     while True:
         asked = min(op.count - len(given), _RESERVE_MOST)
         argv: list[Arg] = [op.group, op.lease_ms, asked, room_bytes, int(edge.follows)]
-        # What was handed out before is delivered, though a later call fails.
+        # Messages that were taken before are delivered, even if a later call fails.
         found = yield from _until_found("reserve", op, edge, argv, may_fail=bool(given))
         if not found or isinstance(found, QuinqueError):
             break

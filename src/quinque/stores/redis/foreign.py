@@ -1,4 +1,4 @@
-"""What clients of Redis Work Queue add to queues of items on which readers wait.
+"""Find items that clients of Redis Work Queue add to queues with blocked readers.
 
 Called by   items.py (a queue that was empty), served.py (begins and ends it).
 Calls       what it is handed: the look (items.py) and the function that wakes readers.

@@ -215,7 +215,7 @@ def scan_queues(op: ScanQueues, edge: Edge) -> Steps:
 
 
 def look_for_foreign(names: Sequence[bytes]) -> Steps:
-    """Which of these queues have something."""
+    """Return those of these queues that have items."""
     slots: dict[int, list[bytes]] = {}
     for name in names:
         slots.setdefault(slot_of(name), []).append(name)

@@ -1,4 +1,4 @@
-"""Which keys there are in Redis, and where in a cluster.
+"""The keys in Redis, and their slots in a cluster.
 
 Called by   calls.py and store.py (keys of slots), worklists.py and looks.py (slots of ids).
 Calls       nothing.
@@ -47,7 +47,8 @@ _DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Key(NamedTuple):
-    """One kind of key: the part after `quinque:{tag}:` or `quinque:`, its type, what it holds."""
+    """A type of key: the part after `quinque:{tag}:` or `quinque:`, its Redis type, and its
+    contents."""
 
     name: str
     type: str

@@ -55,7 +55,7 @@ _WORDS: Final = {state: word for word, state in _STATES.items()}
 
 
 def message_view(row: list[Any]) -> WorkView:
-    """What scripts/lib/work_message_view.lua answered."""
+    """Read the answer of scripts/lib/work_message_view.lua."""
     queue, id, body, state, place, *terms = row[:10]
     ttl_left_ms, due_ms, nacks, requeues, deliveries, most, reason, key = row[10:]
     return WorkView(
@@ -77,7 +77,7 @@ def message_view(row: list[Any]) -> WorkView:
 
 
 def queue_view(queue: bytes, row: list[int]) -> QueueView:
-    """What scripts/lib/work_view.lua answered."""
+    """Read the answer of scripts/lib/work_view.lua."""
     counts, pauses, limits = row[:8], map(bool, row[8:10]), row[10:13]
     view = QueueView(*(queue, *counts, *pauses, *limits))  # type: ignore[arg-type]
     view.keeps_expired = any(row[13:])  # a queue of items has no such field

@@ -1,5 +1,5 @@
-"""How much is in each queue, for metrics: one call for a slot, and one for a feed that has groups;
-or more where it has very many of them.
+"""Measure queues for metrics: with one call for each slot, and one or more for each events queue
+with groups.
 
 Called by   served.py (RUNNERS; has a Health).
 Calls       the scripts measure and measure_groups.

@@ -57,7 +57,7 @@ def find_others(edge: Edge) -> Steps:
 
 
 def stand_in(edge: Edge) -> Steps:
-    """One of the others, to accept what this broker, which is leaving, does not.
+    """Return another broker, which accepts jobs that this one refuses while it drains.
 
     Raises NoReplicas when there is none that lives and stays.
     """

@@ -1,4 +1,5 @@
-"""What a broker knows of its own sessions: how many connections are of each, and where it took.
+"""The sessions of this broker: the number of connections of each, and the slots in which it has
+taken tasks.
 
 Called by   sessions.py.
 Calls       nothing.
@@ -35,7 +36,7 @@ class OwnSessions:
 
     @property
     def total(self) -> int:
-        """How many connections have a session."""
+        """Return how many connections have a session."""
         return sum(self._connections.values())
 
     def counts(self) -> Iterable[tuple[bytes, int]]:

@@ -111,7 +111,7 @@ def _leased(op: BrowsePlaces, slot: bytes, edge: Edge) -> Steps:
 
 
 def _about(op: BrowsePlaces | DividePlaces, edge: Edge) -> list[Arg]:
-    """How ARGV begins."""
+    """Return the start of ARGV."""
     is_waited: Arg = int(op.queue in edge.watched) if op.family.is_worklist else b""
     return [op.family.code, edge.now_ms(), op.queue, is_waited, SETTLE_MOST_COUNTING]
 

@@ -35,8 +35,8 @@ _LOG_BYTES: Final = 6  # an exact number in Lua and in every client
 
 
 class Extent(NamedTuple):
-    """What find_record.lua has of a slot. `log` tells its record from others, and is drawn when a
-    client first asks for it."""
+    """The result of find_record.lua for a slot. `log` distinguishes its log from others, and is
+    made when a client first requests it."""
 
     first: int
     next: int
@@ -61,7 +61,7 @@ def read_record(op: ReadRecord, edge: Edge) -> Steps:
 
 
 def facts(edge: Edge) -> Steps:
-    """What INFO says of the record."""
+    """Return the facts of INFO about the lifecycle log."""
     extents: dict[int, Extent] = yield from _extents(edge)
     return {
         "lifecycle_status": "ok" if edge.keeping.is_on else "off",

@@ -51,7 +51,7 @@ def recover(op: Recover, edge: Edge) -> Steps:
     while True:
         asked = min(most - len(given), _TOGETHER_MOST)
         argv = [*about_queue(op.family, op.queue, edge), asked, op.elapsed_ms, room_bytes]
-        # What was handed out before is delivered, though a later call fails.
+        # Messages that were taken before are delivered, even if a later call fails.
         (row,) = yield [Call("recover", [_home(op.queue)], argv, may_fail=bool(given))]
         if row is None and not given:
             return None

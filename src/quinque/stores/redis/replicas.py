@@ -91,13 +91,13 @@ class ReplicaCourier(Courier):
             self._wait(link, sent)
 
     def _needed(self, errand: Errand) -> int:
-        """How many replicas there must be for the errand to be sent."""
+        """Return how many replicas must be connected before the request is sent."""
         if self._takes_fewer:
             return self._wanted(errand)
         return max(errand.replicas, errand.call.replicas)
 
     def _wanted(self, errand: Errand) -> int:
-        """How many replicas have to confirm the errand."""
+        """Return how many replicas have to confirm the request."""
         if self._takes_fewer and errand.replicas == errand.call.replicas:  # as the client asked
             return max(self._least, min(errand.replicas, self._connected))
         return errand.replicas
@@ -127,7 +127,7 @@ class ReplicaCourier(Courier):
             errand.tell(StoreUnavailable(f"{said}; the effect is unknown"))
 
     def _count(self, role: Any) -> None:
-        """How many replicas there are is known."""
+        """Record the number of replicas."""
         self._is_primary = isinstance(role, list) and role[0] == b"master"
         self._connected = len(role[2]) if self._is_primary else 0
         self._lacks = self._lacks or _lacking(role)
@@ -168,7 +168,7 @@ class ReplicaCourier(Courier):
                 self._doubt(errand)
             else:
                 self._unconfirmed.append((errand, reply, late_s))
-        # What is under way may have no WAIT of its own behind it.
+        # A request in progress may have no WAIT behind it.
         if self._unconfirmed and self._link is not None and not self._waits:
             self._wait(self._link, [errand for errand, _, _ in self._unconfirmed])
 

@@ -1,4 +1,4 @@
-"""Which right the store's user lacks in Redis, read from an error of Redis.
+"""Find the missing permission of the store's user in an error of Redis.
 
 Called by   scripts.py (errors of calls), link.py, routes.py, wakeups.py and replicas.py (errors of
             other commands).
@@ -38,8 +38,9 @@ def is_from_script(text: str) -> bool:
 
 
 def what_is_missing(text: str, script: bytes = b"", keys: str = _OWN_KEYS) -> str:
-    """What Redis wants, and where it is set; empty if the error is about something else. `script`
-    is the text of the script that was called, and `keys` the right to all keys that are used."""
+    """Return the missing permission, and where to set it; empty if the error is about something
+    else. `script` is the text of the script that was called, and `keys` the permission for all
+    keys."""
     code = text.partition(" ")[0]
     if code == "NOAUTH":
         return (
@@ -87,8 +88,9 @@ def _right(text: str, script: bytes, keys: str) -> str:
 
 
 def _right_of_line(text: str, script: str) -> str:
-    """The right to the command on the line that Redis names. A line that runs whatever it is given
-    is one of lib/many.lua, so the right is one of those that are asked for through it."""
+    """Return the permission for the command on the line that Redis names. A line that runs any
+    given command is part of lib/many.lua, so the missing permission is one of those that run
+    through it."""
     lines = script.splitlines()
     found = _LINE.search(text)
     number = int(found[1]) if found is not None else 0

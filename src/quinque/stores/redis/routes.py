@@ -1,4 +1,4 @@
-"""Which server holds a slot: errands go there, and once more if it was the wrong one.
+"""The server of each slot: send requests there, and again if it was the wrong one.
 
 Called by   store.py (calls and what comes of them), wakeups.py (where to listen).
 Calls       courier.py and replicas.py, one of each for a server; link.py, to ask who holds what.
@@ -351,7 +351,8 @@ class Routes:
 
 
 async def _reply(address: Address, login: Login, *words: str) -> Any:
-    """What the server says. Raises CannotConnect, also when it refuses, and TimeoutError."""
+    """Return the reply of the server. Raises CannotConnect, also for an error reply, and
+    TimeoutError."""
     async with asyncio.timeout(_ASK_S):
         link = await open_link(address, login._replace(db=0), _ASK_S)
         try:

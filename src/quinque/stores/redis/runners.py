@@ -1,4 +1,4 @@
-"""Which steps carry out an operation.
+"""The steps of each operation.
 
 Called by   served.py.
 Calls       the steps of all operations.

@@ -129,7 +129,7 @@ def _read(path: Path) -> list[str]:
 
 
 def _includes(path: Path) -> list[tuple[str, bool]]:
-    """What the file includes, and whether rarely."""
+    """Return the files that a file includes, and whether each is rarely used."""
     found = filter(None, map(_INCLUDE.match, _read(path)))
     return [(include[2], include[1] is not None) for include in found]
 

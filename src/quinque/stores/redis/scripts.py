@@ -57,7 +57,7 @@ def error_of(text: str, call: Call) -> QuinqueError:
 
 
 def _wrong_type(what: str, family: str, name: bytes) -> WrongType:
-    """What scripts/lib/find_queue.lua:wrong_type tells."""
+    """Make the error of scripts/lib/find_queue.lua:wrong_type."""
     if what == "key":
         return WrongType.of_key(name)
     of_what: dict[str, Callable[[bytes, str], WrongType]] = {
@@ -71,7 +71,7 @@ def _wrong_type(what: str, family: str, name: bytes) -> WrongType:
 
 
 class _Scripts(dict[str, Script]):
-    """Each is put together when it is first asked for: all of them take longer than the rest of a
+    """Makes each script when it is first used: to make all of them takes longer than the rest of a
     broker's start."""
 
     def __missing__(self, name: str) -> Script:

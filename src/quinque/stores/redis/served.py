@@ -233,9 +233,9 @@ class ServedRedisStore:
         return self.edge.now_ms()
 
     def info(self) -> Pending:
-        """As stores/base.py says; when Redis does not answer, as they were the last time. Facts of
-        many slots are asked for only now and then, so that a tool that polls them slows no
-        client."""
+        """Return the facts of stores/base.py, or the last known ones if Redis does not answer.
+        Facts of many slots are read only now and then, so that a tool that polls them does not slow
+        down clients."""
         pending = Pending()
         asked_s = time.monotonic()
         if asked_s < self._facts_until_s:
@@ -349,15 +349,15 @@ class ServedRedisStore:
             if not isinstance(result, QuinqueError):
                 running.has_changed |= not call.is_safe and result != call.idle
             elif not call.may_fail and not isinstance(failure, StoreUnavailable):
-                # What one server does not know outweighs what another refuses.
+                # An unknown outcome on one server is more important than a refusal of another.
                 failure = result if isinstance(result, StoreUnavailable) else failure or result
-        self.on_ready()  # also for the ticker: alarms may be set anew
+        self.on_ready()  # also for the ticker, because alarms may have changed
         if noted:
             is_unnoted = isinstance(results.pop(), QuinqueError)
             if failure is None or not is_unnoted:
                 self.edge.slots |= noted
             if failure is None and is_unnoted:
-                # What was done is there. The next look at the slots notes them.
+                # The operation was carried out. The next check of the slots records it.
                 self.edge.unnoted_slots |= noted
         if failure is None:
             self._go_on(running, results)

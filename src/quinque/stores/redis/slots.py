@@ -1,4 +1,4 @@
-"""Which slots are in use: what is about all queues goes through these.
+"""The slots in use, which operations on all queues visit.
 
 Called by   the steps of such operations (feeds.py, taking.py, worklists.py, looks.py, ticks.py),
             store.py (before a queue is made).

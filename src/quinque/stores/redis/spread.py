@@ -39,7 +39,7 @@ class Spread:
         self._believed: dict[bytes, dict[int, None]] = {}  # slots, the next to be read from first
 
     def learn(self, rows: Sequence[bytes]) -> None:
-        """Which worklists are spread is as find_partitions answered."""
+        """Record the partitioned work queues that find_partitions returned."""
         self._counts = {
             name: Counts(*map(int, counts.split()))
             for name, counts in zip(rows[::2], rows[1::2], strict=True)
@@ -58,7 +58,7 @@ class Spread:
         return queue in self._counts
 
     def partitions(self, queue: bytes) -> int:
-        """How many are written to."""
+        """Return how many partitions accept messages."""
         counts = self._counts.get(queue)
         return counts.written if counts is not None else 1
 

@@ -193,7 +193,7 @@ def _refusal(op: Publish, edge: Edge) -> Steps:
 
 
 def _about(op: Any, edge: Edge) -> list[Arg]:
-    """How ARGV begins in most of the scripts."""
+    """Return the start of ARGV for most of the scripts."""
     return [edge.now_ms(), op.queue, op.sink, op.run, op.number]
 
 

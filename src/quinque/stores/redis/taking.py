@@ -74,7 +74,7 @@ def _take_from(op: Take, edge: Edge, spot: Spot, most: int, makes: bool, room_by
         asked = min(most - len(given), _TAKE_MOST)
         (call,) = _calls(op, edge, [(spot, asked)], makes, room_bytes, settles)
         settles -= _TAKE_MOST
-        # What was handed out before is delivered, though a later call fails.
+        # Messages that were taken before are delivered, even if a later call fails.
         (reply,) = yield [call._replace(may_fail=bool(given))]
         if isinstance(reply, QuinqueError):
             break
@@ -149,8 +149,9 @@ def _take_where_believed(op: Take, edge: Edge, queue: bytes) -> Steps:
 
 
 def _takeable(op: Take, edge: Edge, spots: Sequence[Spot], *, may_fail: bool = False) -> Steps:
-    """How many each could hand out; -1 for one that is not there, and if it `may_fail` the error of
-    one that cannot be asked. And whether more is due than was settled."""
+    """Return how many messages each could deliver: -1 for a queue that does not exist, and with
+    `may_fail` the error of one that cannot be read. Return also whether more is due than was
+    settled."""
     by_slot: dict[object, list[Spot]] = {}
     for spot in spots:
         by_slot.setdefault(spot if may_fail else spot.slot, []).append(spot)
@@ -177,7 +178,8 @@ def _takeable(op: Take, edge: Edge, spots: Sequence[Spot], *, may_fail: bool = F
 
 
 def _share(counts: dict[Spot, int], most: int) -> tuple[dict[Spot, int], list[Spot]]:
-    """How many come from each spot, one of each in turn; and the spots that such turns visit."""
+    """Return how many messages come from each spot, one of each in turn; and the spots that these
+    turns visit."""
     shares = dict.fromkeys(counts, 0)
     visited: list[Spot] = []
     left = list(counts)
@@ -200,8 +202,8 @@ def _share(counts: dict[Spot, int], most: int) -> tuple[dict[Spot, int], list[Sp
 def _take_shares(
     op: Take, edge: Edge, spots: Sequence[Spot], shares: dict[Spot, int], makes: bool
 ) -> Steps:
-    """What is still there of these shares, one of each worklist in turn; and whether a call
-    gave up among expired messages, and must be made again."""
+    """Take the messages of these shares that still exist, one of each work queue in turn. Return
+    also whether a call gave up among expired messages, and must be repeated."""
     if not spots:
         return [], False
     found = yield _calls(

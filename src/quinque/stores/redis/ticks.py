@@ -1,4 +1,4 @@
-"""What is done slot by slot and for no client: opening, what time made due, facts for INFO.
+"""Work on each slot without a client: opening, due changes, facts for INFO.
 
 Called by   store.py.
 Calls       claims.py, feeds.py and cleaning.py (settle those), records.py (facts); the scripts
@@ -48,7 +48,7 @@ def open_slots(edge: Edge) -> Steps:
 
 
 def look_at_partitions(edge: Edge) -> Steps:
-    """Which worklists are spread over several slots is known."""
+    """Read which work queues are partitioned."""
     (rows,) = yield [Call("find_partitions", [PARTITIONS], [])]
     edge.spread.learn(rows)
 
@@ -116,7 +116,7 @@ def settle_queues(slot: bytes, edge: Edge, *, is_look: bool = False) -> Steps:
 
 
 def info(edge: Edge) -> Steps:
-    """What stores/base.py calls facts, counted over all slots."""
+    """Return the facts of stores/base.py, added up over all slots."""
     facts: Counter[str] = Counter(dict.fromkeys(("queues", "messages", *_FACTS), 0))
     slots: list[int] = yield from known_slots(edge)
     rows: list[list[int]] = []

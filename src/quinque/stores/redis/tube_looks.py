@@ -114,7 +114,7 @@ def settings_kept(settings: TubeSettings) -> list[tuple[bytes, Arg]]:
 
 
 def tube_view(row: Sequence[Any]) -> tuple[int, TubeView]:
-    """What lib/tube_view.lua has of a tube; its own number among all comes first."""
+    """Read a tube in the format of lib/tube_view.lua. Its number among all tubes comes first."""
     ttl_ms, ttr_ms, pri, capacity, width, is_temporary = map(int, row[2:8])
     settings = TubeSettings(ttl_ms, ttr_ms, pri, capacity, width, is_temporary == 1, row[8])
     ready, taken, delayed, buried, done, *calls = map(int, row[10:])
@@ -143,5 +143,5 @@ RUNNERS: Final[dict[type[Op], Runner]] = {
     LookAtTube: look_at,
     FindTubes: find,
 }
-# What is about queues of any family.
+# Operations on queues of any family.
 FAMILY_RUNNERS: Final[dict[type[Op], Runner]] = {ScanQueues: scan_queues}

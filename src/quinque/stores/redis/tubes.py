@@ -49,7 +49,7 @@ _TAKE_MOST: Final = 2_000  # tasks that one call hands out: some 10 ms
 _WORDS_MOST: Final = 1_000  # ids, or ids and sessions, that one call is about: some 10 ms
 _NO_LIMIT: Final = 1 << 53
 _AGAIN: Final = 1  # what a script answers when it has only removed expired tasks
-# What scripts call them; of one that is gone there is none.
+# The states by their names in scripts. A removed task has no state.
 _STATES: Final[dict[bytes, State | None]] = {
     **{state.name.lower().encode(): state for state in State},
     b"gone": None,
@@ -65,7 +65,7 @@ def tube_call(
 
 
 def ask(script: str, queue: bytes, edge: Edge, *rest: Arg, settle_most: int = SETTLE_MOST) -> Steps:
-    """What the script answers, when all that sessions had taken that are gone is back.
+    """Return the answer of the script, after the tasks of ended sessions have returned.
 
     Raises NoTube.
     """
@@ -89,8 +89,8 @@ def _ask_until_done(script: str, queue: bytes, edge: Edge, *rest: Arg) -> Steps:
 def _ask_for_each(
     script: str, queue: bytes, edge: Edge, begin: Sequence[Arg], words: Sequence[Arg]
 ) -> Steps:
-    """What the script answers for all of these words, which a call gets some of. If it answers with
-    something else than a list, that."""
+    """Call the script with some of these arguments at a time, and return all answers. If an answer
+    is not a list, return that."""
     answered: list[Any] = []
     for at in range(0, len(words) or 1, _WORDS_MOST):
         reply = yield from ask(script, queue, edge, *begin, *words[at : at + _WORDS_MOST])

@@ -47,7 +47,7 @@ class Address(NamedTuple):
 
 
 class Login(NamedTuple):
-    """How to be let in, the same at every server."""
+    """The login, which is the same at every server."""
 
     username: str = ""
     password: str = ""
@@ -64,7 +64,7 @@ class RedisUrl(NamedTuple):
 
 
 def parse_store_url(url: str) -> RedisUrl:
-    """What the URL says. Raises BadSetting, without the URL: it may hold a password."""
+    """Parse the URL. Raises BadSetting, without the URL: it may have a password."""
     try:
         parts = urlsplit(url)
         kind, scheme = SCHEMES[parts.scheme]

@@ -1,4 +1,4 @@
-"""What other brokers' clients brought about: queues that got something, messages that ended.
+"""Wake-up notifications of other brokers: queues that got messages, messages that ended.
 
 Called by   store.py.
 Calls       link.py, at any server of the cluster: what is published is heard at all of them.

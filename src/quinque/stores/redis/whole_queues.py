@@ -136,7 +136,7 @@ def _parts(names: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
         yield names[at : at + _NAMES_MOST]
 
 
-# What rename_queue.lua answers with: why it changed nothing.
+# The reasons in the answer of rename_queue.lua, which changed nothing.
 _WHY_NOT_RENAMED: Final = {
     b"claimed": "has open claims: settle or release them before renaming it",
     b"large": f"has more than {_RENAME_MOST} messages: that is too many to rename",

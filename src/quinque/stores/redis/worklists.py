@@ -60,7 +60,7 @@ _AGAIN: Final = 1  # what add.lua answers when it has only removed expired messa
 def about_queue(
     family: Family, queue: bytes, edge: Edge, settle_most: int = SETTLE_MOST
 ) -> list[Arg]:
-    """How ARGV begins in scripts that are about one worklist."""
+    """Return the start of ARGV for scripts about one work queue."""
     return [family.code, edge.now_ms(), queue, int(queue in edge.watched), settle_most]
 
 
