@@ -52,7 +52,7 @@ async def use_items(queues: Any, name: str) -> tuple[Add, Take, Finish]:
     )
 
 
-async def use_elements(queues: Any, name: str) -> tuple[Add, Take, Finish]:
+async def use_reliable(queues: Any, name: str) -> tuple[Add, Take, Finish]:
     elements = queues.reliable(name)
     return (
         lambda number: elements.push(b"%d" % number),
@@ -62,7 +62,7 @@ async def use_elements(queues: Any, name: str) -> tuple[Add, Take, Finish]:
 
 
 @pytest.mark.parametrize("store", ["embedded_broker", "redis_broker"])
-@pytest.mark.parametrize("use", [use_jobs, use_events, use_tube, use_items, use_elements])
+@pytest.mark.parametrize("use", [use_jobs, use_events, use_tube, use_items, use_reliable])
 def test_cancelled_tasks_of_a_busy_client_lose_nothing_and_swap_nothing(
     request: pytest.FixtureRequest,
     queue: str,

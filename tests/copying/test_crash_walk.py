@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 
-from quinque.errors import CopyUnfinished, QueuePaused, WrongType
+from quinque.errors import CopyUnfinished, DiskFull, QueuePaused, WrongType
 from quinque.model.stage_ops import Publish
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
@@ -36,12 +38,7 @@ def test_killed_at_any_call_of_the_file_system_a_copy_goes_on_and_is_the_same(
     folder: Path, seed: int
 ) -> None:
     source, whole = FolderPlace(folder / "source"), FolderPlace(folder / "whole")
-    clock = ManualClock()
-    with closing(source.open(clock)) as store:
-        worker = EverythingWorker(store, clock, seed)
-        for _ in range(60):
-            worker.turn()
-        finish_batches(store, worker)
+    now_us = fill(source, seed)
     killed: list[FolderPlace] = []
     seen: list[object] = []
 
@@ -56,7 +53,6 @@ def test_killed_at_any_call_of_the_file_system_a_copy_goes_on_and_is_the_same(
     with stops(kill, lambda: False):
         tallies = copy(source, whole)
 
-    now_us = clock.now_us() + 1_000
     before = look_of(source, now_us)
     assert look_of(whole, now_us) == before
     assert len(killed) > 20
@@ -67,6 +63,50 @@ def test_killed_at_any_call_of_the_file_system_a_copy_goes_on_and_is_the_same(
             assert copy(source, place) == tallies
             assert look_of(place, now_us) == before
         shutil.rmtree(place.folder)
+
+
+def test_a_copy_to_a_disk_that_becomes_full_fails_and_goes_on_when_there_is_room(
+    folder: Path,
+) -> None:
+    source = FolderPlace(folder / "source")
+    now_us = fill(source, seed=1)
+    before = look_of(source, now_us)
+    failed = 0
+
+    while not copied_with_room(source, place := FolderPlace(folder / f"full-{failed}"), failed):
+        assert not is_whole(place, now_us)
+        copy(source, place)
+        assert look_of(place, now_us) == before
+        failed += 1
+
+    assert look_of(place, now_us) == before
+    assert failed > 2
+
+
+def copied_with_room(source: FolderPlace, target: FolderPlace, times: int) -> bool:
+    """Whether the copy ends if the disk has room for files to grow only so many times."""
+    asked = count()
+    with stops(lambda: None, lambda: next(asked) >= times):
+        try:
+            copy(source, target)
+        except DiskFull:
+            return False
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            return False
+    return True
+
+
+def fill(place: FolderPlace, seed: int) -> int:
+    """There is random work of all families; the time after it."""
+    clock = ManualClock()
+    with closing(place.open(clock)) as store:
+        worker = EverythingWorker(store, clock, seed)
+        for _ in range(60):
+            worker.turn()
+        finish_batches(store, worker)
+    return clock.now_us() + 1_000
 
 
 def finish_batches(store: EmbeddedStore, worker: EverythingWorker) -> None:

@@ -81,6 +81,28 @@ class IprotoClient:
     def send(self, *packets: bytes) -> None:
         self.sock.sendall(b"".join(packets))
 
+    def send_some(self, data: bytes) -> int:
+        """Send as much as the kernel takes at once; how many bytes that was."""
+        self.sock.setblocking(False)
+        try:
+            return self.sock.send(data)
+        except BlockingIOError:
+            return 0
+        finally:
+            self.sock.settimeout(TIMEOUT_S)
+
+    def receive_waiting(self) -> int:
+        """Take over what the kernel has for the client; how many bytes are there to be read."""
+        self.sock.setblocking(False)
+        try:
+            while chunk := self.sock.recv(1 << 20):
+                self._unread += chunk
+        except BlockingIOError:
+            pass
+        finally:
+            self.sock.settimeout(TIMEOUT_S)
+        return len(self._unread)
+
     def ask(self, request: bytes) -> Reply:
         self.send(request)
         return self.read()

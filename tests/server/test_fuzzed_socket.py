@@ -9,7 +9,7 @@ broken bytes, and connect again.
 from __future__ import annotations
 
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 import pytest
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.model.effort import effort
 from tests.server.broker import RunningBroker
+from tests.server.iproto import IprotoClient
 from tests.server.resp import TIMEOUT_S, Client, Refusal, request
 from tests.servers.stores import on_every_kind as pytest_generate_tests
 
@@ -27,6 +28,7 @@ CLIENTS = 3
 LARGE_BYTES = 3_000_000  # more than a socket holds for a client that does not read
 ACKED = 3  # ids that a request names, the first of those that the client knows
 
+AnyClient = Client | IprotoClient
 Words = tuple[bytes | str | int, ...]
 Round = tuple[tuple[list[Words], list[int], bytes | None], ...]  # a turn of each client
 
@@ -191,9 +193,9 @@ def cut(data: bytes, lengths: list[int]) -> Iterator[bytes]:
         yield data
 
 
-def send_interleaved(clients: list[Client], pieces: list[Iterator[bytes]]) -> None:
+def send_interleaved(clients: Sequence[AnyClient], pieces: list[Iterator[bytes]]) -> None:
     """Send one piece of each client in turn, and read replies only when no socket takes more."""
-    left: dict[Client, tuple[bytes, Iterator[bytes]]] = {}
+    left: dict[AnyClient, tuple[bytes, Iterator[bytes]]] = {}
     for client, own in zip(clients, pieces, strict=True):
         left[client] = b"", own
     while left:
@@ -213,7 +215,7 @@ def send_interleaved(clients: list[Client], pieces: list[Iterator[bytes]]) -> No
             _wait_and_receive(list(left))
 
 
-def _wait_and_receive(clients: list[Client]) -> None:
+def _wait_and_receive(clients: list[AnyClient]) -> None:
     owners = {client.sock: client for client in clients}
     readable, writable, _ = select.select(owners, owners, (), TIMEOUT_S)
     assert readable or writable, "the broker neither reads nor answers"

@@ -53,9 +53,16 @@ def test_jobs_of_other_queues_are_refused_by_id(boss: Client, packer: Client) ->
     own = boss.call("ADDJOB", "orders.1", "x", "0")
     others = boss.call("ADDJOB", "secret", "x", "0")
 
-    for command in ("ACKJOB", "FASTACK", "DELJOB", "NACK", "ENQUEUE", "DEQUEUE", "REDRIVE"):
+    by_ids = ("ACKJOB", "FASTACK", "DELJOB", "NACK", "ENQUEUE", "DEQUEUE", "REDRIVE", "UNGETJOB")
+    for command in by_ids:
         assert packer.call(command, own, others) == not_seen(others), command
-    for words in (("SHOW", others), ("WORKING", others), ("WAITJOB", 0, own, others)):
+    for words in (
+        ("SHOW", others, "DETAILS"),
+        ("WORKING", others, "ANYTIME"),
+        ("WAITJOB", 0, own, others),
+        ("NACK", own, others, "REASON", "none", "DEAD"),
+        ("UNGETJOB", others, "UNSEEN"),
+    ):
         assert packer.call(*words) == not_seen(others), words
 
     assert boss.call("QLEN", "orders.1") == 1

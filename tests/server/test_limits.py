@@ -12,6 +12,7 @@ from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.iproto import LISTEN, IprotoClient, call
 from tests.server.resp import Client, Refusal, request
 from tests.servers import stores
+from tests.servers.steps import lines_run
 from tests.transcripts.stage import Stage, Wire
 
 _ESTABLISHED = "01"  # the state of a connection in /proc/net/tcp
@@ -322,6 +323,24 @@ def test_counts_of_consumers_are_those_of_the_queues_that_were_asked_for(tmp_pat
 
         assert consumers("b", "x") == {b"b": 2, b"x": 0}
         assert consumers() == {b"a": 1, b"b": 2, b"c": 1}
+
+
+def test_consumers_of_many_queues_are_counted_cheaply_though_many_clients_are_connected(
+    tmp_path: Path,
+) -> None:
+    with Stage(tmp_path, 2, {}) as stage:
+        names = [b"q%d" % number for number in range(1_000)]
+        for number in range(200):
+            stage.connect(f"client {number}", Wire())
+            if number % 2:
+                stage.send(f"client {number}", [[b"QREGISTER", b"q1", b"other"]])
+        stage.settle()
+        counts: list[Any] = []
+
+        lines = lines_run(lambda: counts.append(stage.broker.consumers([*names, b"q1"])))
+
+        assert counts == [{b"q1": {b"okq": 100}}]
+        assert lines < 10_000
 
 
 def _fields(flat: Any) -> dict[bytes, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -10,7 +11,7 @@ from quinque.dialects.command import Command
 from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.commands.table import all_commands
 from tests.server.broker import RunningBroker
-from tests.server.resp import Client
+from tests.server.resp import Client, request
 from tests.servers.stores import on_every_kind as pytest_generate_tests
 
 __all__ = ["pytest_generate_tests"]
@@ -104,3 +105,70 @@ def test_odd_arguments_get_one_reply_each_in_a_transaction(
         assert "internal error" not in str(replies), row.name
     assert client.ask("PING") == b"+PONG\r\n"
     assert not broker.has_said("a bug")
+
+
+# Requests that are carried out together when they come together: {q} is the place of a queue.
+ALIKE = (
+    "QADD {q}e 60 x",
+    "QACK {q}e g {event}",
+    "QACK {q}e {event}",
+    "QGET {q}e g",
+    "QRPOP {q}e",
+    "QLPUSH {q}e {n} x",
+    "QRPUSH {q}e {n} x",
+    "QEXTEND {q}e g 60 {event}",
+    "QRELEASE {q}e g {event}",
+    "ADDJOB {q}j x 0",
+    "GETJOB NOHANG FROM {q}j",
+    "ACKJOB {job}",
+    "NACK {job}",
+    "RQ.PUSH {q}r x",
+    "RQ.POP {q}r",
+    "RQ.ACK {q}r 1-1",
+    "WQ.ADD {q}i {n} x",
+    "WQ.LEASE {q}i 60000",
+    "WQ.COMPLETE {q}i {n}",
+    "TUBE.PUT {q}t x",
+    "TUBE.TAKE {q}t 0",
+    "TUBE.ACK {q}t {n}",
+)
+WRONG_NAMES = (b"", b"x" * 1025)
+WRONG = (*WRONG_NAMES, b"-1", b"D-x")
+MADE = re.compile(
+    rb"(D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4})|([0-9]{13}-[0-9]+)|([0-9]{16})|(alone|piped)"
+)
+
+
+@pytest.mark.parametrize("text", ALIKE)
+def test_a_wrong_argument_gets_the_reply_in_a_pipeline_that_it_gets_alone(
+    broker: RunningBroker, queue: str, text: str
+) -> None:
+    with broker.connect() as client:
+        replies = [replies_to(client, f"{{{queue}}}", text, how) for how in ("alone", "piped")]
+
+    for alone, piped in zip(*replies, strict=True):
+        assert alone == piped
+
+
+def replies_to(client: Client, tag: str, text: str, how: str) -> list[bytes]:
+    """The replies to the request with each of its arguments replaced by a wrong one, between two
+    that are right. Ids are replaced by the kind of id that they are."""
+    prefix = f"{tag}{how}-"
+    client.call("TUBE.CREATE", f"{prefix}t", "fifo")
+    event = client.call("QADD", f"{prefix}e", 60, "x").decode()
+    job = client.call("ADDJOB", f"{prefix}j", "x", 0).decode()
+    words = text.split()
+    right = [it.format(q=prefix, event=event, job=job, n=0).encode() for it in words]
+    replies: list[bytes] = []
+    for at in range(1, len(right)):
+        wrongs = WRONG_NAMES if words[at].startswith("{q}") else WRONG
+        odd = [[*right[:at], wrong, *right[at + 1 :]] for wrong in wrongs]
+        asked = [request(*argv) for argv in (right, *odd, right)]
+        if how == "alone":
+            for one in asked:
+                client.send_bytes(one)
+                replies.append(client.read())
+        else:
+            client.send_bytes(b"".join(asked))
+            replies += client.read_many(len(asked))
+    return [MADE.sub(lambda found: b"<%d>" % (found.lastindex or 0), it) for it in replies]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker
-from tests.server.resp import Client, Refusal
+from tests.server.iproto import AUTH, LISTEN, IprotoClient, packet
+from tests.server.resp import Client, Refusal, request
 from tests.server.rights import user_flags
 from tests.servers.patience import wait_until
 from tests.transcripts.stage import Stage
@@ -55,7 +56,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]
     """A broker with named users and no default one."""
     folder = tmp_path_factory.mktemp("guarded")
     (folder / "users.toml").write_text(USERS)
-    with start_broker(folder, "--users", str(folder / "users.toml")) as running:
+    with start_broker(folder, *LISTEN, "--users", str(folder / "users.toml")) as running:
         yield running
 
 
@@ -83,6 +84,23 @@ def test_guesses_are_logged_and_slowed(guarded: RunningBroker) -> None:
         assert replies[-1].text.startswith("ERR too many wrong passwords for user 'guessed' from 1")
         assert client.call("AUTH", "boss", "b") == b"OK"
     wait_until(lambda: any("wrong password for user 'guessed'" in it for it in guarded.log), "")
+
+
+def test_guesses_over_both_protocols_are_counted_together(guarded: RunningBroker) -> None:
+    def guess(sync: int) -> bytes:
+        return packet(AUTH, sync, {0x23: "scrambled", 0x21: ["chap-sha1", b"x" * 20]})
+
+    with IprotoClient(guarded) as tarantool, guarded.connect() as client:
+        tarantool.send(*map(guess, range(1_000)))
+        errors = [tarantool.read() for _ in range(1_000)]
+        client.send_bytes(request("AUTH", "scrambled", "no") * 1_000)
+        replies = [client.value() for _ in range(1_000)]
+
+        assert [reply.error for reply in errors[:100]] == [47] * 100
+        assert [reply.error for reply in errors].count(47) < 500
+        assert errors[-1].text.startswith("too many wrong passwords for user 'scrambled' from 1")
+        assert replies.count(WRONGPASS) < 100
+        assert not tarantool.login("boss", "b").error
 
 
 def test_who_has_not_said_who_it_is_may_do_nothing(guarded: RunningBroker) -> None:

@@ -328,6 +328,27 @@ def test_a_client_that_leaves_before_exec_changes_nothing(
     assert client.call("QLEN", "left") == 0
 
 
+def test_other_requests_that_could_block_reply_at_once_in_a_transaction(
+    guarded: RunningBroker,
+) -> None:
+    with login(guarded, "boss") as boss:
+        job = boss.call("ADDJOB", "{t}jobs", "x", 0)
+        boss.call("CLAIM.OPEN", "{t}claimed", "s")
+        boss.call("TUBE.CREATE", "{t}full", "limfifottl", "CAPACITY", 1)
+        boss.call("TUBE.PUT", "{t}full", "first")
+        queue_all(
+            boss,
+            ("WAITJOB", 60_000, job),
+            ("CLAIM.FILL", "{t}claimed", "s", 1, 1, "COUNT", 1, "TIMEOUT", 60_000),
+            ("TUBE.PUT", "{t}full", "second", "TIMEOUT", 60),
+            ("QREGISTER", "{t}events"),
+            ("QNOTIFY", 60),
+            ("RQ.POP", "BLOCK", 60_000, "{t}elements"),
+        )
+
+        assert boss.call("EXEC") == [None, None, None, b"OK", None, []]
+
+
 # -- together ---------------------------------------------------------------------------------
 
 

@@ -235,23 +235,25 @@ class Broker:
         """Return the number of consumers by queue and group, at this broker and at others that
         share its store: readers in QNOTIFY, and okq's registered clients. With names, return only
         the consumers of these queues."""
-        counts = self._own_consumers(queues)
+        names = dict.fromkeys(queues)  # one may be named twice
+        counts = self._own_consumers(names)
         elsewhere = self.store.consumers.elsewhere
-        for queue in queues or elsewhere:
+        for queue in names or elsewhere:
             for group, count in elsewhere.get(queue, {}).items():
                 groups = counts.setdefault(queue, {})
                 groups[group] = groups.get(group, 0) + count
         return counts
 
-    def _own_consumers(self, queues: Sequence[bytes] = ()) -> dict[bytes, dict[bytes, int]]:
-        """Return how many of them are clients of this broker."""
-        counts = self.waiters.consumers(queues)
+    def _own_consumers(self, names: Collection[bytes] = ()) -> dict[bytes, dict[bytes, int]]:
+        """Return how many of them are clients of this broker. No name is given twice."""
+        counts = self.waiters.consumers(names)
         for client in self.clients.values():
+            registered: Collection[bytes] = client.registered
             # A client that is blocked right now is counted already.
-            if not client.is_closing and not client.waits():
-                registered: Collection[bytes] = client.registered
-                if queues:
-                    registered = [queue for queue in queues if queue in client.registered]
+            if registered and not client.is_closing and not client.waits():
+                if names:  # look for the fewer among the more
+                    few, many = sorted((registered, names), key=len)
+                    registered = [queue for queue in few if queue in many]
                 for queue in registered:
                     groups = counts.setdefault(queue, {})
                     groups[OKQ_GROUP] = groups.get(OKQ_GROUP, 0) + 1
