@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
-from quinque.errors import BadRequest, Leaving, printable
+from quinque.errors import BadRequest, Leaving, QuinqueError, printable
 from quinque.model.families import ITEMS
 from quinque.model.limits import (
     RESERVE_MOST,
@@ -89,7 +89,8 @@ def take(op: Take, edge: Edge) -> Steps:
     given: list[WorkDelivery] = []
     for queue in op.queues:
         if len(given) < op.count:
-            given += yield from _take_from(queue, op, op.count - len(given), node, edge)
+            left = op.count - len(given)
+            given += yield from _take_from(queue, op, left, node, edge, bool(given))
     if not given:
         if op.is_waiting and node.is_leaving:
             raise Leaving
@@ -97,14 +98,21 @@ def take(op: Take, edge: Edge) -> Steps:
     return given
 
 
-def _take_from(queue: bytes, op: Take, most: int, node: NodeView, edge: Edge) -> Steps:
+def _take_from(
+    queue: bytes, op: Take, most: int, node: NodeView, edge: Edge, may_fail: bool
+) -> Steps:
+    """Up to `most` items of one queue. If it `may_fail`, a queue that cannot be asked has none."""
     most, room_bytes = min(most, RESERVE_MOST), RESERVE_MOST_BYTES
     given: list[WorkDelivery] = []
     is_more = 1
     while is_more and len(given) < most and room_bytes > 0:
         count = min(most - len(given), _SLICE_MOST)
         rest = (int(not node.is_leaving), count, room_bytes, op.lease_ms, int(edge.follows))
-        (reply,) = yield [items_call("items_take", queue, edge, *rest)]
+        call = items_call("items_take", queue, edge, *rest)
+        # What was leased before is delivered, though a later call fails.
+        (reply,) = yield [call._replace(may_fail=may_fail or bool(given))]
+        if isinstance(reply, QuinqueError):
+            break
         some, is_more, deadline_ms = reply
         for id, body in zip(some[::2], some[1::2], strict=True):
             given.append(WorkDelivery(queue, id, body, 0, 0, deadline_ms))

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from quinque.errors import Leaving, QuinqueError
+from quinque.errors import Leaving, QuinqueError, StoreUnavailable
 from quinque.model.glob import matcher
 from quinque.model.limits import RESERVE_MOST, RESERVE_MOST_BYTES, SETTLE_MOST
 from quinque.model.ops import Op
@@ -66,8 +66,17 @@ def take(op: Take, edge: Edge) -> Steps:
     return given
 
 
-def _take_from(op: Take, edge: Edge, spot: Spot, most: int, makes: bool, room_bytes: int) -> Steps:
-    """Up to `most` messages of one worklist. Other clients have their turn between the calls."""
+def _take_from(
+    op: Take,
+    edge: Edge,
+    spot: Spot,
+    most: int,
+    makes: bool,
+    room_bytes: int,
+    may_fail: bool = False,
+) -> Steps:
+    """Up to `most` messages of one worklist. Other clients have their turn between the calls. If it
+    `may_fail`, a worklist that cannot be asked has none."""
     given: list[WorkDelivery] = []
     settles = most
     while True:
@@ -75,7 +84,7 @@ def _take_from(op: Take, edge: Edge, spot: Spot, most: int, makes: bool, room_by
         (call,) = _calls(op, edge, [(spot, asked)], makes, room_bytes, settles)
         settles -= _TAKE_MOST
         # What was handed out before is delivered, though a later call fails.
-        (reply,) = yield [call._replace(may_fail=bool(given))]
+        (reply,) = yield [call._replace(may_fail=may_fail or bool(given))]
         if isinstance(reply, QuinqueError):
             break
         some = _deliveries(reply)
@@ -103,7 +112,8 @@ def _drain(op: Take, edge: Edge, names: Sequence[bytes]) -> Steps:
             raise count
         if not isinstance(count, QuinqueError) and count > 0:
             left = most - len(given)
-            some = yield from _take_from(op, edge, spot, left, False, room_bytes)
+            # What was handed out before is delivered, though a later queue fails.
+            some = yield from _take_from(op, edge, spot, left, False, room_bytes, bool(given))
         given += some
         room_bytes -= sum(len(delivery.body) for delivery in some)
     return given
@@ -217,7 +227,8 @@ def _take_shares(
     while any(rows.values()):
         given += [row.popleft() for row in rows.values() if row]
     if failures and not given:
-        raise failures[0]
+        # What one server does not know outweighs what another refuses.
+        raise next((it for it in failures if isinstance(it, StoreUnavailable)), failures[0])
     return given, any(reply[2] for reply in found if not isinstance(reply, QuinqueError))
 
 
