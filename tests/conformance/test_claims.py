@@ -9,7 +9,7 @@ from quinque.model.claim_ops import ClaimState, FillClaim, FindClaims, LookAtCla
 from quinque.model.families import JOBS
 from quinque.model.rows import CHUNK_ROWS_MOST, WAS_READY
 from quinque.model.states import State
-from quinque.model.work_ops import AwaitEnd, FindKey, PurgeAll
+from quinque.model.work_ops import AwaitEnd, FindKey, Purge, PurgeAll
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance import words
@@ -228,6 +228,17 @@ def test_its_key_stays_taken_until_it_is_settled(store: Store) -> None:
     driver.settle(1)
     assert store.run(FindKey(JOBS, b"w", b"k")) is None
     assert add_one(store, b"2", key=b"k") != id
+
+
+def test_a_queue_that_is_forgotten_keeps_only_the_keys_of_claimed_messages(store: Store) -> None:
+    claimed = add_one(store, b"1", key=b"k")
+    subscribe(store).claim(1)
+    other = add_one(store, b"2", key=b"l")
+
+    assert store.run(Purge(JOBS, b"w", forgets=True)) == 1
+    assert add_one(store, b"3", key=b"k") == claimed
+    assert add_one(store, b"4", key=b"l") != other
+    assert taken_bodies(store) == [b"4"]
 
 
 def test_a_claimed_message_has_not_ended_until_it_is_settled(store: Store) -> None:
