@@ -241,6 +241,22 @@ def test_a_queue_that_is_forgotten_keeps_only_the_keys_of_claimed_messages(store
     assert taken_bodies(store) == [b"4"]
 
 
+def test_what_came_back_expires_though_the_request_that_found_it_was_refused(
+    store: Store, clock: ManualClock
+) -> None:
+    add(store, b"1", ttl_ms=10_000)
+    driver = subscribe(store, release_ms=1_000)
+    driver.fill(1, 1)
+
+    clock.advance(2_000)
+    with pytest.raises(BadClaim):
+        driver.fill(1, 1)
+    assert counts(store) == (1, 0, 0, 0)
+    clock.advance(8_000)
+    assert store.next_due_ms() <= store.now_ms()
+    assert take(store) == []
+
+
 def test_a_claimed_message_has_not_ended_until_it_is_settled(store: Store) -> None:
     id = add_one(store)
     driver = subscribe(store)
