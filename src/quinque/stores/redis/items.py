@@ -101,7 +101,7 @@ def take(op: Take, edge: Edge) -> Steps:
 def _take_from(
     queue: bytes, op: Take, most: int, node: NodeView, edge: Edge, may_fail: bool
 ) -> Steps:
-    """Up to `most` items of one queue. If it `may_fail`, a queue that cannot be asked has none."""
+    """Up to `most` items of one queue; no items if its call fails and `may_fail`."""
     most, room_bytes = min(most, RESERVE_MOST), RESERVE_MOST_BYTES
     given: list[WorkDelivery] = []
     is_more = 1

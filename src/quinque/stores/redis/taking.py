@@ -75,8 +75,8 @@ def _take_from(
     room_bytes: int,
     may_fail: bool = False,
 ) -> Steps:
-    """Up to `most` messages of one worklist. Other clients have their turn between the calls. If it
-    `may_fail`, a worklist that cannot be asked has none."""
+    """Up to `most` messages of one worklist; no messages if its call fails and `may_fail`. Other
+    clients have their turn between the calls."""
     given: list[WorkDelivery] = []
     settles = most
     while True:
