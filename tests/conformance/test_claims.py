@@ -10,7 +10,7 @@ from quinque.model.families import JOBS
 from quinque.model.limits import CLAIM_KEPT_MS
 from quinque.model.rows import CHUNK_ROWS_MOST, WAS_READY
 from quinque.model.states import State
-from quinque.model.work_ops import AwaitEnd, FindKey, PurgeAll
+from quinque.model.work_ops import AwaitEnd, FindKey, Purge, PurgeAll
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance import words
@@ -229,6 +229,33 @@ def test_its_key_stays_taken_until_it_is_settled(store: Store) -> None:
     driver.settle(1)
     assert store.run(FindKey(JOBS, b"w", b"k")) is None
     assert add_one(store, b"2", key=b"k") != id
+
+
+def test_a_queue_that_is_forgotten_keeps_only_the_keys_of_claimed_messages(store: Store) -> None:
+    claimed = add_one(store, b"1", key=b"k")
+    subscribe(store).claim(1)
+    other = add_one(store, b"2", key=b"l")
+
+    assert store.run(Purge(JOBS, b"w", forgets=True)) == 1
+    assert add_one(store, b"3", key=b"k") == claimed
+    assert add_one(store, b"4", key=b"l") != other
+    assert taken_bodies(store) == [b"4"]
+
+
+def test_what_came_back_expires_though_the_request_that_found_it_was_refused(
+    store: Store, clock: ManualClock
+) -> None:
+    add(store, b"1", ttl_ms=10_000)
+    driver = subscribe(store, release_ms=1_000)
+    driver.fill(1, 1)
+
+    clock.advance(2_000)
+    with pytest.raises(BadClaim):
+        driver.fill(1, 1)
+    assert counts(store) == (1, 0, 0, 0)
+    clock.advance(8_000)
+    assert store.next_due_ms() <= store.now_ms()
+    assert take(store) == []
 
 
 def test_a_claimed_message_has_not_ended_until_it_is_settled(store: Store) -> None:

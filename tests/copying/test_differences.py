@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from quinque.errors import CopyDiffers, CopyRefused, JournalDamaged
+from quinque.errors import CopyDiffers, CopyRefused, JournalDamaged, WrongType
 from quinque.model.events import WorkKept
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Ack, Flush, Op, Put, Reserve
@@ -180,6 +180,8 @@ def test_a_worklist_that_is_spread_stays_so_and_its_ids_find_their_way_back(
         assert isinstance(picture_of(folder), dict)
         assert len(store.run(Take(JOBS, [b"mail"], 100))) == 11
         assert store.run(Finish(JOBS, [*ids, *IDS])) == [True] * 12
+        with pytest.raises(WrongType):  # it keeps its name, though it is empty
+            store.run(Put(EVENTS, b"mail", [b"event"]))
         assert folder.run(Finish(JOBS, [*ids, *IDS])) == [True] * 12
 
 

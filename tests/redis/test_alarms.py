@@ -71,3 +71,18 @@ def test_a_broker_whose_redis_refuses_to_write_waits_before_it_tries_again() -> 
         clock.advance(10_000)
         store.tick()
         assert store.run(Take(JOBS, [b"w"]))
+
+
+def test_alarms_that_were_replaced_do_not_pile_up() -> None:
+    alarms = SlotAlarms()
+    day_ms = 86_400_000
+    for now_ms in range(10_000):
+        alarms.set(SLOT, now_ms + day_ms)
+        alarms.set(SLOT, now_ms + 60_000)
+        alarms.set(OTHER, now_ms + day_ms, is_timer=True)
+
+    assert len(alarms) < 2_000
+    assert alarms.next_ms() == 9_999 + 60_000
+    assert alarms.take(2 * day_ms) == SLOT
+    assert alarms.take(2 * day_ms) == OTHER
+    assert alarms.next_ms() == NEVER_MS

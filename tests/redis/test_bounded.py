@@ -13,16 +13,18 @@ import pytest
 
 from quinque.model.claim_ops import MarkClaim, Outcome, SettleClaims
 from quinque.model.families import EVENTS, JOBS, RELIABLE
+from quinque.model.lifecycle import Kind
 from quinque.model.ops import Ack, Count, Flush, Put, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
-from quinque.model.work_ops import Add, LookAt, PurgeAll
+from quinque.model.work_ops import Add, FindKey, LookAt, Purge, PurgeAll
 from quinque.stores.clock import ManualClock
 from quinque.stores.pending import Pending
 from quinque.stores.redis.calls import Steps
 from quinque.stores.redis.runners import RUNNERS
 from quinque.stores.redis.served import ServedRedisStore
 from quinque.stores.redis.store import RedisStore
-from tests.conformance.work_words import add, bodies, counts
+from tests.conformance.record_words import rows
+from tests.conformance.work_words import add, bodies, counts, finish, take
 from tests.redis.claim_words import MANY as CLAIMED
 from tests.redis.claim_words import S, fill, fill_up, numbered, subscribe
 from tests.servers.redis_server import RedisServer
@@ -80,6 +82,38 @@ def test_an_addition_with_a_length_removes_many_expired_jobs_by_several_calls(
     calls = client.info("commandstats")["cmdstat_evalsha"]["calls"]
     assert calls > MANY // 5_000
     assert bodies(store, 5) == [b"new"]
+
+
+def test_jobs_of_a_large_queue_that_was_removed_are_gone_at_once(store: RedisStore) -> None:
+    for _ in range(3):
+        add(store, *[b"x"] * 1_000)
+    ids = [delivery.message_id for delivery in take(store, 3_000)]
+    store.run(Purge(JOBS, b"w", forgets=True))
+
+    assert not any(finish(store, *ids))
+    (new,) = add(store, b"new")
+    assert finish(store, ids[-1], new) == [False, True]
+
+    while store.next_due_ms() <= store.now_ms():
+        store.tick()
+    ends = [row.seen for row in rows(store, 10_000) if row.seen.kind in (Kind.ACKED, Kind.REMOVED)]
+    assert sorted(end.id for end in ends) == sorted([*ids, new])
+    assert store.info()["messages"] == 0
+
+
+def test_keys_of_a_large_queue_that_was_removed_are_free_at_once(store: RedisStore) -> None:
+    add(store, b"claimed")
+    fill(store, subscribe(store), 1)
+    ids = [add(store, b"x", key=b"%d" % number)[0] for number in range(1_100)]
+    store.run(Purge(JOBS, b"w", forgets=True))
+
+    (new,) = add(store, b"new", key=b"1099")
+    assert new != ids[-1]
+    while store.next_due_ms() <= store.now_ms():
+        store.tick()
+    assert store.run(FindKey(JOBS, b"w", b"1099")) == new
+    assert add(store, b"x", key=b"1098") != ids[-2:-1]
+    assert counts(store) == (2, 0, 0, 0)
 
 
 def test_a_flush_of_many_events_takes_several_calls_and_leases_stay(

@@ -23,6 +23,7 @@ from quinque.model.claim_ops import (
     SettleClaims,
 )
 from quinque.model.families import EVENTS, JOBS
+from quinque.model.limits import CLAIM_KEPT_MS
 from quinque.model.ops import Op, Put
 from quinque.model.rows import CHUNK_ROWS_MOST
 from quinque.model.work_ops import Configure, FindKey, PurgeAll
@@ -170,6 +171,28 @@ def test_what_a_broker_began_to_close_a_tick_of_another_finishes(
     assert look_at(other).settled == 1
     found = [body for some in iter(lambda: bodies(other, 1_000), []) for body in some]
     assert sorted(Counter(found).values()) == [1] * back
+
+
+def test_closing_ends_though_another_family_has_the_name_by_then(
+    store: RedisStore, clock: ManualClock
+) -> None:
+    keyed = 2 * CHUNK_ROWS_MOST
+    ids = [add_one(store, key=b"%d" % number, ttl_ms=MINUTE_MS) for number in range(keyed)]
+    view = subscribe(store)
+    fill_up(store, view, 1, keyed)
+    store.run(MarkClaim(b"w", S, 1, Outcome.NACK, ids[:1]))
+    clock.advance(2 * MINUTE_MS)
+
+    settle = SettleClaims(b"w", S, view.epoch, 1)
+    begin(store, settle)
+    begin(store, settle)  # all messages are dealt with, and some keys are left
+    assert counts(store) == (0, 0, 0, 0)
+    store.run(Put(EVENTS, b"w", [b"event"]))
+    for _ in range(2):
+        begin(store, settle)
+
+    # Nothing is left to do until the claim has been kept long enough.
+    assert store.next_due_ms() == store.now_ms() + CLAIM_KEPT_MS
 
 
 def test_closing_goes_on_when_it_is_asked_for_again(store: RedisStore, other: RedisStore) -> None:

@@ -21,9 +21,13 @@ from quinque.model.work_ops import Add, Take, Terms
 from quinque.stores.pending import Pending
 from quinque.stores.redis import runners, sessions
 from quinque.stores.redis.calls import Call, Steps
+from quinque.stores.redis.courier import Courier, Errand
 from quinque.stores.redis.edge import Edge
+from quinque.stores.redis.keys import PARTITIONS
+from quinque.stores.redis.link import Link
 from quinque.stores.redis.served import ServedRedisStore
 from quinque.stores.redis.store import RedisStore
+from quinque.stores.redis.urls import Address
 from tests.conformance import item_words
 from tests.conformance.item_words import ITEMS_QUEUE
 from tests.conformance.tube_words import OTHER, counts, join, make, put, take
@@ -121,6 +125,35 @@ def test_a_broker_on_a_hung_server_answers_and_ends(server: RedisServer, tmp_pat
         server.pause()
         one.send("TUBE.IDENTIFY", "other")
         assert broker.stop() == 0
+
+
+def test_a_request_does_not_wait_longer_because_a_connection_is_being_made() -> None:
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        given_back: asyncio.Future[Errand] = loop.create_future()
+
+        async def connect(address: Address) -> Link:
+            never: asyncio.Future[Link] = loop.create_future()
+            return await never  # the server accepts it, and says nothing
+
+        def back(errand: Errand, code: str, text: str) -> None:
+            given_back.set_result(errand)
+
+        courier = Courier(Address("127.0.0.1", 1), connect, loop, PATIENCE_S, back)
+        call = Call("find_partitions", [PARTITIONS], [])
+        late, later = (
+            Errand(call, 0, loop.time() + left_s, print) for left_s in (0.01, PATIENCE_S)
+        )
+        courier.post(later)
+        await asyncio.sleep(0)
+        courier.post(late)  # it was tried before
+
+        async with asyncio.timeout(PATIENCE_S):
+            assert await given_back is late
+        assert courier.take_back() == [later]
+        courier.close()
+
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from quinque.errors import BadRequest, QueueFull
-from quinque.model.families import JOBS
+from quinque.errors import BadRequest, QueueFull, WrongType
+from quinque.model.families import EVENTS, JOBS
+from quinque.model.ops import Put
 from quinque.model.queue_ops import FindFamilies
 from quinque.model.states import State
 from quinque.model.work_ops import Configure, FindKey, LookAt, Purge, Redrive
@@ -253,3 +254,20 @@ def count_calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr(Routes, "post", posted)
     return counted
+
+
+def test_no_other_family_gets_the_name_while_a_partition_has_messages(store: RedisStore) -> None:
+    spread(store, 4)
+    ids = [add_one(store, b"%d" % number) for number in range(4)]
+    home = [id for id in ids if slot_of_id(id) == slot_of(b"w")]
+    assert finish(store, *home) == [True]
+
+    with pytest.raises(WrongType):
+        store.run(Put(EVENTS, b"w", [b"event"]))
+    assert len(bodies(store, 4)) == 3
+
+    assert spread(store, 1) == 1
+    with pytest.raises(WrongType):
+        store.run(Put(EVENTS, b"w", [b"event"]))
+    store.run(Purge(JOBS, b"w", forgets=True))
+    assert store.run(Put(EVENTS, b"w", [b"event"]))

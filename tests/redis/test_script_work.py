@@ -37,6 +37,7 @@ from quinque.model.own_ops import (
     ExtendLeases,
     Inspect,
     Recover,
+    Undeliver,
 )
 from quinque.model.queue_ops import DeleteQueues, FindFamilies
 from quinque.model.states import State
@@ -74,6 +75,7 @@ from quinque.model.work_ops import (
     ScanQueues,
     Take,
     Terms,
+    WorkDelivery,
 )
 from quinque.stores.clock import ManualClock
 from quinque.stores.redis.store import RedisStore
@@ -386,6 +388,9 @@ RELIABLE_ACTS: Final[dict[str, Act]] = {
     "inspect ready": ask(lambda ids: Inspect(RELIABLE, Q, False, 0, NAMED)),
     "inspect leased": ask(lambda ids: Inspect(RELIABLE, Q, True, 0, NAMED)),
     "complete": ask(lambda ids: Complete(RELIABLE, Q, ids, is_leased=True)),
+    "undeliver": ask(
+        lambda ids: Undeliver(RELIABLE, [WorkDelivery(Q, id, b"", 0, 0) for id in ids])
+    ),
     "delete": swept(lambda ids: DeleteQueues(RELIABLE, [Q])),
 }
 

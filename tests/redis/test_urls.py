@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from quinque.errors import BadSetting, StoreUnavailable
+from quinque.stores.redis.routes import Routes
 from quinque.stores.redis.store import RedisStore
 from quinque.stores.redis.urls import Address, Login, parse_store_url
 from tests.servers.patience import PATIENCE_S
@@ -106,3 +108,21 @@ def test_a_cluster_that_does_not_answer_may_answer_later(server: RedisServer) ->
             RedisStore(f"redis+cluster://{server.address},127.0.0.1:{nobody.number}")
     finally:
         nobody.close()
+
+
+def test_a_cluster_that_cannot_be_reached_is_reported_once_in_a_while(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nobody = ReservedPort()
+
+    async def play() -> None:
+        url = parse_store_url(f"redis+cluster://127.0.0.1:{nobody.number}")
+        routes = Routes(url, asyncio.get_running_loop(), PATIENCE_S)
+        for _ in range(5):
+            routes.look_again()
+            assert routes._asking is not None
+            await routes._asking
+
+    asyncio.run(play())
+    nobody.close()
+    assert len(caplog.messages) == 1

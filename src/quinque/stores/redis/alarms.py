@@ -11,13 +11,14 @@ Not here: when each queue of a slot has something due (the keys `alarms` and `ti
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from quinque.model.limits import NEVER_MS
 
 _REST_LEAST_MS: Final = 50
 _REST_MOST_MS: Final = 5_000
+_REPLACED_MOST: Final = 1024  # alarms that pass when their time comes
 _TIMER: Final = b"}"  # after a slot's key, which ends otherwise
 
 
@@ -26,6 +27,9 @@ class SlotAlarms:
         self._next: dict[bytes, int] = {}  # by the slot's key
         self._heap: list[tuple[int, bytes]] = []  # some are of the past, and pass
         self._rests: dict[bytes, tuple[int, int]] = {}  # by slot: until when, and how long
+
+    def __len__(self) -> int:
+        return len(self._heap)
 
     def set(self, slot_key: bytes, due_ms: int, *, is_timer: bool = False) -> None:
         """Something is next due in the slot then; a negative one is never."""
@@ -39,6 +43,10 @@ class SlotAlarms:
         if self._next.get(slot_key) != due_ms:
             self._next[slot_key] = due_ms
             heappush(self._heap, (due_ms, slot_key))
+            # Those that were replaced would pile up until they are due, a day later for most jobs.
+            if len(self._heap) > 2 * len(self._next) + _REPLACED_MOST:
+                self._heap = [(it_ms, key) for key, it_ms in self._next.items()]
+                heapify(self._heap)
 
     def rest(self, slot_key: bytes, now_ms: int) -> None:
         """Postpone the alarm of a slot whose due work failed, by a time that is longer after each

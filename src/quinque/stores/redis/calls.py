@@ -62,6 +62,8 @@ _REPEATABLE: Final = frozenset(
         *("copy_in_groups", "copy_in_detached", "copy_in_feed", "copy_mark", "copy_unmark"),
     }
 )
+# Scripts that are no looks, and change nothing that the client of the operation was promised.
+_UNPROMISED: Final = frozenset({"note_slots", "event_share"})
 
 
 class Call(NamedTuple):
@@ -89,6 +91,11 @@ class Call(NamedTuple):
     def is_look(self) -> bool:
         """Whether it changes nothing that a client was promised."""
         return self.script in _LOOKS
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it may change something that the client of the operation was promised."""
+        return self.script not in _LOOKS and self.script not in _UNPROMISED
 
     @property
     def is_safe(self) -> bool:

@@ -145,6 +145,8 @@ class RedisWriter:
         self._known = max(self._known, count)
         if count > 1:
             yield [Call("set_partitions", [PARTITIONS], [head.queue, count])]
+            argv = [*self._begin(head), b"is_spread", 1]
+            yield [Call("copy_in_worklist", [slot_key(slot_of(head.queue))], argv, makes=True)]
 
     def _take_groups(self, items: Sequence[GroupKept]) -> Steps:
         if items:

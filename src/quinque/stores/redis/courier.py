@@ -128,6 +128,8 @@ class Courier:
         self._sent_s = 0.0  # when the oldest batch under way was sent, or the last reply came
         self._late_s = -inf  # the same, of a batch that was found to be late
         self._timer: asyncio.TimerHandle | None = None
+        self._overdue: asyncio.TimerHandle | None = None  # of errands that wait for a connection
+        self._overdue_s = inf  # when that is
 
     @property
     def is_idle(self) -> bool:
@@ -145,6 +147,8 @@ class Courier:
     def post(self, errand: Errand) -> None:
         """The errand is run with all others of this turn."""
         self._posted.append(errand)
+        if self._connecting is not None:
+            self._watch(errand.deadline_s)
         self._send_soon()
 
     def take_back(self) -> list[Errand]:
@@ -160,6 +164,9 @@ class Courier:
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue, self._overdue_s = None, inf
         self._end("the store is closed")
 
     # -- sending ---------------------------------------------------------------------------------
@@ -177,6 +184,7 @@ class Courier:
         if self._link is None:
             if self._connecting is None:
                 self._connecting = self._loop.create_task(self._connect())
+                self._watch(min(errand.deadline_s for errand in self._posted))
             return
         if len(self._batches) >= _BATCHES_MOST:
             return
@@ -218,6 +226,26 @@ class Courier:
         link.send(packed)
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout_s, self._look_at_time)
+
+    def _watch(self, deadline_s: float) -> None:
+        """Errands whose time is over before there is a connection go back then."""
+        if deadline_s < self._overdue_s:
+            if self._overdue is not None:
+                self._overdue.cancel()
+            self._overdue_s = deadline_s
+            self._overdue = self._loop.call_at(deadline_s, self._give_back)
+
+    def _give_back(self) -> None:
+        self._overdue, self._overdue_s = None, inf
+        if self._connecting is None:
+            return
+        now_s = self._loop.time()
+        late = [errand for errand in self._posted if errand.deadline_s <= now_s]
+        self._posted = [errand for errand in self._posted if errand.deadline_s > now_s]
+        if self._posted:
+            self._watch(min(errand.deadline_s for errand in self._posted))
+        for errand in late:
+            self._back(errand, "UNREACHED", f"{self.address} does not answer")
 
     async def _connect(self) -> None:
         try:

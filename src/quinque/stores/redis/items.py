@@ -89,7 +89,8 @@ def take(op: Take, edge: Edge) -> Steps:
     given: list[WorkDelivery] = []
     for queue in op.queues:
         if len(given) < op.count:
-            given = yield from _take_from(queue, op, given, node, edge)
+            left = op.count - len(given)
+            given += yield from _take_from(queue, op, left, node, edge, bool(given))
     if not given:
         if op.is_waiting and node.is_leaving:
             raise Leaving
@@ -98,17 +99,18 @@ def take(op: Take, edge: Edge) -> Steps:
 
 
 def _take_from(
-    queue: bytes, op: Take, given: list[WorkDelivery], node: NodeView, edge: Edge
+    queue: bytes, op: Take, most: int, node: NodeView, edge: Edge, may_fail: bool
 ) -> Steps:
-    """What was given before, and what the queue gives."""
-    most, room_bytes = len(given) + min(op.count - len(given), RESERVE_MOST), RESERVE_MOST_BYTES
+    """Up to `most` items of one queue; no items if its call fails and `may_fail`."""
+    most, room_bytes = min(most, RESERVE_MOST), RESERVE_MOST_BYTES
+    given: list[WorkDelivery] = []
     is_more = 1
     while is_more and len(given) < most and room_bytes > 0:
         count = min(most - len(given), _SLICE_MOST)
         rest = (int(not node.is_leaving), count, room_bytes, op.lease_ms, int(edge.follows))
         call = items_call("items_take", queue, edge, *rest)
-        # What was handed out before is delivered, though a later call fails.
-        (reply,) = yield [call._replace(may_fail=bool(given))]
+        # What was leased before is delivered, though a later call fails.
+        (reply,) = yield [call._replace(may_fail=may_fail or bool(given))]
         if isinstance(reply, QuinqueError):
             break
         some, is_more, deadline_ms = reply

@@ -26,6 +26,7 @@ from quinque.stores.redis.keys import slot_key, slot_of
 from quinque.stores.redis.worklists import about_queue
 
 _TOGETHER_MOST: Final = 2_500  # messages that one call is about: 5 to 10 ms
+_UNDELIVER_MOST: Final = 1_000  # messages that one call makes ready: some 10 ms
 _START_MOST: Final = 1 << 53  # a worklist has fewer messages
 
 
@@ -67,11 +68,12 @@ def recover(op: Recover, edge: Edge) -> Steps:
 def undeliver(op: Undeliver, edge: Edge) -> Steps:
     calls = []
     for queue in dict.fromkeys(delivery.queue for delivery in op.deliveries):
-        argv = about_queue(op.family, queue, edge)
-        for delivery in op.deliveries:
-            if delivery.queue == queue:
+        some = [delivery for delivery in op.deliveries if delivery.queue == queue]
+        for at in range(0, len(some), _UNDELIVER_MOST):
+            argv = about_queue(op.family, queue, edge)
+            for delivery in some[at : at + _UNDELIVER_MOST]:
                 argv += [delivery.message_id, delivery.lease]
-        calls.append(Call("undeliver", [_home(queue)], argv))
+            calls.append(Call("undeliver", [_home(queue)], argv))
     replies = yield calls
     return sum(replies)
 

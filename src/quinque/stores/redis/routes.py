@@ -21,6 +21,7 @@ import re
 from asyncio import FIRST_COMPLETED
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 from hiredis import ReplyError
@@ -48,6 +49,7 @@ _HEAD_START_S: Final = 0.1  # before the next server is asked beside it
 _SOON_S: Final = 0.02  # before the second try; each further one waits twice as long
 _LATE_S: Final = 0.5  # and no longer than this
 _SENTINELS_EVERY: Final = 5  # seconds
+_WARN_EVERY_S: Final = 5.0  # that no primary can be found
 _NO_CLUSTER: Final = "ERR This instance has cluster support disabled"  # as Redis says it
 _AT_ONCE_MOST: Final = 16  # redirections that are followed without waiting
 
@@ -77,6 +79,7 @@ class Routes:
         self._is_refused = False  # by every server that was last asked who holds what
         self._waiting = 0  # errands that are tried again later
         self._is_closed = False
+        self._warned_s = -inf  # when it was last said that no primary can be found
         self._seconds = 0
         self.is_counting = False  # calls say how much they put on record
 
@@ -274,7 +277,9 @@ class Routes:
             except BadSetting as error:
                 why = str(error)
             if why:
-                log.warning("cannot find the Redis primaries: %s", why)
+                if self._loop.time() >= self._warned_s + _WARN_EVERY_S:
+                    self._warned_s = self._loop.time()
+                    log.warning("cannot find the Redis primaries: %s", why)
                 await asyncio.sleep(_SOON_S)
         finally:
             self._asking = None

@@ -347,7 +347,7 @@ class ServedRedisStore:
                 self._health.heard_s = time.monotonic()
             results.append(result)
             if not isinstance(result, QuinqueError):
-                running.has_changed |= not call.is_safe and result != call.idle
+                running.has_changed |= call.is_change and result != call.idle
             elif not call.may_fail and not isinstance(failure, StoreUnavailable):
                 # An unknown outcome on one server is more important than a refusal of another.
                 failure = result if isinstance(result, StoreUnavailable) else failure or result

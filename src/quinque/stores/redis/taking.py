@@ -66,8 +66,17 @@ def take(op: Take, edge: Edge) -> Steps:
     return given
 
 
-def _take_from(op: Take, edge: Edge, spot: Spot, most: int, makes: bool, room_bytes: int) -> Steps:
-    """Up to `most` messages of one worklist. Other clients have their turn between the calls."""
+def _take_from(
+    op: Take,
+    edge: Edge,
+    spot: Spot,
+    most: int,
+    makes: bool,
+    room_bytes: int,
+    may_fail: bool = False,
+) -> Steps:
+    """Up to `most` messages of one worklist; no messages if its call fails and `may_fail`. Other
+    clients have their turn between the calls."""
     given: list[WorkDelivery] = []
     settles = most
     while True:
@@ -75,7 +84,7 @@ def _take_from(op: Take, edge: Edge, spot: Spot, most: int, makes: bool, room_by
         (call,) = _calls(op, edge, [(spot, asked)], makes, room_bytes, settles)
         settles -= _TAKE_MOST
         # Messages that were taken before are delivered, even if a later call fails.
-        (reply,) = yield [call._replace(may_fail=bool(given))]
+        (reply,) = yield [call._replace(may_fail=may_fail or bool(given))]
         if isinstance(reply, QuinqueError):
             break
         some = _deliveries(reply)
@@ -103,7 +112,8 @@ def _drain(op: Take, edge: Edge, names: Sequence[bytes]) -> Steps:
             raise count
         if not isinstance(count, QuinqueError) and count > 0:
             left = most - len(given)
-            some = yield from _take_from(op, edge, spot, left, False, room_bytes)
+            # What was handed out before is delivered, though a later queue fails.
+            some = yield from _take_from(op, edge, spot, left, False, room_bytes, bool(given))
         given += some
         room_bytes -= sum(len(delivery.body) for delivery in some)
     return given

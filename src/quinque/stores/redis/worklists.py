@@ -194,7 +194,7 @@ def _set_up_partitions(op: Configure, count: int, edge: Edge) -> Steps:
         return
     argv = about_queue(op.family, op.queue, edge)
     argv += [int(view.is_paused_in), int(view.is_paused_out), view.max_deliveries, 0, 0]
-    argv += [int(view.keeps_expired)]
+    argv += [int(view.keeps_expired), b""]
     slots = [slot_of_partition(op.queue, number) for number in range(known, count)]
     yield [Call("configure", [slot_key(slot)], argv, makes=True) for slot in slots]
 
@@ -225,9 +225,12 @@ def _configure(op: Configure, edge: Edge) -> Steps:
     wanted = (op.is_paused_in, op.is_paused_out, op.max_deliveries, *rate, op.keeps_expired)
     argv = about_queue(op.family, op.queue, edge)
     argv += [b"" if value is None else int(value) for value in wanted]
+    home, *others = edge.spread.read_slots(op.queue)
+    # No other family gets the name, which only home decides, while others may have messages.
+    of_home: list[Arg] = [*argv, 1 if others else b""]
     replies = yield [
-        Call("configure", [slot_key(slot)], argv, makes=True)
-        for slot in edge.spread.read_slots(op.queue)
+        Call("configure", [slot_key(home)], of_home, makes=True),
+        *(Call("configure", [slot_key(slot)], [*argv, b""], makes=True) for slot in others),
     ]
     return [queue_view(op.queue, reply) for reply in replies]
 

@@ -20,7 +20,7 @@ local slot, now_ms, settle_most = slot_prefix(KEYS[1]), tonumber(ARGV[1]), tonum
 
 local subscription = claim_find(slot, ARGV[2], ARGV[3], now_ms, settle_most)
 if not subscription then
-  return answer(false)
+  return work_answer(false)
 elseif claim_is_stuck(subscription, now_ms, settle_most) then
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
 end

@@ -38,26 +38,26 @@ local until_place, seals = tonumber(ARGV[9]), ARGV[10]
 
 local subscription = claim_find(slot, queue, ARGV[3], now_ms, settle_most)
 if not subscription then
-  return answer(redis.error_reply('NOSUB ' .. ARGV[3]))
+  return work_answer(redis.error_reply('NOSUB ' .. ARGV[3]))
 elseif subscription.epoch ~= epoch then
-  return answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
+  return work_answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
 end
 subscription.renewed_ms = now_ms
 
 local claim = claim_load(subscription, number)
 if claim and claim.state == CLAIM_IS_FORFEITED then
-  return answer(redis.error_reply('BADCLAIM was released'))
+  return work_answer(redis.error_reply('BADCLAIM was released'))
 elseif claim and claim.state ~= CLAIM_FILLING then
   claim_keep_subscription(subscription, now_ms)
-  return answer({claim_view(claim, now_ms), 0, 0, 0})
+  return work_answer({claim_view(claim, now_ms), 0, 0, 0})
 end
 if not claim then
   local before = claim_load(subscription, subscription.last)
   if number ~= subscription.last + 1 then
-    return answer(redis.error_reply('BADCLAIM cannot be started: the next claim is '
+    return work_answer(redis.error_reply('BADCLAIM cannot be started: the next claim is '
         .. subscription.last + 1))
   elseif before and before.state == CLAIM_FILLING then
-    return answer(redis.error_reply('BADCLAIM cannot be started: claim ' .. before.number .. ' is not sealed'))
+    return work_answer(redis.error_reply('BADCLAIM cannot be started: claim ' .. before.number .. ' is not sealed'))
   end
   claim = claim_begin(subscription, number, now_ms)
 end

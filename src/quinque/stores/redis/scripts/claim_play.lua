@@ -30,17 +30,17 @@ local keep, plays = tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local subscription = claim_find(slot, queue, ARGV[3], now_ms, settle_most)
 if not subscription then
-  return answer(redis.error_reply('NOSUB ' .. ARGV[3]))
+  return work_answer(redis.error_reply('NOSUB ' .. ARGV[3]))
 elseif subscription.epoch ~= epoch then
-  return answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
+  return work_answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
 end
 local claim = claim_load(subscription, number)
 if not claim then
-  return answer(redis.error_reply('NOCLAIM does not exist'))
+  return work_answer(redis.error_reply('NOCLAIM does not exist'))
 elseif claim.state == CLAIM_FILLING then
-  return answer(redis.error_reply('NOCLAIM is not sealed'))
+  return work_answer(redis.error_reply('NOCLAIM is not sealed'))
 elseif claim.state == CLAIM_IS_FORFEITED then
-  return answer(redis.error_reply('NOCLAIM was released: its messages returned to the queue'))
+  return work_answer(redis.error_reply('NOCLAIM was released: its messages returned to the queue'))
 end
 
 local shrinks = 0 < keep and claim.state == CLAIM_SEALED

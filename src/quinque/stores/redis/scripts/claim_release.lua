@@ -23,9 +23,9 @@ local settle_most, epoch, number = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumbe
 
 local subscription = claim_find(slot, queue, ARGV[3], now_ms, settle_most)
 if not subscription then
-  return answer(redis.error_reply('NOSUB ' .. ARGV[3]))
+  return work_answer(redis.error_reply('NOSUB ' .. ARGV[3]))
 elseif subscription.epoch ~= epoch then
-  return answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
+  return work_answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
 end
 if claim_is_stuck(subscription, now_ms, settle_most) then
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))

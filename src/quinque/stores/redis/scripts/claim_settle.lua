@@ -22,9 +22,9 @@ local settle_most, epoch, number = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumbe
 
 local subscription = claim_find(slot, queue, ARGV[3], now_ms, settle_most)
 if not subscription then
-  return answer(redis.error_reply('NOSUB ' .. ARGV[3]))
+  return work_answer(redis.error_reply('NOSUB ' .. ARGV[3]))
 elseif subscription.epoch ~= epoch then
-  return answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
+  return work_answer(redis.error_reply('SUPERSEDED ' .. subscription.epoch))
 end
 subscription.renewed_ms = now_ms
 local finished = claim_close(subscription, now_ms, settle_most, number, CLAIM_IS_SETTLED, 0)

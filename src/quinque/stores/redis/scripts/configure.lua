@@ -12,6 +12,7 @@
 --          9  rate_count       this many in rate_ms, 0 = no limit; '' = as it is
 --         10  rate_ms          see there
 --         11  keeps_expired    1 or 0; '' = as it is
+--         12  is_spread        1 = other slots may have messages of it; '' = as it is
 -- RETURNS  as lib/work_view.lua has it
 -- ERRORS   WRONGTYPE           the name belongs to another family
 -- SAME AS  engine/work/decide.py:configure
@@ -32,6 +33,7 @@ local wanted = {
   rate_count = ARGV[9],
   rate_ms = ARGV[10],
   keeps_expired = ARGV[11],
+  is_spread = ARGV[12],
 }
 
 local list = work_find(slot, queue, family, now_ms, settle_most, is_waited)

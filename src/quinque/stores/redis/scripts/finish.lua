@@ -22,7 +22,14 @@ local slot = slot_prefix(KEYS[1])
 local now_ms, settle_most, is_ack = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 local ids = argv_rest(4)
 
--- What is needed to remove the messages; nil if something is due in their worklists.
+-- Whether a message of the worklist lives and is not dead. One that is in no worklist any more is
+-- kept until sweep.lua removes it.
+local function has_life(list, id)
+  return redis.call('ZSCORE', slot .. 'expires:' .. list.name, id)
+end
+
+-- What is needed to remove the messages; nil if something is due in their worklists, or one of them
+-- may be dead or gone.
 local function find_briefly()
   local found, kept = {}, many('HMGET', slot .. 'messages', ids)
   for at, id in ipairs(ids) do
@@ -30,7 +37,7 @@ local function find_briefly()
     if kept[at] then
       local _, terms = work_unkept(kept[at])
       local list = work_open(slot, terms.queue, now_ms)
-      if work_is_due(list) then
+      if work_is_due(list) or not has_life(list, id) then
         return nil
       end
       found[at] = {id = id, list = list, terms = terms}

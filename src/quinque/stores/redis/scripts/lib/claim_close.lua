@@ -129,7 +129,7 @@ local function claim_close(subscription, now_ms, settle_most, upto, state, why)
       and claim_find_queue(subscription, now_ms, settle_most)
   while claim_has_closing(subscription) and room > 0 do
     local claim = claim_load(subscription, subscription.closing)
-    local needs_queue = subscription.is_worklist
+    local needs_queue = subscription.is_worklist and claim.applied < claim.chunks
         and (claim.state == CLAIM_IS_FORFEITED or is_there(claim.marks))
     if needs_queue and queue == nil then
       break  -- it has to wait until the name is free
