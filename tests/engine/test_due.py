@@ -114,6 +114,36 @@ def test_a_lease_on_a_flushed_message_ends_though_the_message_expired(queue: Fee
     assert queue.is_empty
 
 
+def test_a_lease_that_ended_after_its_message_expired_ends_when_the_queue_is_flushed(
+    queue: Feed,
+) -> None:
+    """More had expired than was removed by then, and the leases had no other reminders."""
+    ids = [b"%d" % number for number in range(20)]
+    put(queue, *ids, ttl_ms=10)
+    lease(queue, 20, lease_ms=10)
+    pass_time(queue, NOW_MS + 10, most=5)
+    assert len(queue.messages) == 15
+    flush(queue)
+
+    while queue.soonest_ms <= NOW_MS + 10:
+        pass_time(queue, NOW_MS + 10, most=5)
+
+    assert queue.is_empty
+
+
+def test_what_is_known_of_leases_of_expired_messages_goes_with_the_messages(queue: Feed) -> None:
+    put(queue, b"lives")
+    lease(queue)
+    put(queue, *(b"%d" % number for number in range(20)), ttl_ms=10)
+    lease(queue, 20, lease_ms=10)
+
+    while queue.soonest_ms <= NOW_MS + 10:
+        pass_time(queue, NOW_MS + 10, most=5)
+
+    assert set(queue.messages) == set(queue.groups[b"g"].held) == {b"lives"}
+    assert queue.groups[b"g"].overdue == []
+
+
 def test_the_next_thing_due_is_the_earliest_of_all(queue: Feed) -> None:
     assert soonest(queue) == NEVER_MS
     put(queue, b"a", ttl_ms=50)

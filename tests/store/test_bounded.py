@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from quinque.errors import DiskFull, StoreUnavailable
+from quinque.model.claim_ops import FillClaim, OpenClaims
 from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.ops import Flush, Op, Put, Release, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
@@ -531,6 +532,28 @@ def test_the_end_of_one_of_many_jobs_that_are_awaited_is_not_much_work(
     assert store.run(awaited) is None
     store.run(Finish(JOBS, ids))
     assert store.run(awaited) == 1_000
+
+
+def test_the_ends_of_many_jobs_are_looked_for_together_in_many_claims(
+    store: EmbeddedStore,
+) -> None:
+    claimed: list[bytes] = []
+    for number in range(100):
+        name = b"q%d" % number
+        claimed += store.run(Add(JOBS, name, [b"x"], Terms(DAY_MS)))
+        epoch = store.run(OpenClaims(JOBS, name, b"s", b"", DAY_MS)).epoch
+        store.run(FillClaim(name, b"s", epoch, 1, 1, seals=True))
+    ids = store.run(Add(JOBS, b"q", [b"x"] * 500, Terms(DAY_MS)))
+    awaited = [AwaitEnd(JOBS, ids), AwaitEnd(JOBS, [*claimed[:1], *ids])]
+    assert [store.run(each) for each in awaited] == [None, None]
+    store.run(Finish(JOBS, ids))
+    gone: list[int | None] = []
+
+    lines = lines_run(lambda: gone.extend(store.run(each) for each in awaited))
+
+    assert gone == [500, None]
+    assert lines < 200_000
+    assert store.run(AwaitEnd(JOBS, ids)) == 500
 
 
 def test_a_dead_job_that_is_queued_again_is_awaited_again(store: EmbeddedStore) -> None:

@@ -246,6 +246,19 @@ def test_compaction_after_many_renamings_from_one_name_takes_little_for_each(
     store.close()
 
 
+def test_compaction_looks_for_no_elements_that_came_after_a_renaming(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder / "many", clock=clock, fsync="no")
+    push(store, b"x")
+    store.run(RenameQueue(RELIABLE, Q, R))
+    push(store, *[b"y"] * 20_000, queue=R)
+    store.commit()
+
+    assert lines_run(lambda: list(store.former_names.begin(1))) < 1_000
+    store.close()
+
+
 def test_a_queue_that_is_renamed_to_and_fro_is_remembered_once(stage: Stage) -> None:
     push(stage.store, b"x")
 

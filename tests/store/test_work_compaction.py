@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from quinque.model.claim_ops import FillClaim, OpenClaims, ReleaseClaims
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.ops import Flush, Put
 from quinque.model.states import State
@@ -348,8 +349,9 @@ def test_messages_that_live_long_are_moved_and_moved_and_stay_the_same(stage: St
     assert [(view.body, view.reason) for view in found] == [(b"dead", b"because")]
 
 
+@pytest.mark.parametrize("is_claimed", [False, True])
 def test_an_expired_job_that_is_written_again_does_not_take_its_key_from_a_later_one(
-    stage: Stage,
+    stage: Stage, is_claimed: bool
 ) -> None:
     store = stage.store
     (first,) = store.run(Add(JOBS, b"w", [b"first"], Terms(1_000), b"k"))
@@ -361,7 +363,14 @@ def test_an_expired_job_that_is_written_again_does_not_take_its_key_from_a_later
     stage.turn()
     assert first in {message.id for message in store.directory.by_id.values()}
 
+    if is_claimed:
+        epoch = store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000)).epoch
+        store.run(FillClaim(b"w", b"s", epoch, 1, 10, seals=True))
+        stage.turn()
     for _ in stage.compact_first():
+        stage.turn()
+    if is_claimed:
+        store.run(ReleaseClaims(b"w", b"s", epoch, 1))
         stage.turn()
     stage.reopened()
     for _ in range(20):

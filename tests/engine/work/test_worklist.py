@@ -186,6 +186,24 @@ def test_what_died_before_it_expired_is_dead(worklist: Worklist) -> None:
     assert events == [Died(DIED, b"w", NOW_MS + DAY_MS, False, b"lapsed", ids)]
 
 
+@pytest.mark.parametrize("limits", [(1, 0), (0, 1)])
+def test_what_expired_and_lapsed_goes_though_the_limit_of_deliveries_changes_meanwhile(
+    worklist: Worklist, limits: tuple[int, int]
+) -> None:
+    """What is due is settled a little at a time, and by the limit a job had died, or it expired."""
+    add(worklist, 20, ttl_ms=2 * MINUTE_MS)
+    take(worklist, 20)
+
+    for limit in limits:
+        configure(worklist, max_deliveries=limit)
+        pass_time(worklist, NOW_MS + DAY_MS, most=5)
+    while worklist.soonest_ms <= NOW_MS + DAY_MS:
+        pass_time(worklist, NOW_MS + DAY_MS, most=5)
+
+    assert worklist.leased == 0
+    check(worklist)
+
+
 def test_leases_that_end_together_are_one_event(worklist: Worklist) -> None:
     add(worklist, 3)
     add(worklist, 2, retry_ms=1_000)

@@ -105,7 +105,10 @@ def apply_returned(
             queue.enter_ready(message)
         if key is not None:
             queue.claimed_keys.pop(key, None)
-            if key in queue.keys:  # only when the worklist was forgotten meanwhile
+            holder = queue.keys.get(key)
+            # Another may have the key only when the worklist was forgotten meanwhile. While a
+            # journal is read, one that had expired may, because compaction wrote it again later.
+            if holder is not None and not 0 < holder.expires_ms <= event.at_ms:
                 message.key = None
             elif state != DEAD:
                 queue.keys[key] = message

@@ -164,6 +164,13 @@ class Claim:
         number = self._index(unpack).get(id, -1)
         return number >= self.closed and number in self.chunks
 
+    def among(self, ids: set[bytes], unpack: Unpack) -> set[bytes]:
+        """Those of the ids that has() is true for."""
+        where = self._index(unpack)
+        # A store may have many small claims, and a client ask for many ids.
+        both = [id for id in where if id in ids] if len(where) < len(ids) else ids
+        return {id for id in both if self.has(id, unpack)}
+
     def _index(self, unpack: Unpack) -> dict[bytes, int]:
         """The number of its chunk for each id; of some chunks that were taken out as well."""
         where = self._where

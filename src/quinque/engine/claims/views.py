@@ -8,7 +8,7 @@ Not here: replies (dialects/).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from quinque.engine.claims.due import is_stalled
 from quinque.engine.claims.rows import unpack
@@ -58,28 +58,19 @@ def subscription_view(
     )
 
 
-def is_claimed(subscriptions: Subscriptions, message_id: bytes) -> bool:
-    """Return whether the message of a work queue is in a claim and not finished."""
-    return any(
-        claim.has(message_id, unpack)
-        for found in subscriptions.all()
-        if found.family.is_worklist
-        for claim in found.held_claims()
-    )
-
-
 def claimed_among(
-    subscriptions: Subscriptions, queue: bytes, message_ids: Sequence[bytes]
+    subscriptions: Subscriptions, message_ids: Collection[bytes], queue: bytes | None = None
 ) -> set[bytes]:
-    """Return those of the ids under which the queue has a claimed message that is not finished."""
-    return {
-        id
-        for found in subscriptions.of(queue)
-        if found.family.is_worklist
-        for claim in found.held_claims()
-        for id in message_ids
-        if claim.has(id, unpack)
-    }
+    """Return those of the ids under which the queue, or any queue, has a claimed message that is
+    not finished."""
+    some = subscriptions.all() if queue is None else subscriptions.of(queue)
+    wanted = set(message_ids)
+    claimed: set[bytes] = set()
+    for found in some:
+        if found.family.is_worklist:
+            for claim in found.held_claims():
+                claimed |= claim.among(wanted, unpack)
+    return claimed
 
 
 def _backlog(found: Subscription, queue: Worklist | Feed | None, now_ms: int) -> tuple[int, int]:

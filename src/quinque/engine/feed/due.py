@@ -37,24 +37,31 @@ def settle(queue: Feed, now_ms: int, most: int) -> list[Event]:
     if gone:
         events.append(Expired(EXPIRED, queue.name, _once(gone)))
     for group in queue.groups.values():
-        if group.deadlines.next_ms > now_ms:
+        if group.deadlines.next_ms > now_ms and not group.overdue:
             continue
         held = group.held
         late: list[bytes] = []
         for _ in range(_LOOKS_MOST):
-            if late or group.deadlines.next_ms > now_ms:
+            if late:
                 break
-            late = [
-                id
-                for id in group.deadlines.take(now_ms, most)
-                if (lease := held.get(id)) is not None
-                and lease.deadline_ms <= now_ms
-                # An expired message does not come back; its own reminder removes it.
-                and (
-                    not 0 < lease.message.expires_ms <= now_ms
-                    or messages.get(id) is not lease.message
-                )
-            ]
+            if group.overdue and not gone and queue.expiries.next_ms > now_ms:
+                # All that had expired is removed. What is left was flushed before that.
+                some = group.overdue[-most:]
+                del group.overdue[-most:]
+            elif group.deadlines.next_ms <= now_ms:
+                some = group.deadlines.take(now_ms, most)
+            else:
+                break
+            for id in some:
+                lease = held.get(id)
+                if lease is None or lease.deadline_ms > now_ms:
+                    continue
+                message = lease.message
+                if 0 < message.expires_ms <= now_ms and messages.get(id) is message:
+                    # An expired message does not come back: its own reminder removes it.
+                    group.overdue.append(id)
+                else:
+                    late.append(id)
         if late:
             events.append(Lapsed(LAPSED, queue.name, group.name, _once(late)))
     queue.soonest_ms = soonest(queue)
@@ -70,6 +77,8 @@ def soonest(queue: Feed) -> int:
     """Return when the next reminder of this queue is due."""
     earliest_ms = queue.expiries.next_ms
     for group in queue.groups.values():
+        if group.overdue:
+            return 0
         if group.deadlines.next_ms < earliest_ms:
             earliest_ms = group.deadlines.next_ms
     return earliest_ms

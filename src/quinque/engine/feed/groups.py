@@ -36,6 +36,7 @@ class Group:
         "fresh",
         "held",
         "name",
+        "overdue",
         "passed",
         "segment",
         "_by_place",
@@ -61,6 +62,9 @@ class Group:
         # The same from the other end, made when a client looks there (QLPEEK).
         self._from_last: list[tuple[int, bytes]] | None = None
         self.deadlines = Calendar()
+        # Leases that had run out when their messages had expired and were not removed yet. Nothing
+        # else reminds of them.
+        self.overdue: list[bytes] = []
         self.segment = 0  # the journal segment that last recorded the cursor
 
     def next_again(self) -> FeedMessage | None:

@@ -43,17 +43,28 @@ def settle(queue: Worklist, now_ms: int, most: int, place: int = 0) -> list[Work
     back, if the family has it so, is at `place` and after it."""
     events: list[WorkEvent] = []
     over: list[WorkMessage] = []
+    due: list[WorkMessage] = []
     for _ in range(_LOOKS_MOST):
-        if over or queue.expiries.next_ms > now_ms:
+        if over or due or queue.expiries.next_ms > now_ms:
             break
-        over = [
-            message
-            for id in queue.expiries.take(now_ms, most)
-            if (message := queue.find(id)) is not None
-            and is_over(message, now_ms)
-            and not _died_before(queue, message)
-        ]
-    # A message that was dead before may have several reminders.
+        for id in queue.expiries.take(now_ms, most):
+            message = queue.find(id)
+            if message is not None and is_over(message, now_ms):
+                (due if _died_before(queue, message) else over).append(message)
+    died = len(due)
+    for _ in range(_LOOKS_MOST):
+        if len(due) > died or len(over) > most or queue.dues.next_ms > now_ms:
+            break
+        for id in queue.dues.take(now_ms, most):
+            message = queue.find(id)
+            if message is None or (message.state != LEASED and message.state != DELAYED):
+                continue
+            # What a reminder finds is settled at once: the limit of deliveries, which says whether
+            # the message died or expired, may be another when the next reminder comes.
+            if message.due_ms <= now_ms:
+                is_gone = is_over(message, now_ms) and not _died_before(queue, message)
+                (over if is_gone else due).append(message)
+    # There may be several reminders of one.
     over = list(dict.fromkeys(over))
     gone = [message.id for message in over if not queue.keeps(message)]
     kept = [message.id for message in over if queue.keeps(message)] if queue.keeps_expired else []
@@ -61,19 +72,6 @@ def settle(queue: Worklist, now_ms: int, most: int, place: int = 0) -> list[Work
         events.append(Expired(EXPIRED, queue.name, gone))
     if kept:
         events.append(Died(DIED, queue.name, now_ms, False, EXPIRED_REASON, kept))
-    due: list[WorkMessage] = []
-    for _ in range(_LOOKS_MOST):
-        if due or queue.dues.next_ms > now_ms:
-            break
-        due = [
-            message
-            for id in queue.dues.take(now_ms, most)
-            if (message := queue.find(id)) is not None
-            and (message.state == LEASED or message.state == DELAYED)
-            and message.due_ms <= now_ms
-            # An expired message does not come back; its own reminder removes it.
-            and (not is_over(message, now_ms) or _died_before(queue, message))
-        ]
     if due:
         events += come_back(queue, list(dict.fromkeys(due)), now_ms, place)
     rate = queue.rate

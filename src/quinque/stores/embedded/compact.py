@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -585,7 +586,10 @@ class Compactor:
         for it."""
         owner, kept = position
         # Asked again after each wait: what changed meanwhile is in records that stand before it.
+        # So is what is owed, if it has room by now: or a restart would count it once more.
         while (event := kept()) is not None:
+            with suppress(DiskFull):
+                self._journal.append_owed()
             # A few, and then the segment goes: they may use half of what acks have.
             if self._has_appended(event, ACK_BYTES // 2):
                 if owner is not None:

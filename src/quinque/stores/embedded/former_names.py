@@ -11,7 +11,7 @@ Not here: renaming itself (queue_operations.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from quinque.engine.queue import Queue
@@ -24,8 +24,9 @@ _LOOKS: Final = 10_000  # messages that are looked at in one step, about a milli
 
 class FormerNames:
     def __init__(self) -> None:
-        # The former names with messages of that time, each with the segment that has the rename.
-        self._worklists: dict[Worklist, int] = {}
+        # The renamed queues with messages from before, each with the segment that has the rename, and
+        # with the number in its directory from which on messages came later.
+        self._worklists: dict[Worklist, tuple[int, int]] = {}
         self._segment = -1  # the one that is compacted
         self._by_home: dict[int, WorkMessage] = {}  # messages of these worklists that are in it
 
@@ -35,8 +36,9 @@ class FormerNames:
     def add(self, queue: Worklist, segment: int) -> None:
         """The worklist had another name until then."""
         if queue.size:
-            self._worklists[queue] = segment
-            self._look_through(queue)
+            self._worklists[queue] = segment, queue.directory.next
+            if self._segment >= 0:
+                self._note(queue.all())
 
     def forget(self, queue: Worklist) -> None:
         """The worklist is gone."""
@@ -47,11 +49,15 @@ class FormerNames:
         self._segment = segment
         self._by_home = {}
         looks = 0
-        for queue in list(self._worklists):
-            looks += 1 + self._look_through(queue)
-            if looks >= _LOOKS:
-                looks = 0
-                yield
+        for queue, (_, until) in list(self._worklists.items()):
+            cursor = 1
+            while 0 < cursor < until:
+                cursor, found = queue.directory.scan(cursor, min(_LOOKS, until - cursor))
+                self._note([message for message in found if message.number < until])
+                looks += 1 + len(found)
+                if looks >= _LOOKS:
+                    looks = 0
+                    yield
 
     def find(self, home: int) -> WorkMessage | None:
         """The message of a renamed worklist whose record is there, if it lives."""
@@ -65,16 +71,13 @@ class FormerNames:
         self._segment = -1
         self._by_home = {}
         self._worklists = {
-            queue: segment
-            for queue, segment in self._worklists.items()
-            if segment >= first_segment and queues.get(queue.name) is queue
+            queue: known
+            for queue, known in self._worklists.items()
+            if known[0] >= first_segment and queues.get(queue.name) is queue
         }
 
-    def _look_through(self, queue: Worklist) -> int:
-        """The messages of the worklist can be found; how many were looked at."""
-        if self._segment < 0:
-            return 0
-        for message in queue.all():
+    def _note(self, messages: Sequence[WorkMessage]) -> None:
+        """Those of the messages that are in the segment can be found."""
+        for message in messages:
             if segment_of(message.home) == self._segment:
                 self._by_home[where(message.home)] = message
-        return queue.size

@@ -46,7 +46,7 @@ class ItemOperations:
             queue = Worklist(op.queue, op.family, self._lists.directory, now_ms)
         claimed: set[bytes] = set()
         if queue.claimed or is_new:
-            claimed = claimed_among(books.subscriptions, op.queue, op.message_ids)
+            claimed = claimed_among(books.subscriptions, op.message_ids, op.queue)
         found = items.sort_items(queue, op, claimed)
         events: list[Added | WorkKept] = [
             *self._replaced(queue, found.other),

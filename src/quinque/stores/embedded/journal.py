@@ -167,7 +167,7 @@ class Journal:
         failure; then nothing changed.
         """
         if self._owed and not is_upkeep:
-            self._append_owed()
+            self.append_owed()
         record = self._pack(event)
         self.last_bytes = len(record)
         at = self._at + self.last_bytes
@@ -408,7 +408,7 @@ class Journal:
         self._end = end
         self._at = end + HEADER_BYTES
 
-    def _append_owed(self) -> None:
+    def append_owed(self) -> None:
         """All that is owed is part of this turn's batch. Raises as append()."""
         while self._owed:
             record = next(iter(self._owed))

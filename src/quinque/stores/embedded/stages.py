@@ -372,7 +372,7 @@ class StageOperations:
         """The runs as events, where producers choose ids; one whose id is there, or comes twice, is
         left out."""
         named = [run.name for run in runs if run.name is not None]
-        claimed = claimed_among(self._books.subscriptions, queue.name, named)
+        claimed = claimed_among(self._books.subscriptions, named, queue.name)
         new: dict[bytes, bytes] = {}
         for run in runs:
             for body in run.bodies:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quinque.engine.claims.views import is_claimed
+from quinque.engine.claims.views import claimed_among
 from quinque.engine.feed.feed import Feed
 from quinque.engine.work.decide import holder_id
 from quinque.engine.work.directory import Directory
@@ -166,24 +166,33 @@ class WorkLooks:
 
     def _await_end(self, op: AwaitEnd) -> int | None:
         left = op.left
+        most = 1
         while left:
-            [message] = self._living(left[-1:])
-            if self._may_be_worked(left[-1], message):
+            some = left[-most:]
+            worked, _ = self._worked_among(some)
+            while some and some[-1] not in worked:
+                some.pop()
+                left.pop()
+            if some:
                 return None
-            left.pop()
+            most *= 2  # each look goes through all claims
         # All have ended, or this is the first time. A dead message may have been queued again.
-        gone = 0
-        for id, message in zip(op.message_ids, self._living(op.message_ids), strict=True):
-            if self._may_be_worked(id, message):
-                left.append(id)
-            elif message is None:
-                gone += 1
+        worked, gone = self._worked_among(op.message_ids)
+        left += [id for id in op.message_ids if id in worked]
         return None if left else gone
 
-    def _may_be_worked(self, id: bytes, message: WorkMessage | None) -> bool:
-        if message is None:
-            return is_claimed(self._books.subscriptions, id)
-        return message.state != DEAD
+    def _worked_among(self, ids: Sequence[bytes]) -> tuple[set[bytes], int]:
+        """Those of the messages that have not ended, in a worklist or in a claim; and how many are
+        gone."""
+        worked: set[bytes] = set()
+        missing: list[bytes] = []
+        for id, message in zip(ids, self._living(ids), strict=True):
+            if message is None:
+                missing.append(id)
+            elif message.state != DEAD:
+                worked.add(id)
+        claimed = claimed_among(self._books.subscriptions, missing) if missing else set()
+        return worked | claimed, sum(id not in claimed for id in missing)
 
     def _begin(self) -> int:
         self._books.at_ms = now_ms = self._books.clock.now_us() // 1000

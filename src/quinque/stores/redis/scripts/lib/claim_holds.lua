@@ -1,6 +1,6 @@
 -- claim_holds(slot, ids): which of these ids are those of messages of worklists in open claims of the
 -- slot, by id. Looks through every open claim, so use it for the few ids that clients wait for.
--- SAME AS engine/claims/views.py:is_claimed
+-- SAME AS engine/claims/views.py:claimed_among
 --
 -- include lib/claim_load.lua
 -- include lib/claim_names.lua
