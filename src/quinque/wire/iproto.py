@@ -76,7 +76,7 @@ _PACKET_MOST_BYTES: Final = (1 << 32) - 1
 # Number of packets to read at once: a packet can have six bytes, and 256 KB of such packets take
 # 0.1 s.
 _AT_ONCE_MOST: Final = 4096
-# And about so many arguments, which can be a byte long.
+# Number of arguments to read at once. An argument can have one byte.
 _ARGS_AT_ONCE_MOST: Final = 8192
 
 _UINT32: Final = 0xCE

@@ -45,7 +45,7 @@ def settle(queue: Feed, now_ms: int, most: int) -> list[Event]:
             if late:
                 break
             if group.overdue and not gone and queue.expiries.next_ms > now_ms:
-                # All that had expired is removed. What is left was flushed before that.
+                # All expired events are removed. The others were flushed before.
                 some = group.overdue[-most:]
                 del group.overdue[-most:]
             elif group.deadlines.next_ms <= now_ms:

@@ -162,7 +162,7 @@ def _check_folder(spark: SparkSession, asked: Drain) -> None:
 
 
 def _text(spark: SparkSession, name: str, new: str | None = None) -> str | None:
-    """What the file says; `new` is for a file that is not there."""
+    """Return the content of the file. Create a missing file with the content `new`, if given."""
     jvm: Any = spark.sparkContext._jvm
     path = jvm.org.apache.hadoop.fs.Path(name)
     files = path.getFileSystem(spark._jsc.hadoopConfiguration())

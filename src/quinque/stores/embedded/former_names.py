@@ -24,8 +24,8 @@ _LOOKS: Final = 10_000  # messages that are looked at in one step, about a milli
 
 class FormerNames:
     def __init__(self) -> None:
-        # The renamed queues with messages from before, each with the segment that has the rename, and
-        # with the number in its directory from which on messages came later.
+        # The renamed queues with messages from before: the segment that has the rename, and the
+        # number in the directory from which on messages came later.
         self._worklists: dict[Worklist, tuple[int, int]] = {}
         self._segment = -1  # the one that is compacted
         self._by_home: dict[int, WorkMessage] = {}  # messages of these worklists that are in it

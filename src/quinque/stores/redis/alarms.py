@@ -43,7 +43,7 @@ class SlotAlarms:
         if self._next.get(slot_key) != due_ms:
             self._next[slot_key] = due_ms
             heappush(self._heap, (due_ms, slot_key))
-            # Those that were replaced would pile up until they are due, a day later for most jobs.
+            # Replaced entries would pile up until they are due, a day later for most jobs.
             if len(self._heap) > 2 * len(self._next) + _REPLACED_MOST:
                 self._heap = [(it_ms, key) for key, it_ms in self._next.items()]
                 heapify(self._heap)

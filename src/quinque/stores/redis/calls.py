@@ -62,7 +62,7 @@ _REPEATABLE: Final = frozenset(
         *("copy_in_groups", "copy_in_detached", "copy_in_feed", "copy_mark", "copy_unmark"),
     }
 )
-# Scripts that are no looks, and change nothing that the client of the operation was promised.
+# Scripts that write, and change nothing that the client of the operation was promised.
 _UNPROMISED: Final = frozenset({"note_slots", "event_share"})
 
 

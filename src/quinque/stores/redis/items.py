@@ -109,7 +109,7 @@ def _take_from(
         count = min(most - len(given), _SLICE_MOST)
         rest = (int(not node.is_leaving), count, room_bytes, op.lease_ms, int(edge.follows))
         call = items_call("items_take", queue, edge, *rest)
-        # What was leased before is delivered, though a later call fails.
+        # Items that were leased before are delivered, even if a later call fails.
         (reply,) = yield [call._replace(may_fail=may_fail or bool(given))]
         if isinstance(reply, QuinqueError):
             break

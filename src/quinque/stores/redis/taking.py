@@ -112,7 +112,7 @@ def _drain(op: Take, edge: Edge, names: Sequence[bytes]) -> Steps:
             raise count
         if not isinstance(count, QuinqueError) and count > 0:
             left = most - len(given)
-            # What was handed out before is delivered, though a later queue fails.
+            # Messages that were taken before are delivered, even if a later queue fails.
             some = yield from _take_from(op, edge, spot, left, False, room_bytes, bool(given))
         given += some
         room_bytes -= sum(len(delivery.body) for delivery in some)
@@ -229,7 +229,7 @@ def _take_shares(
     while any(rows.values()):
         given += [row.popleft() for row in rows.values() if row]
     if failures and not given:
-        # What one server does not know outweighs what another refuses.
+        # An unknown outcome of one server outweighs a refusal of another.
         raise next((it for it in failures if isinstance(it, StoreUnavailable)), failures[0])
     return given, any(reply[2] for reply in found if not isinstance(reply, QuinqueError))
 
