@@ -8,6 +8,7 @@
 #   make bench    beside a real redis-server, in the same run
 #   make compiled the same sources as extension modules (mypyc), in build/compiled; needs a C compiler
 #   make dist     what is published, in dist/: wheels for all Pythons here, each one tried
+#   make pythons  make test with each Python that is here
 #   make clean    back to a clean clone, except ./quinque-data
 #
 # To choose the Python: make PYTHON=python3.13 test. For some tests: make TESTS=tests/wire test.
@@ -25,7 +26,7 @@ SPREAD = --numprocesses=4 --dist=worksteal
 STORED = --config-settings=--build-option=--compression=stored
 NODE_CLIENTS = .tools/node/made
 
-.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist clean \
+.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist pythons clean \
     programs compiler
 
 demo: .venv/demo
@@ -126,6 +127,15 @@ build/tested/made: $(COMPILED_FROM) | .venv/made compiler
 # from 3.11 on that is here; each is tried in an empty environment.
 dist: .venv/made compiler
 	$(BIN)/python tools/dist
+
+# `make test` with each Python that is here, in a clone of the last commit.
+pythons:
+	@for python in python3.11 python3.12 python3.13 python3.14; do \
+	    $$python -c '' 2>/dev/null || { echo "$$python: not on this machine"; continue; }; \
+	    rm -rf build/pythons; git clone --quiet . build/pythons; \
+	    echo "$$python: make test"; \
+	    $(MAKE) --directory build/pythons PYTHON=$$python test || exit 1; \
+	done
 
 $(NODE_CLIENTS): tests/clients/node/package.json | programs
 	mkdir -p .tools/node
