@@ -55,6 +55,19 @@ def test_on_sigterm_what_runs_is_finished_and_the_rest_is_left(
         assert (view.ready, view.leased) == (len(others), 0)
 
 
+@pytest.mark.parametrize("queue_of", ["jobs", "soon"])
+def test_a_signal_for_a_process_that_a_handler_forked_ends_that_process_alone(
+    broker: RunningBroker, prefix: str, queue_of: str
+) -> None:
+    with RunningWorker(broker, prefix, *ONE) as worker:
+        ended = worker.result(worker.add({"do": "fork"}, queue_of))
+
+        assert ended["result"] == -signal.SIGTERM
+        assert worker.result(worker.add({"do": "double", "of": 4}))["result"] == 8
+        assert not any("stopping: " in line for line in worker.log)
+        assert worker.stop() == 0
+
+
 def test_when_the_deadline_is_over_what_runs_is_given_back(
     broker: RunningBroker, prefix: str
 ) -> None:

@@ -10,6 +10,7 @@ Calls       the broker that $BROKER names.
     {"do": "die once"}             kills its process at the first delivery
     {"do": "wait", "for": "q"}     waits for a job in the queue q
     {"do": "hang"}                 asks nothing, and does not end
+    {"do": "fork"}                 forks a process, ends it with SIGTERM, and returns how it ended
 
 Not here: the tests.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from multiprocessing import get_context
 from typing import Any
 
 import quinque
@@ -43,6 +45,13 @@ def obey(order: dict[str, Any], message: Message) -> Any:
             os.kill(os.getpid(), signal.SIGKILL)
         case "hang":
             threading.Event().wait()
+        case "fork":
+            child = get_context("fork").Process(target=signal.pause)
+            child.start()
+            child.terminate()
+            child.join(10)
+            child.kill()
+            return child.exitcode
         case "wait" | "raise once":
             with quinque.connect(app.url) as queues:
                 gate = queues.jobs(order["for"]).take(timeout=60)

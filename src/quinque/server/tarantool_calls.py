@@ -199,7 +199,7 @@ class TarantoolCalls:
         return (
             isinstance(request, Wait)
             and request.timeout_ms > 0
-            and self._why_full(client, len(asked.packets)) is None
+            and self._why_full(client, asked.packets) is None
             and not client.is_over
         )
 
@@ -207,11 +207,11 @@ class TarantoolCalls:
         self, client: TarantoolConnection, asked: Asked, request: Any, pending: Pending
     ) -> None:
         """The calls are answered when the store has answered."""
-        client.asking += 1
+        client.begin_asking(asked.packets)
         client.is_joining |= isinstance(request, Join)
 
         def settle(go_on: Callable[[], None]) -> None:
-            client.asking -= 1
+            client.end_asking(asked.packets)
             if isinstance(request, Join):
                 client.is_joining = False
             try:
@@ -224,7 +224,7 @@ class TarantoolCalls:
 
         def answer(result: Any) -> None:
             if client.is_gone:
-                client.asking -= 1
+                client.end_asking(asked.packets)
                 op = request.op if isinstance(request, Wait) else request
                 self._broker.give_back(op, result)
             else:
@@ -314,13 +314,13 @@ class TarantoolCalls:
         if client.is_over:  # it has closed, and would not get what it waits for
             self._broker.turn.add(client)
             return None
-        why_full = self._why_full(client)
+        why_full = self._why_full(client, [packet])
         if why_full is not None:
             raise LimitReached(why_full)
         waiters = self._broker.waiters
 
         def answer(result: Any) -> None:
-            client.end_waiting(number)
+            client.end_waiting(number, packet)
             try:
                 values = values_of(asked.call, request, result, client)
                 self._reply(client, asked, packet, values)
@@ -331,21 +331,27 @@ class TarantoolCalls:
                 self._apologize(client, asked)
 
         def refuse(error: QuinqueError) -> None:
-            client.end_waiting(number)
+            client.end_waiting(number, packet)
             self.refuse(client, packet.sync, error, asked)
 
         waiting = waiters.add(client, request, answer, refuse)
-        number = client.add_waiting(waiting)
+        number = client.add_waiting(waiting, packet)
         return waiting
 
-    def _why_full(self, client: TarantoolConnection, count: int = 1) -> str | None:
-        """Why not `count` more requests of the client may wait; None if they may."""
-        most = self._broker.config.max_blocked_clients
+    def _why_full(self, client: TarantoolConnection, packets: Sequence[Packet]) -> str | None:
+        """Why these requests of the client may not wait; None if they may."""
+        count, most = len(packets), self._broker.config.max_blocked_clients
         if self._broker.waiters.count + count > most:
             return f"{most} requests are blocked already (max-blocked-clients)"
         most = max(_WAITS_LEAST, most // _WAITS_SHARE)
         if client.wait_count + count > most:
             return f"{most} requests of this connection are blocked already (max-blocked-clients)"
+        most_bytes = client.limits.packet_bytes
+        if client.wait_bytes + sum(packet.size_bytes for packet in packets) > most_bytes:
+            return (
+                f"the blocked requests of this connection have at most {most_bytes} bytes"
+                " (query-buffer-limit)"
+            )
         return None
 
     def _room(self, client: TarantoolConnection) -> int:

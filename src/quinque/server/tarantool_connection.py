@@ -4,9 +4,9 @@ Called by   the event loop.
 Calls       wire/iproto.py, tarantool_requests.py, turn.py.
 
 A request that waits, or that the store has not answered, does not delay those behind it: each reply
-has the number of its request. A client is held if it does not read its replies, joins another
-session, or during a pause. Then its further requests wait in line, and soon the broker stops
-reading from it.
+has the number of its request. A client is held if it does not read its replies, if the store has
+not answered many of its requests, if it joins another session, or during a pause. Then its further
+requests wait in line, and soon the broker stops reading from it.
 
 Not here: the effect of a request (tarantool_requests.py), what clients of all protocols share
 (client.py).
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from os import urandom
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -53,6 +54,10 @@ _SERVER_UUID = str(uuid4())  # of this run: nothing is known here by it
 # The memory that a packet, and each of its arguments, takes beside its bytes.
 _PACKET_BYTES: Final = 320
 _ARG_BYTES: Final = 48
+# The maximum number of operations of one client, and the maximum bytes of their requests, that the
+# store has not answered. Further requests wait, so that a slow store does not fill the memory.
+_ASKING_MOST: Final = 16
+_ASKING_MOST_BYTES: Final = 1 << 20
 
 
 class TarantoolConnection(Client):
@@ -60,12 +65,14 @@ class TarantoolConnection(Client):
         super().__init__(broker)
         self.protocol = 0
         self.salt = urandom(SALT_BYTES)
-        self.asking = 0  # how many requests the store has not answered
+        self._asking = 0  # how many operations the store has not answered
+        self._asking_bytes = 0
         self.is_joining = False  # a session; whose are the tasks that it takes is not known yet
         self._requests = requests
         self._reader = PacketReader(PacketLimits())
         self._waitings: dict[int, Waiting] = {}
         self._last_waiting = 0
+        self.wait_bytes = 0  # of the requests that wait
         self._in_line: list[Packet] = []
         self._in_line_bytes = 0
 
@@ -135,7 +142,7 @@ class TarantoolConnection(Client):
 
     @property
     def is_owed(self) -> bool:
-        return self.asking > 0 or any(each.is_late for each in self._waitings.values())
+        return self._asking > 0 or any(each.is_late for each in self._waitings.values())
 
     @property
     def is_held(self) -> bool:
@@ -144,7 +151,19 @@ class TarantoolConnection(Client):
             or self._is_closing
             or self.is_joining
             or self.out_bytes > REPLIES_MOST_BYTES
+            or self._asking >= _ASKING_MOST
+            or self._asking_bytes > _ASKING_MOST_BYTES
         )
+
+    def begin_asking(self, packets: Sequence[Packet]) -> None:
+        """These requests are one operation, which the store has not answered."""
+        self._asking += 1
+        self._asking_bytes += _size_of(packets)
+
+    def end_asking(self, packets: Sequence[Packet]) -> None:
+        """The store has answered it."""
+        self._asking -= 1
+        self._asking_bytes -= _size_of(packets)
 
     def _run(self, packets: list[Packet], size_bytes: int = -1) -> None:
         """Run the requests, or put them in line. They take `size_bytes`; -1 means unknown."""
@@ -206,14 +225,16 @@ class TarantoolConnection(Client):
     def wait_count(self) -> int:
         return len(self._waitings)
 
-    def add_waiting(self, waiting: Waiting) -> int:
+    def add_waiting(self, waiting: Waiting, packet: Packet) -> int:
         """Record one more wait of the client. Return the number that ends it."""
         self._last_waiting += 1
         self._waitings[self._last_waiting] = waiting
+        self.wait_bytes += packet.size_bytes
         return self._last_waiting
 
-    def end_waiting(self, number: int) -> None:
-        self._waitings.pop(number, None)
+    def end_waiting(self, number: int, packet: Packet) -> None:
+        if self._waitings.pop(number, None) is not None:
+            self.wait_bytes -= packet.size_bytes
 
     def _stop_waiting(self) -> None:
         """End all waits without a reply: the client gets one error and then nothing more. Tasks
@@ -232,7 +253,7 @@ class TarantoolConnection(Client):
     def _is_finished(self) -> bool:
         """Return whether the client sends no more, and all its requests are answered."""
         is_ending = self._is_over or self._reader.broken is not None
-        return is_ending and not self._in_line and not self.asking and not self._reader.has_more
+        return is_ending and not self._in_line and not self._asking and not self._reader.has_more
 
     # -- replies ------------------------------------------------------------------------------
 
@@ -292,7 +313,7 @@ class TarantoolConnection(Client):
         self.broker.read_live_settings()
 
 
-def _size_of(packets: list[Packet]) -> int:
+def _size_of(packets: Sequence[Packet]) -> int:
     """About how many bytes packets take in memory."""
     return sum(
         _PACKET_BYTES + _ARG_BYTES * len(packet.args) + packet.size_bytes for packet in packets

@@ -17,8 +17,8 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Final
 
@@ -269,7 +269,7 @@ def run_until_signal(
 ) -> bool:
     """Run the app until a signal comes, too many handlers hang, or the other end of `parent_fd` is
     closed. Return whether all held messages were then finished or returned."""
-    signals = {number: signal.getsignal(number) for number in signals_to_end()}
+    signals = signals_to_end()
     told = 0
 
     async def work() -> bool:
@@ -305,18 +305,59 @@ def run_until_signal(
 
     # Not asyncio.run, which would wait for coroutines that do not end when cancelled.
     loop = uvloop.new_event_loop()
+    with _put_back_afterwards(signals):
+        try:
+            is_settled = loop.run_until_complete(work())
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            return is_settled
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+            if not asyncio.all_tasks(loop):
+                loop.close()
+
+
+@contextmanager
+def _put_back_afterwards(signals: Sequence[signal.Signals]) -> Iterator[None]:
+    """Restore the signal handlers afterwards. The loop leaves its own in place, without effect."""
+    _earlier.update((number, signal.getsignal(number)) for number in signals)
     try:
-        is_settled = loop.run_until_complete(work())
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        return is_settled
+        yield
     finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
-        if not asyncio.all_tasks(loop):
-            loop.close()
-        # The loop leaves its own signal handlers in place, which have no effect any more.
-        for number, earlier in signals.items():
-            signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
+        if signals:
+            _put_back()
+
+
+def _put_back() -> None:
+    for number, earlier in _earlier.items():
+        signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
+    _earlier.clear()
+
+
+# A signal for a process that a handler forked is for that process alone. With the handlers of the
+# loop it would be heard in the worker: both processes write to one socket. So a signal that comes
+# at once waits until the forked process has its own handlers.
+def _hold_signals() -> None:
+    _held.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _earlier) if _earlier else None
+
+
+def _go_on_in_parent() -> None:
+    if _held.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _held.mask)
+
+
+def _go_on_in_child() -> None:
+    if _held.mask is not None:
+        signal.set_wakeup_fd(-1)
+        _put_back()
+        signal.pthread_sigmask(signal.SIG_SETMASK, _held.mask)
+
+
+_earlier: Final[dict[signal.Signals, Any]] = {}  # the handlers, while a worker has its own
+_held: Final = threading.local()  # any thread may fork
+os.register_at_fork(
+    before=_hold_signals, after_in_parent=_go_on_in_parent, after_in_child=_go_on_in_child
+)
 
 
 def signals_to_end() -> list[signal.Signals]:

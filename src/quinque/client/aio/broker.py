@@ -29,7 +29,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from quinque.client.addresses import Address, parse_broker_url
-from quinque.client.aio.edge import Link, Pool, connect, sleep
+from quinque.client.aio.edge import Link, Pool, connect, leave_to_parent, sleep
 from quinque.client.aio.interrupted import INTERRUPTED, LATE_S, sheltered
 from quinque.client.aio.typed_run import TypedRun
 from quinque.client.calls import CALLS as OWN_CALLS
@@ -479,6 +479,7 @@ def _new_session() -> str:
 
 def _begin_in_child() -> None:
     """Forget the parent's connections. A child must not use them, nor end their session."""
+    leave_to_parent()
     for broker in _BROKERS:
         broker.begin_anew()
 

@@ -25,6 +25,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, NamedTuple, cast
+from weakref import WeakSet
 
 from quinque.client.addresses import Address
 from quinque.client.link import CLOSED, LATE, UNREAD, NotSent, Replies, Reply, Word, packed
@@ -67,6 +68,7 @@ class Link(asyncio.Protocol):
         self._late: asyncio.TimerHandle | None = None
         self._interrupted: dict[int, _Asked] = {}  # by the id of the requests
         self._is_retired = False
+        _LINKS.add(self)
 
     async def ask(self, requests: Sequence[Sequence[Word]], timeout_s: float) -> list[Any]:
         """Return the reply to each request. Raises NotSent, another OSError if no bytes arrive
@@ -149,6 +151,13 @@ class Link(asyncio.Protocol):
         """End the connection of requests that wait for a message. The broker delivers nothing more
         on it."""
         self._say_no_more()
+
+    def leave_to_parent(self, nothing: int) -> None:
+        """Replace the socket by this file in a child process. The loop does not close it: what the
+        system watches for the loop is shared with the parent."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            os.dup2(nothing, transport.get_extra_info("socket").fileno(), inheritable=False)
 
     def _send(self) -> None:
         """Send the requests of this iteration whose callers still wait."""
@@ -240,6 +249,7 @@ class Link(asyncio.Protocol):
             self.retire()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
         told = f"{CLOSED}: {error}" if isinstance(error, ssl.SSLError) else CLOSED
         self._end(ConnectionResetError(told))
 
@@ -400,6 +410,18 @@ async def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float
         else:
             _, link = await loop.create_unix_connection(lambda: Link(address), address.host)
     return link
+
+
+def leave_to_parent() -> None:
+    """Have no connection in a child process: those of the parent end with the parent, and not with
+    the last of its children."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for link in list(_LINKS):
+        link.leave_to_parent(nothing)
+    os.close(nothing)
+
+
+_LINKS: Final = WeakSet[Link]()
 
 
 def _heard(opening: asyncio.Task[Link]) -> None:

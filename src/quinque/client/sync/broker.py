@@ -39,7 +39,7 @@ from quinque.client.login import login_words, tls_context, untrusted, why_closed
 from quinque.client.own_calls import CALLS as OWN_ID_CALLS
 from quinque.client.refusals import are_repeated, error_of, forgive, is_of_code
 from quinque.client.spans import Seconds, as_setting_s
-from quinque.client.sync.edge import Link, Pool, connect, sleep
+from quinque.client.sync.edge import Link, Pool, connect, leave_to_parent, sleep
 from quinque.client.sync.interrupted import INTERRUPTED, LATE_S, sheltered
 from quinque.client.sync.typed_run import TypedRun
 from quinque.client.work_calls import CALLS as WORK_CALLS
@@ -477,6 +477,7 @@ def _new_session() -> str:
 
 def _begin_in_child() -> None:
     """Forget the parent's connections. A child must not use them, nor end their session."""
+    leave_to_parent()
     for broker in _BROKERS:
         broker.begin_anew()
 

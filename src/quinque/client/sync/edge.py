@@ -22,6 +22,7 @@ from itertools import chain
 from time import monotonic
 from time import sleep as sleep
 from typing import Any, Final
+from weakref import WeakSet
 
 from quinque.client.addresses import Address
 from quinque.client.link import CLOSED, LATE, READ_BYTES, Replies, Reply, Word, packed
@@ -63,6 +64,7 @@ class Link:
             sock.close()
             raise
         self._sock = sock
+        _LINKS.add(self)
         self._is_plain = tls is None
         self._limit(timeout_s)
 
@@ -273,3 +275,13 @@ class Pool:
 def connect(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Link:
     """Open a connection. Raises OSError."""
     return Link(address, tls, timeout_s)
+
+
+def leave_to_parent() -> None:
+    """Have no connection in a child process: those of the parent end with the parent, and not with
+    the last of its children. Threads of the parent may use them."""
+    for link in list(_LINKS):
+        link.close()
+
+
+_LINKS: Final = WeakSet[Link]()

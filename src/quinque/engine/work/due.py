@@ -59,8 +59,8 @@ def settle(queue: Worklist, now_ms: int, most: int, place: int = 0) -> list[Work
             message = queue.find(id)
             if message is None or (message.state != LEASED and message.state != DELAYED):
                 continue
-            # Settle the message at once: the limit of deliveries decides whether it died or expired,
-            # and may have changed when the next reminder comes.
+            # Settle the message at once: the limit of deliveries decides whether it died or
+            # expired, and may have changed when the next reminder comes.
             if message.due_ms <= now_ms:
                 is_gone = is_over(message, now_ms) and not _died_before(queue, message)
                 (over if is_gone else due).append(message)
