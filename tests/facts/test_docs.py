@@ -99,6 +99,7 @@ def test_every_variable_and_flag_of_the_settings_exists() -> None:
     variables = {setting.variable for setting in SETTINGS.values()}
     # Of those who connect to a broker.
     variables |= {"QUINQUE_URL", "QUINQUE_USERNAME", "QUINQUE_PASSWORD"}
+    variables |= set(re.findall(r"QUINQUE_[A-Z_]+", (ROOT / "setup.py").read_text("utf-8")))
     flags = {setting.flag for setting in SETTINGS.values()} | {
         "--example",
         "--check-config",
