@@ -7,13 +7,14 @@ Calls       setuptools, which runs setup.py.
 from __future__ import annotations
 
 import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 from setuptools import build_meta
 from setuptools.build_meta import (
     build_editable,
     build_sdist,
-    build_wheel,
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
     prepare_metadata_for_build_editable,
@@ -32,6 +33,15 @@ __all__ = [
 ]
 
 MYPY = "mypy>=2.4,<3"
+
+
+def build_wheel(
+    wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
+) -> str:
+    # setuptools packs all that is there, also modules of an earlier build that are gone since.
+    for left in Path("build").glob("lib*"):
+        shutil.rmtree(left)
+    return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
