@@ -50,6 +50,7 @@ if not subscription then
     last = 0,
     ended_ms = 0,
     created_us = 0,
+    ends = {},
   }
 elseif has_open and subscription.group ~= group then
   return work_answer(false)

@@ -46,6 +46,7 @@ local subscription = {
   closing = settled + 1,
   settled = settled,
   last = settled,
+  ends = {},
 }
 
 for at = 14, #ARGV, 5 do

@@ -118,6 +118,7 @@ local function claim_close(subscription, now_ms, settle_most, upto, state, why)
   for number = subscription.settled + 1, math.min(upto, subscription.settled + CLAIMS_MOST) do
     local claim = claim_load(subscription, number)
     claim.state, claim.why, claim.ended_ms = state, why, now_ms
+    subscription.ends[number] = state
     claim_keep(claim)
     if number == subscription.first then
       subscription.ended_ms = now_ms
@@ -129,6 +130,7 @@ local function claim_close(subscription, now_ms, settle_most, upto, state, why)
       and claim_find_queue(subscription, now_ms, settle_most)
   while claim_has_closing(subscription) and room > 0 do
     local claim = claim_load(subscription, subscription.closing)
+    subscription.ends[claim.number] = claim.state
     local needs_queue = subscription.is_worklist and claim.applied < claim.chunks
         and (claim.state == CLAIM_IS_FORFEITED or is_there(claim.marks))
     if needs_queue and queue == nil then

@@ -15,9 +15,13 @@ local CLAIM_NEVER_MS = 2 ^ 62  -- model/limits.py:NEVER_MS
 local CLAIM_GOES_ON_MS = 1000
 
 local function claim_stale_ms(subscription)
-  if subscription.first == subscription.last
-      and claim_load(subscription, subscription.first).state == CLAIM_IS_FORFEITED then
-    return CLAIM_NEVER_MS
+  local first = subscription.first
+  if first == subscription.last then
+    -- A script that has closed the claim does not read after it has written.
+    local state = subscription.ends[first] or claim_load(subscription, first).state
+    if state == CLAIM_IS_FORFEITED then
+      return CLAIM_NEVER_MS
+    end
   end
   return subscription.ended_ms + CLAIM_KEPT_MS
 end

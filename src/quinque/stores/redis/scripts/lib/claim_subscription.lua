@@ -6,6 +6,7 @@
 --
 -- `closing` is the first that is settled or forfeited and has messages of which that is not true yet;
 -- `ended_ms` is when the first one was. `created_us` is when it was first opened; 0 = unknown.
+-- `ends` has the states of claims that this script has closed, by number.
 local function claim_subscription(slot, queue, name)
   local names = #queue .. ':' .. queue .. ':' .. name
   local key = slot .. 'subscription:' .. names
@@ -33,5 +34,6 @@ local function claim_subscription(slot, queue, name)
     renewed_ms = tonumber(kept[11]),
     ended_ms = tonumber(kept[12]),
     created_us = tonumber(kept[13] or 0),
+    ends = {},
   }
 end
