@@ -159,15 +159,17 @@ class Courier:
         posted, self._posted = self._posted, []
         return posted
 
-    def close(self) -> None:
-        """End all errands under way; their callers learn that the outcome is unknown."""
-        if self._connecting is not None:
-            self._connecting.cancel()
-            self._connecting = None
+    def close(self) -> asyncio.Task[None] | None:
+        """End all errands under way; their callers learn that the outcome is unknown. Return the
+        task of a connection that was being made, which has yet to end."""
+        connecting, self._connecting = self._connecting, None
+        if connecting is not None:
+            connecting.cancel()
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue, self._overdue_s = None, inf
         self._end("the store is closed")
+        return connecting
 
     # -- sending ---------------------------------------------------------------------------------
 

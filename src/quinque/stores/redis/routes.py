@@ -141,15 +141,19 @@ class Routes:
         late_s = self._loop.time() + self._timeout_s
         while not self.is_idle and self._loop.time() < late_s:
             await asyncio.sleep(_SOON_S)
-        self.abort()
+        connecting = self.abort()
+        if connecting:
+            await asyncio.wait(connecting)
+            await asyncio.sleep(0)  # their sockets are closed in this iteration of the loop
 
-    def abort(self) -> None:
-        """Close the connections, and give up all errands under way."""
+    def abort(self) -> list[asyncio.Task[None]]:
+        """Close the connections, and give up all errands under way. Return the tasks of connections
+        that were being made."""
         self._is_closed = True
         if self._asking is not None:
             self._asking.cancel()
-        for courier in self._couriers.values():
-            courier.close()
+        closed = [courier.close() for courier in self._couriers.values()]
+        return [task for task in closed if task is not None]
 
     # -- errands ---------------------------------------------------------------------------------
 
