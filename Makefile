@@ -57,6 +57,7 @@ lint: .venv/develop
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin src
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/make_sync --check
 

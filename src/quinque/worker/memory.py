@@ -9,14 +9,13 @@ Not here: what is in it.
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 
 
 def shared_memory(size_bytes: int) -> int:
     """The descriptor of `size_bytes` zeros, which are freed when its last holder ends."""
-    if sys.platform == "linux":
-        fd = os.memfd_create("quinque-worker")
+    if hasattr(os, "memfd_create"):
+        fd: int = os.memfd_create("quinque-worker")
     else:
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
