@@ -140,6 +140,7 @@ class Supervisor:
 
     def _signalled(self, number: int, frame: object) -> None:
         self._signals += 1
+        self._health.is_stopping = True
 
     def look_after(self) -> int:
         """Every seat has a process, or will have when it is due. Another code than ENDED when one
