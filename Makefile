@@ -1,6 +1,6 @@
 # Every target works as the first command on a clean clone.
 #
-#   make demo     a broker, two consumer groups, two kills, nothing lost; then a pipeline on Spark
+#   make demo     all families and both protocols; two kills, nothing lost; a pipeline on Spark
 #   make run      the broker in the foreground, on 127.0.0.1:4777, data in ./quinque-data
 #   make test     lint, then all tests; installs redis-server and Node.js when they are missing
 #   make lint     ruff, mypy --strict, import-linter
@@ -30,6 +30,7 @@ NODE_CLIENTS = .tools/node/made
     programs compiler
 
 demo: .venv/demo
+	$(BIN)/python -m demo.families
 	$(BIN)/python -m demo.demo
 	$(BIN)/python -m demo.pipeline
 
@@ -58,6 +59,7 @@ lint: .venv/develop
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin src
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/make_sync --check
 
@@ -87,7 +89,8 @@ clean:
 	touch $@
 
 .venv/demo: .venv/made pyproject.toml
-	$(BIN)/python -m pip install --quiet $(STORED) pyspark --editable '.[demo,spark]'
+	$(BIN)/python tools/progress 'installing packages' \
+	    $(BIN)/python -m pip install --progress-bar off $(STORED) pyspark --editable '.[demo,spark]'
 	touch .venv/package $@
 
 .venv/develop: .venv/made pyproject.toml

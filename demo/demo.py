@@ -77,10 +77,12 @@ class Row:
 class Broker:
     """`quinque serve` on a free port, on a data directory that outlives it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *settings: str) -> None:
         self._folder = folder
+        self._settings = settings
         self._log: list[str] = []
         self.port = 0
+        self.tarantool_port = 0
         self.process = self._start()
 
     def client(self) -> Redis:
@@ -101,6 +103,7 @@ class Broker:
 
     def _start(self) -> subprocess.Popen[str]:
         settings = ["--listen", "127.0.0.1:0", "--dir", str(self._folder), "--fsync", "always"]
+        settings += self._settings
         process = subprocess.Popen(
             [sys.executable, "-m", "quinque", "serve", *settings],
             env={name: value for name, value in os.environ.items() if "QUINQUE_" not in name},
@@ -110,7 +113,9 @@ class Broker:
         assert process.stderr is not None
         for line in process.stderr:
             self._log.append(line)
-            if found := re.search(r"listens on 127\.0\.0\.1:(\d+)", line):
+            if found := re.search(r"listening on 127\.0\.0\.1:(\d+) for Tarantool", line):
+                self.tarantool_port = int(found[1])
+            elif found := re.search(r"listens on 127\.0\.0\.1:(\d+)", line):
                 self.port = int(found[1])
                 # Keep reading: the broker blocks when the pipe is full.
                 threading.Thread(target=self._read_log, args=(process.stderr,)).start()

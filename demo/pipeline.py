@@ -15,9 +15,11 @@ Not here: the same as commands (`quinque pipeline`), with crashes (tests/faults/
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
 from time import monotonic
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 
 FOLDER = Path("build", "demo")
 QUEUE = "orders"
-MESSAGES = 30_000
+MESSAGES = 10_000
+# Two partitions: the tables are small, and each partition of each query costs time.
+SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
 WORKERS = 4
 TOGETHER = 20  # messages that a worker gets at once
 FAILS_EVERY = 9  # one in this number of messages fails
@@ -53,7 +57,8 @@ def main() -> int:
     rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     console.print("Starting Spark.")
-    spark = build_session("quinque-demo", settings={"spark.ui.enabled": "false"}, log_level="ERROR")
+    with stderr_in(FOLDER / "spark.log"):
+        spark = build_session("quinque-demo", settings=SETTINGS, log_level="ERROR")
     try:
         rows, page = run(spark, FOLDER, MESSAGES)
     finally:
@@ -64,6 +69,26 @@ def main() -> int:
     words = "Every message is accounted for." if is_good else "The audit FAILED."
     console.print(f"{words} {monotonic() - started_s:.1f} s.")
     return 0 if is_good else 1
+
+
+@contextmanager
+def stderr_in(path: Path) -> Iterator[None]:
+    """Programs that are started inside write to the file what they would write to stderr: Spark's
+    Java warns of the machine before anybody can set a log level. If it fails, show the file."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    try:
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+    except BaseException:
+        sys.stderr.write(path.read_text(errors="replace"))
+        raise
+    finally:
+        os.close(before)
 
 
 def run(spark: SparkSession, folder: Path, messages: int) -> tuple[list[Row], Path]:

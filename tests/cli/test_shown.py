@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -118,6 +119,14 @@ def test_the_credentials_of_a_url_win_over_those_of_the_environment(
         assert code(f"redis://ann@{host}", QUINQUE_PASSWORD="right") == 0
         assert code(f"redis://{host}", QUINQUE_USERNAME="ann", QUINQUE_PASSWORD="right") == 0
         assert code(f"redis://ann:wrong@{host}", "--password", "right") == 0
+        secret = tmp_path / "secret"
+        secret.write_text("right\n")
+        of_file: dict[str, Any] = {"QUINQUE_PASSWORD": None, "QUINQUE_PASSWORD_FILE": str(secret)}
+        assert code(f"redis://ann@{host}", **of_file) == 0
+        assert code(f"redis://:other@{host}", **of_file) == 0
+        assert code(f"redis://ann@{host}", QUINQUE_PASSWORD_FILE=str(secret)) == 2  # both are set
+        secret.unlink()
+        assert code(f"redis://ann@{host}", **of_file) == 2
         assert code(f"redis://{host}") != 0
 
 

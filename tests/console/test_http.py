@@ -133,6 +133,15 @@ def test_every_name_has_a_label_of_its_own_that_can_be_read(
 def test_a_broker_that_works_is_alive_and_ready(broker: RunningBroker) -> None:
     assert probe(broker, "/livez") == (200, {"alive": True})
     assert probe(broker, "/readyz") == (200, {"ready": True})
+    assert probe(broker, "/healthz") == (200, {"healthy": True})
+
+
+def test_the_port_says_what_each_path_is_for(broker: RunningBroker) -> None:
+    code, told = probe(broker, "/")
+
+    assert (code, told["program"]) == (200, "quinque serve")
+    assert {probe(broker, path)[0] for path in told["paths"] if path != "/metrics"} == {200}
+    assert "/metrics" in told["paths"]
 
 
 @pytest.mark.parametrize("path", ["/livez", "/nothing"])
@@ -151,7 +160,7 @@ def test_a_request_that_is_broken_is_answered_and_leaves_no_trace_in_the_log(
 
 
 def test_what_is_not_there_is_not_found(broker: RunningBroker) -> None:
-    for path in ("/", "/livez/"):
+    for path in ("/nothing", "/livez/"):
         with pytest.raises(HTTPError, match="404"), urlopen(url_of(broker) + path, timeout=30):
             pass
 
@@ -204,6 +213,7 @@ def test_of_many_queues_the_largest_are_told(tmp_path: Path) -> None:
         broker.signal(signal.SIGTERM)
         stopping = (503, {"ready": False, "reason": "the broker is stopping"})
         wait_until(lambda: probe(broker, "/readyz") == stopping, "it stops")
+        assert probe(broker, "/healthz")[0] == 503
 
 
 def _unsent_bytes(broker: RunningBroker) -> int:

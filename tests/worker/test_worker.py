@@ -159,3 +159,13 @@ def test_the_health_check_tells_of_each_process(worker: RunningWorker) -> None:
     wait_until(lambda: told()["processes"][0]["pid"] == worker.pids()[-1], "it is the last one")
     assert told()["healthy"] is True
     assert told()["processes"][0]["trouble"] == ""
+
+    def asked(path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(url + path, timeout=TIMEOUT_S) as reply:
+            found: dict[str, Any] = json.load(reply)
+            return found
+
+    assert asked("/livez") == {"alive": True}
+    assert asked("/readyz") == {"ready": True}
+    paths = asked("/")["paths"]
+    assert sorted(paths) == ["/healthz", "/livez", "/metrics", "/readyz"]

@@ -29,10 +29,14 @@ from urllib.parse import urlsplit
 import click
 from click.shell_completion import CompletionItem
 
+from quinque.client.secret_files import FILE_SUFFIX, secret_of
+from quinque.errors import BadSetting
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 URL: Final = "redis://127.0.0.1:4777"
-VARIABLES: Final = ("QUINQUE_URL", "QUINQUE_USERNAME", "QUINQUE_PASSWORD")
+PASSWORD: Final = "QUINQUE_PASSWORD"
+VARIABLES: Final = ("QUINQUE_URL", "QUINQUE_USERNAME", PASSWORD, PASSWORD + FILE_SUFFIX)
 SAID: Final = ("url", "username", "password", "ca", "certificate", "key")
 
 
@@ -47,7 +51,12 @@ class _Credential(click.Option):
         has_username = bool(username) or "username" in in_file
         if has_password or (has_username and self.name == "username"):
             return None
-        return super().resolve_envvar_value(ctx)
+        if self.name == "username":
+            return super().resolve_envvar_value(ctx)
+        try:
+            return secret_of(os.environ, PASSWORD) or None
+        except BadSetting as error:
+            raise click.BadParameter(str(error), ctx, param_hint=PASSWORD + FILE_SUFFIX) from error
 
 
 def broker_options(default: str | None) -> Callable[[Command], Command]:
@@ -62,8 +71,9 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
                          help="Client certificate file (PEM), if the broker requires one."),
             click.option("--ca", default=None, metavar="FILE",
                          help="CA certificate file (PEM) to verify the broker. For rediss://."),
-            click.option("--password", cls=_Credential, default=None, envvar="QUINQUE_PASSWORD",
-                         help="Password, if not in the URL. Prefer QUINQUE_PASSWORD."),
+            click.option("--password", cls=_Credential, default=None, envvar=PASSWORD,
+                         help="Password, if not in the URL. Prefer QUINQUE_PASSWORD, or set "
+                              "QUINQUE_PASSWORD_FILE to a file that has it."),
             click.option("--username", cls=_Credential, default=None, envvar="QUINQUE_USERNAME",
                          help="User name, if not in the URL. Or set QUINQUE_USERNAME."),
             click.option(

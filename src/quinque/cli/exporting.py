@@ -42,6 +42,7 @@ class Exporting:
             *("--url", broker_url(address), "--folder", str(Path(config.lifecycle_export))),
         )
         self._variables = {**os.environ, "QUINQUE_PASSWORD": config.requirepass}
+        self._variables.pop("QUINQUE_PASSWORD_FILE", None)
         self._is_stopping = False
         self._process: asyncio.subprocess.Process | None = None
         self._task = asyncio.get_running_loop().create_task(self._keep_running())

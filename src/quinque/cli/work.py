@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 @click.option(
     "--http-listen",
     metavar="HOST:PORT",
-    help="Serve /livez, /healthz and /metrics on this address.",
+    help="Serve /livez, /readyz, /healthz and /metrics on this address.",
 )
 @click.pass_context
 def work(ctx: click.Context, /, app: str, http_listen: str | None, **asked: Any) -> None:

@@ -15,12 +15,14 @@ Not here: opening anything (listener.py).
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
 from quinque.errors import BadSetting
 
-# sockaddr_un on Linux has 108 bytes for the path, the last of them the closing NUL.
-MOST_PATH_BYTES = 107
+# sockaddr_un has 108 bytes for the path on Linux, and 104 on macOS and the BSDs; the last of them
+# is the closing NUL.
+MOST_PATH_BYTES = 107 if sys.platform == "linux" else 103
 
 _TCP = re.compile(r"(?P<host>\[[\w:.%]+\]|[\w.-]*):(?P<port>[0-9]{1,5})")
 

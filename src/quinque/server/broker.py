@@ -11,19 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 from collections.abc import Callable, Collection, Iterable, Sequence
-from socket import (
-    AF_INET,
-    AF_INET6,
-    IPPROTO_TCP,
-    SO_KEEPALIVE,
-    SOL_SOCKET,
-    TCP_KEEPCNT,
-    TCP_KEEPIDLE,
-    TCP_KEEPINTVL,
-    TCP_USER_TIMEOUT,
-    socket,
-)
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_KEEPALIVE, SOL_SOCKET
 from time import monotonic, time
 from typing import Any, Literal
 
@@ -59,17 +49,23 @@ _GRAPHIC_FIRST, _GRAPHIC_LAST = ord("!"), ord("~")
 PauseMode = Literal["", "WRITE", "ALL"]
 
 
-def _keep_alive(sock: socket | None, idle_s: int) -> None:
+def _keep_alive(sock: socket.socket | None, idle_s: int) -> None:
     """The system asks after `idle_s` of silence, and then three times in as long again. A client
     that does not answer is lost."""
     if not idle_s or sock is None or sock.family not in (AF_INET, AF_INET6):
         return
     sock.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
-    sock.setsockopt(IPPROTO_TCP, TCP_KEEPIDLE, idle_s)
-    sock.setsockopt(IPPROTO_TCP, TCP_KEEPINTVL, max(1, idle_s // 3))
-    sock.setsockopt(IPPROTO_TCP, TCP_KEEPCNT, 3)
-    # The same for a client that does not confirm what it was sent; the system does not ask then.
-    sock.setsockopt(IPPROTO_TCP, TCP_USER_TIMEOUT, 2000 * idle_s)
+    for name, number in (
+        ("TCP_KEEPIDLE", idle_s),
+        ("TCP_KEEPALIVE", idle_s),  # its name on macOS
+        ("TCP_KEEPINTVL", max(1, idle_s // 3)),
+        ("TCP_KEEPCNT", 3),
+        # The same for a client that does not confirm what it was sent; the system does not ask
+        # then. Only Linux has it; elsewhere the system gives up sending after some minutes.
+        ("TCP_USER_TIMEOUT", 2000 * idle_s),
+    ):
+        if (option := getattr(socket, name, None)) is not None:
+            sock.setsockopt(IPPROTO_TCP, option, number)
 
 
 def _crash(what: str, exc: BaseException) -> None:

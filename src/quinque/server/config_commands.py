@@ -21,6 +21,7 @@ from quinque.server.config import SETTINGS, Config
 from quinque.server.config_names import OTHER_NAMES, translated
 from quinque.server.config_sources import broken_relations, closest
 from quinque.server.config_text import rewritten
+from quinque.stores.embedded.disk import sync_file
 
 # Many times the longest name; a longer pattern only costs time to compile.
 MOST_PATTERN_BYTES = 1024
@@ -134,7 +135,7 @@ def _replace_file(path: str, content: bytes) -> None:
             file.flush()
             if os.path.exists(path):
                 os.fchmod(file.fileno(), os.stat(path).st_mode & 0o7777)
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         os.replace(written, path)
     except BaseException:
         os.unlink(written)
@@ -142,6 +143,6 @@ def _replace_file(path: str, content: bytes) -> None:
     # The name is on disk only when the folder is.
     folder_handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder_handle)
+        sync_file(folder_handle)
     finally:
         os.close(folder_handle)

@@ -26,13 +26,13 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from quinque.client.secret_files import FILE_SUFFIX, text_of
 from quinque.errors import BadSetting
 from quinque.server.config import RELATIONS, SETTINGS, Config, Setting
 from quinque.server.list_kinds import Several
 from quinque.server.setting_kinds import Flag
 
 PREFIX = "QUINQUE_"
-FILE_SUFFIX = "_FILE"
 
 # bananaq's names of settings, and the setting that each stands for.
 BANANAQ_PREFIX = "BANANAQ_"
@@ -240,14 +240,7 @@ def _text_in(setting: Setting, variable: str, environ: Mapping[str, str]) -> str
         raise BadSetting(f"is already a path; set {setting.variable} to it")
     if setting.variable in environ:
         raise BadSetting(f"{setting.variable} is set too; set only one of them")
-    path = environ[variable]
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read().removesuffix("\n").removesuffix("\r")
-    except OSError as exc:
-        raise BadSetting(f"cannot read {path!r}: {exc.strerror}") from exc
-    except UnicodeDecodeError as exc:
-        raise BadSetting(f"{path!r} is not UTF-8 text") from exc
+    return text_of(environ[variable])
 
 
 def _in_file(path: str, place: str, problems: Problems) -> Found:

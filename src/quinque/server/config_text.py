@@ -12,9 +12,9 @@ import textwrap
 import tomllib
 from typing import Any
 
+from quinque.client.secret_files import FILE_SUFFIX
 from quinque.errors import BadSetting
 from quinque.server.config import SETTINGS, Config, Setting
-from quinque.server.config_sources import FILE_SUFFIX
 
 WIDTH = 98
 

@@ -9,7 +9,7 @@ The exporter continues where its files end. Rows wait in memory until there are 
 before they were read are recorded as gaps. Another process may export to the same directory at the
 same time, as `pipeline audit` does: each row is written once.
 
-The password, if one is needed, is in the environment: QUINQUE_PASSWORD, and
+The password, if one is needed, is in the environment: QUINQUE_PASSWORD(_FILE), and
 QUINQUE_USERNAME unless it is the default user's.
 
 Not here: the tables (tables/).
@@ -33,6 +33,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
+from quinque.client.secret_files import secret_of
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting, FolderLocked, QuinqueError, many
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
@@ -256,11 +257,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.nice(10)  # the broker goes first
     if asked.beside:
         threading.Thread(target=_watch, args=(asked.beside, ending), daemon=True).start()
+    try:
+        password = secret_of(os.environ, "QUINQUE_PASSWORD") or None
+    except BadSetting as error:
+        log.error("QUINQUE_PASSWORD_FILE: %s", error)
+        return 1
     # Its own retries are short, so that it ends soon when it is to.
     broker = Broker(
         asked.url,
         username=os.environ.get("QUINQUE_USERNAME") or None,
-        password=os.environ.get("QUINQUE_PASSWORD") or None,
+        password=password,
         retries=1 if not asked.once else 5,
     )
     try:

@@ -7,7 +7,9 @@ A process is healthy if its event loop has run recently, and if each of its hand
 message recently or has nothing to do. It is unhealthy if messages wait and none finishes within the
 given time.
 
+    GET /          200, what each of the others is for, as JSON
     GET /livez     200 while the supervisor runs
+    GET /readyz    200 when every process calls handlers; 503 and a reason before, and at the end
     GET /healthz   200, or 503 with what is wrong; a JSON object either way
     GET /metrics   200, for Prometheus; 501 where there is no package for it
 
@@ -28,6 +30,7 @@ from typing import Any, Final
 
 from quinque.errors import many
 from quinque.errors.extras import missing_text
+from quinque.version import __version__
 from quinque.worker.board import Told
 
 Tell = Callable[[], Sequence[tuple[int, float, Told]]]
@@ -41,6 +44,12 @@ _SILENT_S: Final = 10.0
 _ASKING_S: Final = 10.0
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+_PATHS: Final = {
+    "/livez": "200 while the worker runs",
+    "/readyz": "200, or 503 if the worker starts or stops",
+    "/healthz": "200, or 503 if messages wait and no work gets done",
+    "/metrics": "metrics for Prometheus",
+}
 _NO_METRICS: Final = f"{missing_text('prometheus_client', 'http')}\n".encode()
 
 
@@ -52,6 +61,7 @@ class Health:
         self._silent_s = max(_SILENT_S, stalled_s)
         self._file = None if file is None else Path(file)
         self._touched_s = 0.0
+        self.is_stopping = False
         if self._file is not None:
             self._file.touch()
             self._file.unlink()
@@ -75,6 +85,17 @@ class Health:
             )
         is_healthy = not any(process["trouble"] for process in processes)
         return {"healthy": is_healthy, "processes": processes}
+
+    def unready(self) -> str:
+        """Why the worker does not call handlers; empty if it does."""
+        if self.is_stopping:
+            return "the worker is stopping"
+        for pid, _, told in self._tell():
+            if not pid:
+                return "a process died and is not restarted yet"
+            if not told.beat_s:
+                return f"process {pid} is starting"
+        return ""
 
     def touch(self) -> None:
         """Touch the file if all processes are healthy, once a second."""
@@ -118,6 +139,10 @@ class HealthPort:
                 match self.path.partition("?")[0]:
                     case "/livez":
                         self._answer(200, _JSON, _json({"alive": True}))
+                    case "/readyz":
+                        reason = health.unready()
+                        ready = {"ready": False, "reason": reason} if reason else {"ready": True}
+                        self._answer(503 if reason else 200, _JSON, _json(ready))
                     case "/healthz":
                         told = health.look()
                         self._answer(200 if told["healthy"] else 503, _JSON, _json(told))
@@ -125,6 +150,9 @@ class HealthPort:
                         self._answer(200, _TEXT, metrics())
                     case "/metrics":
                         self._answer(501, _TEXT, _NO_METRICS)
+                    case "/":
+                        told = {"program": "quinque work", "version": __version__, "paths": _PATHS}
+                        self._answer(200, _JSON, _json(told))
                     case _:
                         self.send_error(404)
 

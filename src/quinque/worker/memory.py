@@ -9,15 +9,14 @@ Not here: the contents.
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 
 
 def shared_memory(size_bytes: int) -> int:
     """Return the descriptor of `size_bytes` zeros, which are freed when the last process that has
     it ends."""
-    if sys.platform == "linux":
-        fd = os.memfd_create("quinque-worker")
+    if hasattr(os, "memfd_create"):
+        fd: int = os.memfd_create("quinque-worker")
     else:
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())

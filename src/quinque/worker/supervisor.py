@@ -145,6 +145,7 @@ class Supervisor:
 
     def _signalled(self, number: int, frame: object) -> None:
         self._signals += 1
+        self._health.is_stopping = True
 
     def look_after(self) -> int:
         """Start a process in each seat when it is due. Return a code other than ENDED if a process

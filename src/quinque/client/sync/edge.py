@@ -164,8 +164,11 @@ class Link:
             return
         self._sock.settimeout(None)
         span = struct.pack("ll", int(timeout_s), max(int(timeout_s % 1 * 1e6), 1))
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, span)
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, span)
+        try:
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, span)
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, span)
+        except OSError:  # the system has none, or another `struct timeval`
+            self._sock.settimeout(min(timeout_s, _WAIT_MOST_S))
 
     def _hear_last(self, refusal: Reply) -> None:
         self.is_over = True

@@ -53,6 +53,9 @@ def process_bytes() -> tuple[int, int]:
 
 
 def system_bytes() -> int:
+    """The memory of the machine; 0 where the system does not say."""
+    if "SC_PHYS_PAGES" not in os.sysconf_names:
+        return 0
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from quinque.errors import CopyUnfinished
+from quinque.stores.embedded.disk import sync_file
 from quinque.stores.portable import Progress
 
 NAME: Final = "copy.json"
@@ -47,7 +48,7 @@ class CopyMark:
             json.dump(mark, file)
             if is_first:
                 file.flush()
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
         fresh.replace(self._path)
         if is_first:
             self._sync_folder()
@@ -60,6 +61,6 @@ class CopyMark:
     def _sync_folder(self) -> None:
         file = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(file)
+            sync_file(file)
         finally:
             os.close(file)

@@ -35,6 +35,7 @@ from quinque.model.events import ADDED, OPENED, STORED, Event, Opened
 from quinque.model.packing import Packing
 from quinque.model.tube_events import TASKS_PUT
 from quinque.stats.doublings import Doublings
+from quinque.stores.embedded.disk import reserve, sync_data, sync_file
 from quinque.stores.embedded.manifest import find_manifest, replace_manifest, segment_path
 from quinque.stores.embedded.records import (
     HEADER_BYTES,
@@ -111,7 +112,7 @@ class Journal:
         self._synced = (segment, end)
         os.ftruncate(self.files[segment], end)
         # The bytes that were read may have been in the system's memory only.
-        os.fdatasync(self.files[segment])
+        sync_data(self.files[segment])
         self._name_segments(range(min(self.sizes), segment + 1))
 
     def open_segment(self, segment: int, stamp_us: int, now_ms: int) -> None:
@@ -135,18 +136,18 @@ class Journal:
             batch = batch_header(body, now_ms, 0) + body
             reserved = max(len(batch) + SPARE_BYTES, min(RESERVE_BYTES, self.segment_bytes))
             try:
-                os.posix_fallocate(file, 0, reserved)
+                reserve(file, 0, reserved)
             except OSError:
                 reserved = len(batch) + SPARE_BYTES
-                os.posix_fallocate(file, 0, reserved)
+                reserve(file, 0, reserved)
             write_all(file, batch, 0)
-            os.fsync(file)
-            os.fsync(self._folder_file)
+            sync_file(file)
+            sync_file(self._folder_file)
         except OSError:
             os.close(file)
             path.unlink(missing_ok=True)
             # The old segment grows, and this one would say after a crash how long it is.
-            os.fsync(self._folder_file)
+            sync_file(self._folder_file)
             raise
         self.keep_open(segment, file)
         self._seal = self.seals[segment] = seal
@@ -339,7 +340,7 @@ class Journal:
         self._name_segments(range(segment + 1, self.segment + 1))
         try:
             segment_path(self.folder, segment).unlink()
-            os.fsync(self._folder_file)
+            sync_file(self._folder_file)
         except OSError as exc:
             self._fail("shortened", exc)
         if segment in self.files:
@@ -385,7 +386,7 @@ class Journal:
                 if self._manifest is not None:
                     self._manifest.unlink()
                     self._manifest = None
-            os.fsync(self._folder_file)
+            sync_file(self._folder_file)
         except OSError as exc:
             self._fail("listed in its manifest", exc)
 
@@ -427,7 +428,7 @@ class Journal:
         for step in (RESERVE_BYTES, 0):
             wanted = end + step
             try:
-                os.posix_fallocate(file, self._reserved, wanted - self._reserved)
+                reserve(file, self._reserved, wanted - self._reserved)
             except OSError as exc:
                 if exc.errno not in _NO_ROOM:
                     self._fail("extended", exc)
@@ -439,7 +440,7 @@ class Journal:
     def _sync(self, file: int, end: int) -> None:
         began_ns = perf_counter_ns()
         try:
-            os.fdatasync(file)
+            sync_data(file)
         except OSError as exc:
             self._fail("synced", exc)
         self.syncs.add((perf_counter_ns() - began_ns) // 1000)
@@ -465,7 +466,7 @@ class Journal:
             return
         began_ns = perf_counter_ns()
         try:
-            os.fdatasync(file)
+            sync_data(file)
         except OSError as exc:
             if self.files.get(segment) == file:
                 self.failed = _failure("synced", exc)

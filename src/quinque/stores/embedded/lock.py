@@ -40,7 +40,7 @@ class FolderLock:
                 raise
             return
         except OSError as exc:
-            if exc.errno == errno.ELOOP:
+            if exc.errno in (errno.ELOOP, errno.EMLINK):  # EMLINK on FreeBSD
                 text = "the lock file must not be a symbolic link"
                 raise OSError(errno.ELOOP, text, str(folder / NAME)) from None
             raise

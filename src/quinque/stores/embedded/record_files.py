@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quinque.stores.embedded.disk import sync_data, sync_file
 from quinque.stores.embedded.journal import write_all
 from quinque.stores.embedded.record_frames import (
     Frame,
@@ -121,10 +122,10 @@ class RecordFiles:
         with self._lock:
             self._is_dirty = False
             while self._full:
-                os.fdatasync(self._full[0])
+                sync_data(self._full[0])
                 os.close(self._full.pop(0))
             if self._file >= 0:
-                os.fdatasync(self._file)
+                sync_data(self._file)
 
     def drop_oldest(self) -> None:
         """The oldest file is gone; it is not the newest."""
@@ -293,6 +294,6 @@ def _intact_frames(file: File) -> Iterator[Frame]:
 def _sync_folder(folder: Path) -> None:
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(file)
+        sync_file(file)
     finally:
         os.close(file)

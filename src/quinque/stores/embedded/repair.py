@@ -23,6 +23,7 @@ import msgpack
 
 from quinque.errors import JournalDamaged
 from quinque.model.events import LOST, OPENED, Opened
+from quinque.stores.embedded.disk import sync_file
 from quinque.stores.embedded.journal import write_all
 from quinque.stores.embedded.records import HEADER_BYTES, NIL, SEAL_BYTES, VERSION, batch_header
 from quinque.stores.embedded.survey import Problem, Segment, Survey
@@ -172,7 +173,7 @@ def _write(path: Path, data: bytes) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         write_all(file, data, 0)
-        os.fsync(file)
+        sync_file(file)
     finally:
         os.close(file)
 
@@ -180,6 +181,6 @@ def _write(path: Path, data: bytes) -> None:
 def _sync(path: Path) -> None:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(file)
+        sync_file(file)
     finally:
         os.close(file)
