@@ -8,6 +8,7 @@
 #   make bench    beside a real redis-server, in the same run
 #   make compiled the same sources as extension modules (mypyc), in build/compiled; needs a C compiler
 #   make dist     what is published, in dist/: wheels for all Pythons here, each one tried
+#   make docs     these pages as a site, in build/site/html; works offline, with a search
 #   make clean    back to a clean clone, except ./quinque-data
 #
 # To choose the Python: make PYTHON=python3.13 test. For some tests: make TESTS=tests/wire test.
@@ -25,7 +26,7 @@ SPREAD = --numprocesses=4 --dist=worksteal
 STORED = --config-settings=--build-option=--compression=stored
 NODE_CLIENTS = .tools/node/made
 
-.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist clean \
+.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist docs clean \
     programs compiler
 
 demo: .venv/demo
@@ -94,6 +95,10 @@ clean:
 	    --editable '.[test,lint,bench,demo,spark]'
 	touch .venv/package .venv/demo $@
 
+.venv/docs: .venv/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch .venv/package $@
+
 programs:
 	tools/setup programs
 
@@ -126,6 +131,11 @@ build/tested/made: $(COMPILED_FROM) | .venv/made compiler
 # from 3.11 on that is here; each is tried in an empty environment.
 dist: .venv/made compiler
 	$(BIN)/python tools/dist
+
+# Strict: a link, an anchor or a page of the navigation that does not exist fails. tests/facts looks
+# for most of that in seconds.
+docs: .venv/docs
+	$(BIN)/python tools/docs_site.py
 
 $(NODE_CLIENTS): tests/clients/node/package.json | programs
 	mkdir -p .tools/node

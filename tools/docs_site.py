@@ -43,7 +43,9 @@ API: Final = {
 
 NO_PAGE: Final = {"__version__", "BY_CODE"}
 
-_ENTRY: Final = re.compile(r"^(?:-|\d+\.) \[(?P<title>[^\]]+)\]\((?P<target>[^)#]+)\)", re.MULTILINE)
+_ENTRY: Final = re.compile(
+    r"^(?:-|\d+\.) \[(?P<title>[^\]]+)\]\((?P<target>[^)#]+)\)", re.MULTILINE
+)
 _LINK: Final = re.compile(r"(\[[^\]]*\]\()(?!https?:|mailto:)([^)#\s]+)")
 _FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CELL: Final = re.compile(r"^\|.*\|$", re.MULTILINE)
@@ -78,7 +80,7 @@ def linked_files() -> set[Path]:
         for _, target in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
             path = (page.parent / target).resolve()
             found.update(_files_of(path) if path.is_dir() else [path])
-    return {path for path in found if path.suffix != ".md"}
+    return found.difference(pages())
 
 
 def lay_out(folder: Path) -> None:
@@ -103,7 +105,8 @@ def lay_out(folder: Path) -> None:
         "docs_dir": str(folder / "pages"),
         "site_dir": str(folder / "html"),
         "nav": navigation(),
-        "not_in_nav": "files.md",
+        "plugins": {"mkdocstrings": {"handlers": {"python": {"paths": [str(ROOT / "src")]}}}},
+        "not_in_nav": "/examples/",
     }
     _write(folder / "mkdocs.yml", json.dumps(settings, indent=2))
 
@@ -124,7 +127,7 @@ def main() -> None:
     lay_out(BUILT)
     if "--pages" in sys.argv:
         return
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict"]  # --quiet hides warnings from it
     variables = os.environ | {"NO_MKDOCS_2_WARNING": "1"}  # an advertisement
     done = subprocess.run([*build, "--config-file", BUILT / "mkdocs.yml"], env=variables)
     if done.returncode:
@@ -190,7 +193,9 @@ def _files_of(folder: Path) -> list[Path]:
 
 def _loaded_from_elsewhere(html: Path) -> Iterator[str]:
     """Scripts, styles and pictures of other hosts."""
-    loading = re.compile(r'<(?:script|link|img|iframe)\b[^>]*?(?:src|href)="?((?:https?:)?//[^" >]+)')
+    loading = re.compile(
+        r'<(?:script|link|img|iframe)\b[^>]*?(?:src|href)="?((?:https?:)?//[^" >]+)'
+    )
     for page in html.rglob("*.html"):
         yield from loading.findall(page.read_text(encoding="utf-8"))
 
