@@ -46,7 +46,7 @@ def test_all_python_on_the_pages_compiles() -> None:
 def _commands(text: str) -> Iterator[list[str]]:
     for kind, block in FENCED.findall(text):
         if kind in ("", "console", "sh"):
-            for line in COMMAND.findall(block.replace("\\\n", " ")):
+            for line in COMMAND.findall(re.sub(r"\\\n\s*", " ", block)):
                 words = shlex.split(re.split(r"   | #", line)[0], comments=True)
                 ends = [words.index(end) for end in ENDS if end in words]
                 yield words[: min(ends, default=len(words))]
