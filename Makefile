@@ -9,6 +9,7 @@
 #   make compiled the same sources as extension modules (mypyc), in build/compiled; needs a C compiler
 #   make dist     what is published, in dist/: wheels for all Pythons here, each one tried
 #   make pythons  make test with each Python that is here
+#   make docs     these pages as a site, in build/site/html; works offline, with a search
 #   make clean    back to a clean clone, except ./quinque-data
 #
 # To choose the Python: make PYTHON=python3.13 test. For some tests: make TESTS=tests/wire test.
@@ -26,7 +27,7 @@ SPREAD = --numprocesses=4 --dist=worksteal
 STORED = --config-settings=--build-option=--compression=stored
 NODE_CLIENTS = .tools/node/made
 
-.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist pythons clean \
+.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist docs pythons clean \
     programs compiler
 
 demo: .venv/demo
@@ -98,6 +99,10 @@ clean:
 	    --editable '.[test,lint,bench,demo,spark]'
 	touch .venv/package .venv/demo $@
 
+.venv/docs: .venv/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch .venv/package $@
+
 programs:
 	tools/setup programs
 
@@ -139,6 +144,11 @@ pythons:
 	    echo "$$python: make test"; \
 	    $(MAKE) --directory build/pythons PYTHON=$$python test || exit 1; \
 	done
+
+# Strict: a link, an anchor or a page of the navigation that does not exist fails. tests/facts looks
+# for most of that in seconds.
+docs: .venv/docs
+	$(BIN)/python tools/docs_site.py
 
 $(NODE_CLIENTS): tests/clients/node/package.json | programs
 	mkdir -p .tools/node
