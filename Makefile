@@ -10,6 +10,7 @@
 #   make dist     what is published, in dist/: wheels for all Pythons here, each one tried
 #   make pythons  make test with each Python that is here
 #   make docs     these pages as a site, in build/site/html; works offline, with a search
+#   make image    the image of the Containerfile, built and tried without a registry, in build/image
 #   make clean    back to a clean clone, except ./quinque-data
 #
 # To choose the Python: make PYTHON=python3.13 test. For some tests: make TESTS=tests/wire test.
@@ -27,8 +28,8 @@ SPREAD = --numprocesses=4 --dist=worksteal
 STORED = --config-settings=--build-option=--compression=stored
 NODE_CLIENTS = .tools/node/made
 
-.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist docs pythons clean \
-    programs compiler
+.PHONY: demo run test tested tested-on-spark tested-compiled lint format bench compiled dist docs \
+    image pythons clean programs compiler
 
 demo: .venv/demo
 	$(BIN)/python -m demo.families
@@ -149,6 +150,12 @@ pythons:
 # for most of that in seconds.
 docs: .venv/docs
 	$(BIN)/python tools/docs_site.py
+
+# The image of the Containerfile. WHEEL is one for /usr/bin/python3; without it, one is compiled.
+WHEEL =
+image: .venv/made compiler
+	tools/setup image
+	$(BIN)/python tools/image $(WHEEL)
 
 $(NODE_CLIENTS): tests/clients/node/package.json | programs
 	mkdir -p .tools/node
