@@ -50,7 +50,7 @@ def test_the_table_has_every_code_that_a_command_returns() -> None:
         "copy": {copy.COPIED, copy.FAILED, copy.REFUSED, copy.DIFFERENT},
         "clean": {clean.ENDED, clean.FAILED, clean.FOUND_SOMETHING, 2},
         "pipeline": {pipeline_run.DONE, pipeline_run.FAILED, pipeline_run.ASKED_WRONGLY},
-        "work": {process.ENDED, process.FAILED, process.ASKED_WRONGLY},
+        "work": {process.ENDED, process.FAILED, process.ASKED_WRONGLY, 4},
     }
 
     assert {command: set(CODES[command]) for command in returned} == returned
@@ -119,6 +119,11 @@ def test_serve_ends_with_the_codes_of_the_table(
     assert _code("serve", "--dir", str(broker.folder)) == 1
     assert _code("serve", "--fsync", "perhaps") == 2
     assert _code("serve", "--dir", str(embedded_broker.folder)) == 4
+    in_use = f"127.0.0.1:{embedded_broker.port}"
+    for setting in ("--listen", "--tarantool-listen", "--http-listen"):
+        assert _code("serve", "--dir", str(tmp_path / "other"), setting, in_use) == 4, setting
+    assert _code("serve", "--dir", str(tmp_path / "other"), "--listen", "192.0.2.1:0") == 4
+    assert _code("work", "no_such_module:app", "--http-listen", in_use) == 4
 
 
 def test_serve_ends_with_1_on_a_redis_that_a_person_has_to_set_up(tmp_path: Path) -> None:
@@ -145,12 +150,17 @@ def test_serve_ends_with_4_while_redis_does_not_answer(tmp_path: Path) -> None:
         port.close()
 
 
-def test_the_unit_of_systemd_restarts_only_after_codes_that_may_pass() -> None:
-    unit = (ROOT / "examples" / "systemd" / "quinque.service").read_text()
+@pytest.mark.parametrize(("name", "command"), [("quinque", "serve"), ("quinque-worker", "work")])
+def test_the_units_of_systemd_restart_only_after_codes_that_may_pass(
+    name: str, command: str
+) -> None:
+    unit = (ROOT / "examples" / "systemd" / f"{name}.service").read_text()
     lines = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
 
+    # A worker ends with 1 only when it is stopped, or when its processes fail at the start.
+    may_pass = {0, 4} if command == "serve" else {0, 1, 4}
     assert lines["Restart"] == "on-failure"
-    assert set(map(int, lines["RestartPreventExitStatus"].split())) == {*CODES["serve"]} - {0, 4}
+    assert set(map(int, lines["RestartPreventExitStatus"].split())) == {*CODES[command]} - may_pass
 
 
 def test_the_page_of_the_service_has_every_code() -> None:

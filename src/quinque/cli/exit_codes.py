@@ -56,9 +56,10 @@ CODES: Final = {
         1: "The broker cannot start until you act: the journal is corrupted, or Redis is not set up"
         " for a broker, because its `maxmemory-policy`, the password or a right of the user is"
         " wrong.",
-        2: "A setting or an argument is wrong, or an address cannot be used.",
+        2: "A setting or an argument is wrong.",
         4: "The broker cannot start now, but may start later: Redis does not answer, or another"
-        " process uses the data directory. Or an unexpected error ended it while it ran.",
+        " process uses the data directory or an address of the broker. Or an unexpected error ended"
+        " it while it ran.",
     },
     "check": {
         0: "The data directory is intact, or was repaired.",
@@ -75,6 +76,7 @@ CODES: Final = {
         0: "The worker stopped cleanly.",
         1: "A process did not stop cleanly, or messages could not be returned.",
         2: "Wrong usage, or the app does not exist.",
+        4: "The address of `--http-listen` is in use.",
     },
     "pipeline": {
         0: "The job is done. For `audit`: the audit passed.",

@@ -73,9 +73,9 @@ def run(config: Config) -> int:
     except QuinqueError as exc:
         for line in str(exc).splitlines():
             log.error("%s", line)
-        if isinstance(exc, BadSetting):
-            return _ASKED_WRONGLY
-        return _MAY_START_LATER if exc.retry else _FAILED
+        if exc.retry:
+            return _MAY_START_LATER
+        return _ASKED_WRONGLY if isinstance(exc, BadSetting) else _FAILED
     finally:
         log.info("stopped")
 

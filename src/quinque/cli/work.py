@@ -4,12 +4,14 @@ Called by   cli/main.py.
 Calls       worker/supervisor.py; console/exposition.py for the text of the metrics.
 
     0  stopped cleanly          1 a process did not stop cleanly     2 wrong usage
+    4  the address is in use
 
 Not here: the app (worker/app.py).
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -87,8 +89,11 @@ def work(ctx: click.Context, /, app: str, http_listen: str | None, **asked: Any)
     try:
         ctx.exit(_run(app, http_listen, asked))
     except (BadSetting, OSError) as exc:
-        click.secho(f"quinque: {exc}", fg="red", err=True)
-        ctx.exit(2)
+        not_free = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
+        may_start_later = isinstance(exc, OSError) and exc.errno in not_free
+        text = f"--http-listen: cannot listen on {http_listen}: " if may_start_later else ""
+        click.secho(f"quinque: {text}{exc}", fg="red", err=True)
+        ctx.exit(4 if may_start_later else 2)
 
 
 def _run(app: str, http_listen: str | None, asked: dict[str, Any]) -> int:

@@ -66,6 +66,7 @@ Calls       nothing.
     ├── CopyUnfinished        ERR          a store contains an unfinished copy
     ├── CopyDiffers           ERR          the copy differs from the source
     └── BadSetting            ERR          a setting is unknown or has a wrong value
+        ├── AddressInUse      ERR          the address is in use, or not yet one of this machine
         └── NotABroker        ERR          the URL names another server, for example Redis
 
 `code` is the first word on the wire. `retry` is True if the same request can succeed later,
@@ -105,6 +106,7 @@ from quinque.errors.queues import (
     WrongType,
 )
 from quinque.errors.requests import (
+    AddressInUse,
     BadArgument,
     BadRequest,
     BadSetting,
@@ -160,6 +162,7 @@ from quinque.errors.tubes import (
 
 __all__ = [
     "BY_CODE",
+    "AddressInUse",
     "BadArgument",
     "BadClaim",
     "BadDriver",

@@ -144,6 +144,12 @@ class BadSetting(QuinqueError):
     """A setting is unknown or has a value it cannot have; the text names it."""
 
 
+class AddressInUse(BadSetting):
+    """Another process listens on the address, or the machine does not have the address yet."""
+
+    retry = True
+
+
 class NotABroker(BadSetting):
     """The server at the URL is not a Quinque broker."""
 

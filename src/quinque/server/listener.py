@@ -20,7 +20,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
 
-from quinque.errors import BadSetting
+from quinque.errors import AddressInUse, BadSetting
 from quinque.server.address import parse_address
 from quinque.server.broker import Broker, shown_address
 from quinque.server.config import Config
@@ -107,7 +107,9 @@ async def _listen_on(
 def cannot_listen(setting: str, text: str, error: OSError) -> BadSetting:
     """The error for an address of that setting which cannot be listened on."""
     if error.errno == errno.EADDRINUSE:
-        return BadSetting(f"{setting}: {text} is in use; choose another address with --{setting}")
+        return AddressInUse(f"{setting}: {text} is in use; choose another address with --{setting}")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return AddressInUse(f"{setting}: {text} is not an address of this machine")
     return BadSetting(f"{setting}: cannot listen on {text}: {error.strerror or error}")
 
 
