@@ -9,6 +9,7 @@ import pytest
 
 from quinque.errors import BadRequest, QueueFull, WrongType
 from quinque.model.families import EVENTS, JOBS
+from quinque.model.limits import RESERVE_MOST_BYTES
 from quinque.model.ops import Put
 from quinque.model.queue_ops import FindFamilies
 from quinque.model.states import State
@@ -66,6 +67,17 @@ def test_messages_go_to_each_in_turn(store: RedisStore) -> None:
     slots = Counter(map(slot_of_id, ids))
     assert slots == {slot_of_partition(b"w", number): 2 for number in range(4)}
     assert slot_of(b"w") in slots
+
+
+def test_a_take_from_all_of_them_has_no_more_room_than_one_from_one(store: RedisStore) -> None:
+    spread(store, 4)
+    size_bytes = 300_000
+    for number in range(12):
+        add_one(store, b"%d" % (number % 10) * size_bytes)
+
+    given = take(store, 100)
+
+    assert 0 < len(given) <= RESERVE_MOST_BYTES // size_bytes + 1
 
 
 def test_all_of_them_are_found_wherever_they_are(store: RedisStore, other: RedisStore) -> None:
