@@ -265,9 +265,7 @@ def test_an_id_without_a_message_is_dropped(redis_server: RedisServer, redis_url
 
 
 @pytest.mark.parametrize("new_name", [FAR, b"{s}other"])
-def test_a_slot_with_claims_gets_no_queue_of_another_slot(
-    redis_url: str, new_name: bytes
-) -> None:
+def test_a_slot_with_claims_gets_no_queue_of_another_slot(redis_url: str, new_name: bytes) -> None:
     # On a clock that stands still the ids of both slots are the same.
     store = RedisStore(redis_url, clock=ManualClock())
     try:
