@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 
 import msgpack
@@ -18,6 +19,7 @@ from quinque.model.claim_ops import (
     SettleClaims,
 )
 from quinque.model.families import EVENTS, JOBS
+from quinque.model.lifecycle import Kind
 from quinque.model.limits import CLAIM_KEPT_MS, FILL_MOST, FILL_MOST_BYTES
 from quinque.model.ops import Put, Release, Reserve
 from quinque.model.rows import CHUNK_BYTES_MOST, CHUNK_ROWS_MOST
@@ -26,6 +28,7 @@ from quinque.model.work_ops import Browse
 from quinque.stores.clock import ManualClock
 from quinque.stores.redis.keys import slot_of, slot_of_key
 from quinque.stores.redis.store import RedisStore
+from tests.conformance.record_words import rows
 from tests.conformance.words import counts as feed_counts
 from tests.conformance.words import tick
 from tests.conformance.work_words import add, counts, show
@@ -39,9 +42,11 @@ from tests.redis.claim_words import (
     read,
     subscribe,
 )
+from tests.redis.script_work import measured
 from tests.servers.redis_server import RedisServer
 
 MINUTE_MS = 60_000
+ONE_BY_ONE = 2_100  # acks of them were too much for one item of the record
 
 
 # -- chunks ----------------------------------------------------------------------------------------
@@ -56,6 +61,26 @@ def test_chunks_are_as_large_as_they_may_be(store: RedisStore) -> None:
     sizes = [len(msgpack.unpackb(chunk, raw=True)) for chunk in packed]
     assert sizes == [CHUNK_ROWS_MOST, CHUNK_ROWS_MOST, MANY - 2 * CHUNK_ROWS_MOST]
     assert claim.chunks == 3
+
+
+def test_a_claim_that_was_filled_one_by_one_is_settled_in_short_steps_and_all_on_record(
+    redis_server: RedisServer, clock: ManualClock
+) -> None:
+    redis_server.flush()
+    with closing(RedisStore(redis_server.url, clock=clock)) as store:
+        store.run(Put(EVENTS, b"q", numbered(ONE_BY_ONE), is_single=True))
+        view = subscribe(store, EVENTS, b"q", group=b"g")
+        for _ in range(ONE_BY_ONE):
+            store.run(FillClaim(b"q", S, view.epoch, 1, 1))
+        assert fill(store, view, 1, 0, b"q").chunks == ONE_BY_ONE
+
+        with measured(redis_server) as works:
+            assert store.run(SettleClaims(b"q", S, view.epoch, 1)) == ONE_BY_ONE
+            assert max(works()).amount < 20_000
+
+        acked = Counter(row.seen.id for row in rows(store, 9_000) if row.seen.kind is Kind.ACKED)
+        assert len(acked) == ONE_BY_ONE
+        assert set(acked.values()) == {2}  # for the group, and for everyone
 
 
 def test_a_chunk_of_large_bodies_has_fewer_rows(store: RedisStore) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from quinque.errors import BadRequest, QueueFull, WrongType
 from quinque.model.families import EVENTS, JOBS
+from quinque.model.limits import RESERVE_MOST_BYTES
 from quinque.model.ops import Put
 from quinque.model.queue_ops import FindFamilies
 from quinque.model.states import State
@@ -66,6 +67,20 @@ def test_messages_go_to_each_in_turn(store: RedisStore) -> None:
     slots = Counter(map(slot_of_id, ids))
     assert slots == {slot_of_partition(b"w", number): 2 for number in range(4)}
     assert slot_of(b"w") in slots
+
+
+def test_one_answer_from_all_of_them_has_no_more_room_than_one_from_one(store: RedisStore) -> None:
+    spread(store, 4)
+    size_bytes = 300_000
+    added = [b"%d" % (number % 10) * size_bytes for number in range(12)]
+    for body in added:
+        add_one(store, body)
+    most = RESERVE_MOST_BYTES // size_bytes + 1
+
+    shown = browse(store)
+    assert len(shown) == most
+    assert shown == added[:most]
+    assert 0 < len(take(store, 100)) <= most
 
 
 def test_all_of_them_are_found_wherever_they_are(store: RedisStore, other: RedisStore) -> None:

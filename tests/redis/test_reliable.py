@@ -264,15 +264,20 @@ def test_an_id_without_a_message_is_dropped(redis_server: RedisServer, redis_url
         store.close()
 
 
-def test_a_queue_with_claims_in_another_slot_keeps_its_name(redis_url: str) -> None:
+@pytest.mark.parametrize("new_name", [FAR, b"{s}other"])
+def test_a_slot_with_claims_gets_no_queue_of_another_slot(redis_url: str, new_name: bytes) -> None:
+    # On a clock that stands still the ids of both slots are the same.
     store = RedisStore(redis_url, clock=ManualClock())
     try:
         push(store, b"claimed", queue=FAR)
         push(store, b"1", queue=QUEUE)
-        subscribe(store, FAR, family=RELIABLE).claim(1)
+        driver = subscribe(store, FAR, family=RELIABLE)
+        driver.claim(1)
 
         with pytest.raises(LimitReached, match="has open claims"):
-            rename(store, QUEUE, FAR)
+            rename(store, QUEUE, new_name)
+        driver.release(1)
         assert popped(store, 5) == [b"1"]
+        assert popped(store, 5, FAR) == [b"claimed"]
     finally:
         store.close()

@@ -13,7 +13,7 @@ Not here: operations that change something (worklists.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -115,7 +115,18 @@ def browse(op: Browse, edge: Edge) -> Steps:
         views += yield from _browse_slot(op, slot, count, edge)
     if len(slots) > 1:
         views.sort(key=lambda view: view.place or 0, reverse=count < 0)
+        views = list(_in_room(views))
     return views[: abs(count)]
+
+
+def _in_room(views: Iterable[WorkView]) -> Iterator[WorkView]:
+    """As many of the first messages as one answer has."""
+    room_bytes = RESERVE_MOST_BYTES
+    for view in views:
+        if room_bytes <= 0:
+            return
+        room_bytes -= len(view.body or b"")
+        yield view
 
 
 def _browse_slot(op: Browse, slot: int, count: int, edge: Edge) -> Steps:

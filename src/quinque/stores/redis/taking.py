@@ -142,17 +142,21 @@ def _take_from_many(op: Take, edge: Edge, names: Sequence[bytes], makes: bool) -
 
 def _take_where_believed(op: Take, edge: Edge, queue: bytes) -> Steps:
     """From one partition after the other where something is believed to be, until it is enough."""
-    most = min(op.count, RESERVE_MOST)
+    most, room_bytes = min(op.count, RESERVE_MOST), RESERVE_MOST_BYTES
     given: list[WorkDelivery] = []
-    while len(given) < most and (slot := edge.spread.next_believed(queue)) is not None:
+    while len(given) < most and room_bytes > 0:
+        slot = edge.spread.next_believed(queue)
+        if slot is None:
+            break
         asked = min(most - len(given), _TAKE_MOST)
-        (call,) = _calls(op, edge, [(Spot(slot, queue), asked)], False, RESERVE_MOST_BYTES)
+        (call,) = _calls(op, edge, [(Spot(slot, queue), asked)], False, room_bytes)
         (reply,) = yield [call._replace(may_fail=bool(given))]
         if isinstance(reply, QuinqueError):  # what others gave is not lost with it
             edge.spread.doubt(queue, slot)
             break
         some = _deliveries(reply)
         given += some
+        room_bytes -= sum(len(delivery.body) for delivery in some)
         if not reply[2] and (not some or not reply[1]):  # nothing, or nothing left
             edge.spread.doubt(queue, slot)
     return given

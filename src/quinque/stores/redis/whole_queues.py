@@ -141,6 +141,8 @@ _WHY_NOT_RENAMED: Final = {
     b"claimed": "has open claims: settle or release them before renaming it",
     b"large": f"has more than {_RENAME_MOST} messages: that is too many to rename",
     b"mixed": "cannot have that name: another queue of its slot has messages with the same ids",
+    b"beside": "cannot have that name: another queue of its slot has open claims; settle or "
+    "release them first",
 }
 RUNNERS: Final[dict[type[Op], Runner]] = {
     FindFamilies: find_families,

@@ -11,10 +11,12 @@
 --          7  only_free        1 = nothing happens if there is such a worklist
 --          8  most             nothing happens if it has more messages
 -- RETURNS  a word: renamed; or why it was not: missing, taken, claimed, held (messages of that name
---          are claimed), large, mixed (a message of the new slot has the id of one of these)
+--          are claimed), beside (so are some of a worklist of the new slot), large, mixed (a message
+--          of the new slot has the id of one of these)
 -- ERRORS   WRONGTYPE           a name belongs to another family
 -- SAME AS  model/queue_ops.py:RenameQueue
 
+-- include lib/claim_names.lua
 -- include lib/many.lua
 -- include lib/slot_begin.lua
 -- include lib/work_end.lua
@@ -42,8 +44,24 @@ elseif list == other then
 elseif tonumber(redis.call('HGET', from .. 'worklist:' .. queue, 'claimed') or 0) > 0 then
   return work_answer('claimed')
 end
+
+-- Whether messages of the new slot are claimed, of a worklist whose ids are made alike.
+local function is_claimed_there()
+  for _, timer in ipairs(redis.call('ZRANGE', to .. 'timers', 0, -1)) do
+    local name = claim_names(timer)
+    local found = name and redis.call('HMGET', to .. 'worklist:' .. name, 'family', 'claimed')
+    if found and found[1] == family and tonumber(found[2] or 0) > 0 then
+      return true
+    end
+  end
+  return false
+end
+
+-- A claimed message may have the id of one of these, and would take its place when it goes back.
 if from ~= to and tonumber(redis.call('HGET', to .. 'worklist:' .. new_name, 'claimed') or 0) > 0 then
-  return work_answer('held')  -- a claimed message may have the id of one of these
+  return work_answer('held')
+elseif from ~= to and is_claimed_there() then
+  return work_answer('beside')
 end
 if redis.call('ZCARD', from .. 'expires:' .. queue) + redis.call('ZCARD', from .. 'dead:' .. queue)
     > most then

@@ -21,6 +21,8 @@
 -- include lib/work_make.lua
 
 local CLOSE_MOST = 1000  -- messages put back by one script: some 5 ms
+-- Of a chunk with few messages, in messages put back: of a worklist, of a feed.
+local CHUNK_COST, FEED_CHUNK_COST = 2, 8
 local CLAIMS_MOST = 500  -- claims settled or forfeited by one script: some 5 ms
 
 local function claim_has_closing(subscription)
@@ -94,9 +96,10 @@ local function claim_apply(claim, queue, now_ms, room)
     end
   end
   local marks_of = queue and claim.state == CLAIM_IS_SETTLED and claim_marks(claim)
+  local least = subscription.is_worklist and CHUNK_COST or FEED_CHUNK_COST
   local finished, returned = 0, 0
   while claim.applied < claim.chunks and room > 0 do
-    local some, back, cost = 0, 0, 1
+    local some, back, cost = 0, 0, 0
     local marks, marks_cost = nil, 0
     if marks_of then
       marks, marks_cost = marks_of(claim.applied)
@@ -106,7 +109,8 @@ local function claim_apply(claim, queue, now_ms, room)
     elseif queue then
       some, back, cost = claim_end_feed(queue, claim, claim.applied, marks, note)
     end
-    finished, returned, room = finished + some, returned + back, room - cost - marks_cost
+    finished, returned = finished + some, returned + back
+    room = room - math.max(cost, least) - marks_cost
     claim.applied = claim.applied + 1
   end
   return finished, returned, room

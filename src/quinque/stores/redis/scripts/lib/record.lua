@@ -4,8 +4,9 @@
 -- SAME AS model/lifecycle.py: Kind, Reason, Entry
 --
 -- record_close(): what the script had to record is in the slot's stream `record`, as one item whose
--- id is the number of its first row, unless it is only counted. If it is counted the answer is a list,
--- of each entry: kind, reason, family, queue, group, how many rows it is.
+-- id is the number of its first row, or several if it is very much, unless it is only counted. If it
+-- is counted the answer is a list, of each entry: kind, reason, family, queue, group, how many rows it
+-- is.
 --
 -- include lib/slot_prefix.lua
 
@@ -21,6 +22,7 @@ local never = string.sub(KEYS[2], -5)  -- keys.py:guarded_keys
 local is_recording = never ~= 'quiet'  -- if only to be counted
 local is_counting = never == 'count' or never == 'tally'
 local recorded, recorded_slot = {}, nil  -- the fields of each entry, and how many rows it is
+local ITEM_MOST = 4000  -- values of an item: a Lua function takes some 8,000
 
 local function record(slot, at_ms, kind, reason, family, queue, group, claim, ids, count, sizes)
   if is_recording then
@@ -71,9 +73,14 @@ local function record_close()
     return counted
   end
   local item = {}
-  for at, entry in ipairs(recorded) do
-    item[2 * at - 1] = 'entry'
-    item[2 * at], number = record_packed(entry, number)
+  for _, entry in ipairs(recorded) do
+    if #item == ITEM_MOST then
+      redis.call('XADD', stream, id, unpack(item))
+      id, item = string.format('%d-0', number), {}
+    end
+    local to = #item
+    item[to + 1] = 'entry'
+    item[to + 2], number = record_packed(entry, number)
   end
   redis.call('XADD', stream, id, unpack(item))
   return counted
