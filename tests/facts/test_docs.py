@@ -8,6 +8,7 @@ from pathlib import Path
 
 from quinque.server.config import SETTINGS
 from quinque.server.config_sources import BANANAQ_NAMES
+from quinque.server.setting_kinds import Flag
 from tests.facts.pages import (
     anchors,
     code_names,
@@ -101,6 +102,11 @@ def test_every_variable_and_flag_of_the_settings_exists() -> None:
     variables |= {"QUINQUE_URL", "QUINQUE_USERNAME", "QUINQUE_PASSWORD"}
     variables |= set(re.findall(r"QUINQUE_[A-Z_]+", (ROOT / "setup.py").read_text("utf-8")))
     flags = {setting.flag for setting in SETTINGS.values()} | {
+        *(
+            f"--no-{it.flag.removeprefix('--')}"
+            for it in SETTINGS.values()
+            if isinstance(it.kind, Flag)
+        ),
         "--example",
         "--check-config",
         "--print-config",

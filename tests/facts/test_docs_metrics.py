@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from quinque.console.port import CONNECTIONS_MOST, REQUEST_S
+from quinque.model.lifecycle import Reason
 from quinque.server.measuring import GROUPS_MOST, QUEUES_MOST
+from quinque.server.metric_reads import NO_CAUSE
 from quinque.server.metrics import METRICS
 from quinque.stats.metric import Metric
 from quinque.worker.metrics import METRICS as OF_WORKERS
@@ -22,6 +28,16 @@ def test_the_table_of_metrics_is_that_of_the_code() -> None:
 
 def test_the_table_of_a_workers_metrics_is_that_of_the_code() -> None:
     assert between("worker metrics") == worker_metrics_table()
+
+
+@pytest.mark.parametrize(
+    "metric", [it for it in METRICS if "cause" in it.labels], ids=lambda it: it.name
+)
+def test_the_causes_in_a_help_text_are_values_of_the_label(metric: Metric) -> None:
+    causes = re.sub(r" \([^)]*\)", "", metric.help.partition("by cause: ")[2].rstrip("."))
+    values = {reason.name.lower() for reason in Reason if reason not in NO_CAUSE}
+
+    assert set(causes.split(", ")) <= values
 
 
 def test_how_many_are_told_of_is_as_the_code_has_it() -> None:

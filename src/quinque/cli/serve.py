@@ -223,7 +223,10 @@ async def _serve_from(store: Store, config: Config, users: Users) -> int:
     if http.urls:
         log.info("serving metrics and probes on %s", ", ".join(http.urls))
     if not is_compiled():
-        log.info("running the pure Python build; a compiled wheel handles more messages per second")
+        log.info(
+            "running the pure Python build; QUINQUE_COMPILED=1 pip install gives the faster "
+            "compiled build"
+        )
     log.info("quinque %s listens on %s", __version__, ", ".join(addresses(servers)))
     notifier = Notifier()
     notifier.ready(f"listens on {', '.join(addresses(servers))}")

@@ -90,7 +90,7 @@ METRICS: Final = (
     _counter(
         "messages_dead",
         "Messages that became dead, by cause: lapsed (the last lease ended), nacked, asked (a "
-        "client requested it), expired (the time to live ended, and the queue keeps such jobs).",
+        "client requested it), ttl_over (the time to live ended, and the queue keeps such jobs).",
         reads.causes(Kind.DEAD),
         (*_QUEUE, "cause"),
     ),
