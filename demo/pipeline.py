@@ -74,7 +74,7 @@ def main() -> int:
 @contextmanager
 def stderr_in(path: Path) -> Iterator[None]:
     """Programs that are started inside write to the file what they would write to stderr: Spark's
-    Java warns of the machine before anybody can set a log level. If it fails, show the file."""
+    Java warns of the machine before a log level can be set. If it fails, show the file."""
     sys.stderr.flush()
     before = os.dup(2)
     try:

@@ -178,7 +178,8 @@ def test_a_tls_client_that_leaves_is_nothing_to_speak_of(tmp_path: Path) -> None
 
         broker.stop()
 
-        assert len(broker.log) == 4, "it started, listened, stops, stopped"
+        lines = [line for line in broker.log if "pure Python build" not in line]
+        assert len(lines) == 4, "it started, listened, stops, stopped"
 
 
 def test_a_plain_client_at_the_tls_port_hurts_nobody(tmp_path: Path) -> None:

@@ -275,7 +275,7 @@ def test_a_stop_answers_those_who_wait(tmp_path: Path) -> None:
     sock = tmp_path / "tarantool.sock"
     with start_broker(tmp_path, *LISTEN, "--tarantool-listen", f"unix:{sock}") as running:
         assert sock.exists()
-        assert f"unix:{sock}" in running.log[-2]
+        assert any(f"unix:{sock}" in line for line in running.log)
         assert tarantool_address(running).startswith("127.0.0.1:")
         with IprotoClient(running) as peer:
             assert peer.told("queue.create_tube", "t", "fifo") == [True]

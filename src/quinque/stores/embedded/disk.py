@@ -1,4 +1,4 @@
-"""What systems do differently with files: sync them, and reserve room in them.
+"""Sync files and reserve room in them, which systems do differently.
 
 Linux has a call for each. Other Unixes lack some of them, and some file systems refuse them.
 
