@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,27 @@ def test_poison_goes_to_the_dead_and_the_rest_goes_on(
     assert sorted(sink.bodies) == [b"a", b"c"]
     assert [(bytes(row.body), row.reason) for row in dead] == [(b"poison", "replayed 2 times")]
     assert (queue.ready(), queue.in_flight()) == (0, 0)
+
+
+@pytest.mark.parametrize("poisoned", ["a", "b"])
+def test_a_good_message_of_another_queue_does_not_die_with_the_poison(
+    spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path, poisoned: str
+) -> None:
+    queues = {name: Queue(broker, f"{queue.name}.{name}") for name in "ab"}
+    for name, it in queues.items():
+        it.add([b"poison"] if name == poisoned else [b"good", b"too"])
+    names = ",".join(it.name for it in queues.values())
+    sink = Picky()
+
+    for _ in range(12):
+        frame = queue.stream(spark, queue=names, onPoison="deadletter", maxReplays=1)
+        with suppress(StreamingQueryException):
+            run(frame, tmp_path, sink)
+
+    assert sorted(sink.bodies) == [b"good", b"too"]
+    [dead] = queue.peek(spark, queue=names, states="dead").collect()
+    assert bytes(dead.body) == b"poison"
+    assert [(it.ready(), it.in_flight()) for it in queues.values()] == [(0, 0), (0, 0)]
 
 
 def test_a_batch_that_is_begun_too_often_is_named(

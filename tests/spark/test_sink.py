@@ -314,6 +314,21 @@ def test_rows_settle_the_messages_they_come_from(
     }
 
 
+def test_an_outcome_that_is_told_twice_is_one(
+    spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
+) -> None:
+    queue.add([b"bad"])
+    rows = queue.stream(spark).withColumn("twice", sf.explode(sf.array(sf.lit(1), sf.lit(2))))
+
+    copy(
+        rows.select(sf.lit("dead").alias("_action"), "_claim", sf.col("id").alias("_id")),
+        tmp_path,
+        out,
+    )
+
+    assert [row.state for row in queue.peek(spark).collect()] == ["dead"]
+
+
 def test_an_outcome_of_a_failed_attempt_does_not_hold_for_the_next_one(
     spark: SparkSession, queue: Queue, out: Queue, tmp_path: Path
 ) -> None:

@@ -101,13 +101,14 @@ def mark_operations(marks: Marks, epochs: dict[str, int]) -> Iterator[MarkClaim]
     """Return the operations for the broker. Raises BadRow if the name of a claim is invalid."""
     for mark, message_ids in marks.items():
         claim = _parsed(mark.claim)
-        for at in range(0, len(message_ids), _IDS_MOST):
+        once = list(dict.fromkeys(message_ids))  # a join may repeat a row
+        for at in range(0, len(once), _IDS_MOST):
             yield MarkClaim(
                 claim.queue,
                 claim.subscription,
                 claim.number,
                 Outcome(mark.outcome),
-                [message_id.encode() for message_id in message_ids[at : at + _IDS_MOST]],
+                [message_id.encode() for message_id in once[at : at + _IDS_MOST]],
                 mark.delay_ms,
                 mark.reason.encode(),
                 claim.shard,

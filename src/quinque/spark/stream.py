@@ -133,15 +133,18 @@ class ClaimStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._handed_out(_offset({**begun, **self._dated(ahead)}))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[ClaimPart]:
-        self._opened()
         self._handed_out(end)
         begun, ended = _reached(start), _reached(end)
         self._known(ended)
+        claims = {
+            shard: reached.claim
+            for shard, reached in ended.items()
+            if shard not in self._strange and _is_ahead(begun.get(shard), reached)
+        }
+        self._opened().set_apart(claims)
         views: list[tuple[Shard, ClaimView]] = []
-        for shard, reached in ended.items():
-            if shard in self._strange or not _is_ahead(begun.get(shard), reached):
-                continue
-            view = self._play(shard, reached.claim)
+        for shard, number in claims.items():
+            view = self._play(shard, number)
             if view is not None:
                 views.append((shard, view))
         return _planned(views, self._options)

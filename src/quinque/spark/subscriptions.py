@@ -73,7 +73,7 @@ class Subscription:
     left: int | None = None
     claims: dict[int, ClaimView] = field(default_factory=dict)
     played: set[int] = field(default_factory=set)
-    buried: set[int] = field(default_factory=set)
+    unread: set[int] = field(default_factory=set)  # played, and nothing of them is to be read
 
     @property
     def last(self) -> int:
@@ -92,6 +92,7 @@ class Subscriptions:
         self._by_shard: dict[Shard, Subscription] = {}
         self._looked_s = float("-inf")
         self._is_bounded = False
+        self._spared: set[Shard] = set()  # their last message does not become dead yet
         self._pulse: _Pulse | None = None
 
     @property
@@ -200,23 +201,56 @@ class Subscriptions:
         self._by_shard[shard].claims[number] = view
         return view
 
+    def set_apart(self, batch: dict[Shard, int]) -> None:
+        """Find out which claim of a batch that failed too often has the bad message, when each is
+        down to one message: one of them is read without the others, whose messages return to their
+        queues. If that fails twice, the message may become dead. Its claim was then started more
+        often than the others; once may be chance, if the query was killed between two of them."""
+        self._spared = set()
+        if self._options.on_poison != "deadletter":
+            return
+        views = {
+            shard: view
+            for shard, number in batch.items()
+            if number not in self._by_shard[shard].played
+            and (view := self._by_shard[shard].claims.get(number)) is not None
+            and view.state == ClaimState.SEALED
+            and view.messages
+        }
+        if len(views) < 2:
+            return
+        least = min(view.plays for view in views.values())
+        suspect = max(sorted(views), key=lambda shard: views[shard].plays)
+        is_over = all(view.messages == 1 for view in views.values())
+        is_over &= least >= self._options.max_replays
+        if not is_over or views[suspect].plays < least + 2:
+            self._spared = set(views)
+        if not is_over:
+            return
+        for shard, view in views.items():
+            if shard != suspect:
+                self._give_up(shard, view.number, Outcome.NACK, "set apart from a bad message")
+                it = self._by_shard[shard]
+                if it.left is not None:
+                    it.left += view.messages
+
     def play(self, shard: Shard, number: int) -> ClaimView | None:
         """The claim is about to be read, and that is counted once in the life of this query; None
-        when there is nothing to read, because its one message was too much too often.
+        when there is nothing to read, because its one message was too much too often, or is set
+        apart.
 
         Raises NoClaim; Poison when it was begun too often and the options want to know.
         """
         it = self._by_shard[shard]
         if number in it.played:
-            return None if number in it.buried else it.claims[number]
+            return None if number in it.unread else it.claims[number]
         view = it.claims.get(number) or self._find(shard, number)
         keep = 0
         if view is not None and view.state == ClaimState.SEALED:
             is_dead, keep = self._judge(shard, view)
             if is_dead:
-                self._bury(shard, number, view.plays)
-                it.played.add(number)
-                it.buried.add(number)
+                reason = f"replayed {many(view.plays, 'time')}"
+                self._give_up(shard, number, Outcome.DEAD, reason)
                 return None
         played = self._broker.run(
             PlayClaim(shard.queue, self._name, it.epoch, number, keep, shard.number)
@@ -328,28 +362,32 @@ class Subscriptions:
                 f"{told} without finishing {many(view.messages, 'message')}: one of them "
                 "may make the query fail; see the options onPoison and maxReplays"
             )
+        if view.messages <= 1 and shard in self._spared:
+            return False, 0
         if view.messages <= 1:
             _LOG.warning("%s: its last message becomes dead", told)
             return True, 0
         _LOG.warning("%s: half of its %d messages return to the queue", told, view.messages)
         return False, max(1, view.messages // 2)
 
-    def _bury(self, shard: Shard, number: int, plays: int) -> None:
+    def _give_up(self, shard: Shard, number: int, outcome: Outcome, reason: str) -> None:
+        """Decide the outcome of the one message of the claim. It is not read."""
+        it = self._by_shard[shard]
         chunks = self._broker.run(ReadClaim(shard.queue, self._name, number, 0, 1, shard.number))
-        message_id = _first_id(chunks)
-        reason = f"replayed {many(plays, 'time')}".encode()
         self._broker.run(
             MarkClaim(
                 shard.queue,
                 self._name,
                 number,
-                Outcome.DEAD,
-                [message_id],
-                reason=reason,
+                outcome,
+                [_first_id(chunks)],
+                reason=reason.encode(),
                 shard=shard.number,
-                epoch=self._by_shard[shard].epoch,
+                epoch=it.epoch,
             )
         )
+        it.played.add(number)
+        it.unread.add(number)
 
     def _shown(self, shard: Shard) -> str:
         return (

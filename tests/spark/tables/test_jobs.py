@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -260,6 +262,94 @@ def test_rows_of_files_name_their_queue(
 
     peeked = [broker.call("QPEEK", queue, 9) for queue in ("a", "rest")]
     assert [[job[2] for job in jobs] for jobs in peeked] == [[b"1"], [b"2"]]
+
+
+def test_directories_are_columns_of_the_json_in_them(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    for to in "ab":
+        folder = tmp_path / "rows" / f"To={to}"
+        folder.mkdir(parents=True)
+        (folder / "rows.json").write_text(f'{{"n": "{to}"}}\n')
+    asked = Ingest(
+        *(str(tmp_path / "rows"), "rest", "json", None, {"queue": "to"}), broker={"url": url}
+    )
+
+    ingest(spark, asked)
+    ingest(spark, replace(asked, checkpoint=str(tmp_path / "checkpoint")))
+
+    peeked = [broker.call("QPEEK", queue, 9) for queue in ("a", "b", "rest")]
+    assert [[job[2] for job in jobs] for jobs in peeked] == [
+        [b'{"n": "a"}'] * 2,
+        [b'{"n": "b"}'] * 2,
+        [],
+    ]
+
+
+def test_rows_have_the_columns_of_all_files_and_times_all_digits(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    at = datetime(2026, 1, 2, 3, 4, 5, 123456)
+    (tmp_path / "rows").mkdir()
+    one, other = (str(tmp_path / "rows" / f"{name}.parquet") for name in "ab")
+    pq.write_table(pa.table({"n": [1], "at": [at]}), one)
+    pq.write_table(pa.table({"n": [2], "utc": [at.replace(tzinfo=UTC)]}), other)
+
+    ingest(spark, Ingest(str(tmp_path / "rows"), "rows", broker={"url": url}))
+
+    rows = [json.loads(job[2]) for job in broker.call("QPEEK", "rows", 9)]
+    assert sorted(rows, key=lambda row: int(row["n"])) == [
+        {"n": 1, "at": "2026-01-02T03:04:05.123456", "utc": None},
+        {"n": 2, "at": None, "utc": "2026-01-02T03:04:05.123456Z"},
+    ]
+
+
+def test_a_header_in_another_order_is_refused(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "a.csv").write_text("id,name\n1,ann\n")
+    (tmp_path / "rows" / "b.csv").write_text("name,id\nbob,2\n")
+    asked = Ingest(
+        *(str(tmp_path / "rows"), "rows", "csv"), reading={"header": "true"}, broker={"url": url}
+    )
+
+    with pytest.raises(Exception, match="CSV header does not conform to the schema"):
+        ingest(spark, asked)
+
+    assert broker.call("QLEN", "rows") == 0
+    # Columns that Spark names cannot be compared with a header.
+    for name in ("a", "b"):
+        (tmp_path / "rows" / f"{name}.csv").write_text(",name\n1,ann\n")
+    assert ingest(spark, asked)["messages"] == 2
+
+
+def test_a_new_file_is_added_whatever_its_age(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "new.txt").write_text("new")
+    asked = Ingest(
+        *(str(tmp_path / "lines"), "aged", "text"),
+        checkpoint=str(tmp_path / "checkpoint"),
+        broker={"url": url},
+    )
+    ingest(spark, asked)
+    (tmp_path / "lines" / "old.txt").write_text("old")
+    os.utime(tmp_path / "lines" / "old.txt", (0, 0))
+
+    done = ingest(spark, asked)
+
+    assert done["messages"] == 1
+    assert sorted(job[2] for job in broker.call("QPEEK", "aged", 9)) == [b"new", b"old"]
 
 
 def test_a_rate_is_kept_and_a_checkpoint_goes_on(

@@ -34,6 +34,14 @@ FORMATS: Final = ("parquet", "json", "csv", "text", "orc")
 
 BAD: Final = "_quinque_bad_line"
 _HAVE_BAD_LINES: Final = ("json", "csv")
+# A row as JSON has all of its columns, and times have all their digits.
+_AS_JSON: Final = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+# Spark passes over files that are older than the newest one it has seen, by a week.
+_ANY_AGE: Final = {"maxFileAge": "36500d"}
 _LINE: Final = "_quinque_line"
 _SET_HERE: Final = ("mode", "columnnameofcorruptrecord")
 _SHOWN_MOST: Final = 80  # characters of a bad line
@@ -149,11 +157,11 @@ def _body(rows: DataFrame, columns: list[str], body_column: str | None, asked: I
         return F.col(_LINE)
     name = body_column or ("value" if asked.format == "text" else None)
     if name is None:
-        return F.to_json(F.struct(*map(_column, columns)), {"ignoreNullFields": "false"})
+        return F.to_json(F.struct(*map(_column, columns)), _AS_JSON)
     kind = rows.schema[name].dataType.simpleString()
     column = _column(name)
     if kind.startswith(("struct", "map", "array")):
-        return F.to_json(column, {"ignoreNullFields": "false"})
+        return F.to_json(column, _AS_JSON)
     return column if kind == "binary" else column.cast("string")
 
 
@@ -172,7 +180,9 @@ def _schema(spark: SparkSession, asked: Ingest) -> StructType:
                 f"--option {name}: bad lines make the command fail; to set them aside, use "
                 "--bad-lines DIR"
             )
-    reader = spark.read.format(asked.format).options(**_reading(asked))
+    # Files may have different columns. Spark would take those of one file for all.
+    reader = spark.read.format(asked.format).option("mergeSchema", "true")
+    reader = reader.options(**_reading(asked))
     try:
         found = reader.load(asked.source).schema
     except AnalysisException as exc:
@@ -195,23 +205,42 @@ def _read(
 ) -> DataFrame:
     reader: Any = spark.readStream if is_stream else spark.read
     source = _streamed(spark, asked.source) if is_stream else asked.source
+    if is_stream:
+        reader = reader.options(**_ANY_AGE)
     if is_stream and asked.rate:
         reader = reader.option("maxFilesPerTrigger", "1")
     if not _is_lines(asked):
-        rows: DataFrame = (
-            reader.format(asked.format).options(**_reading(asked)).schema(schema).load(asked.source)
-        )
+        checks = _checking_headers(asked, schema)
+        reader = reader.format(asked.format).options(**checks).options(**_reading(asked))
+        rows: DataFrame = reader.schema(schema).load(asked.source)
         return rows
     lines: DataFrame = reader.format("text").options(**asked.reading).load(source)
+    # The names of directories may be columns, such as in day=2026-01-02/orders.json.
+    folders = {name.lower(): _column(name) for name in lines.columns if name != "value"}
+    schema = StructType([field for field in schema if field.name.lower() not in folders])
     # A line may have a list of rows.
     is_list = F.ltrim("value").startswith("[")
     listed = F.transform(F.from_json("value", "array<variant>"), lambda row: F.to_json(row))
     each = F.when(is_list, listed)
     lines = lines.where(F.trim("value") != "")
-    lines = lines.select(F.explode(F.coalesce(each, F.array("value"))).alias(_LINE))
-    return lines.select(_LINE, F.from_json(_LINE, schema, _reading(asked)).alias("_")).select(
-        _LINE, "_.*"
-    )
+    every = F.explode(F.coalesce(each, F.array("value"))).alias(_LINE)
+    lines = lines.select(every, *folders.values())
+    row = F.from_json(_LINE, schema, _reading(asked)).alias("_")
+    return lines.select("*", row).select(_LINE, "_.*", *folders.values())
+
+
+def _checking_headers(asked: Ingest, schema: StructType) -> dict[str, str]:
+    """Options with which a CSV file whose header has other columns, or another order, makes the
+    command fail. Otherwise Spark takes its values for those of the columns of the first file."""
+    given = {name.lower(): text.lower() for name, text in asked.reading.items()}
+    names = [name for name in schema.names if name != BAD]
+    numbered = [name for at, name in enumerate(names) if name.endswith(str(at))]
+    stems = [name.rstrip("0123456789") for name in numbered]
+    # Spark itself names columns that have no name, or the name of another column.
+    is_named_by_spark = "_c" in stems or len(set(stems)) < len(stems)
+    if asked.format != "csv" or given.get("header") != "true" or is_named_by_spark:
+        return {}
+    return {"enforceSchema": "false"}
 
 
 def _streamed(spark: SparkSession, source: str) -> str:
