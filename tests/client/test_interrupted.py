@@ -126,6 +126,36 @@ def test_what_an_interrupted_task_was_about_to_get_is_ready_again(
     assert getattr(again, "nacks", 0) == 0
 
 
+def test_a_client_that_is_closed_while_it_gives_back_keeps_no_connection(
+    tmp_path: Path,
+) -> None:
+    async def work(url: str) -> None:
+        async with quinque.aio.connect(url) as watching:
+            queues = quinque.aio.connect(url)
+            taking = asyncio.create_task(queues.jobs("q").take(timeout=None))
+            await _told(watching, b"blocked_clients:1")
+            await watching.jobs("q").add(b"x")
+            taking.cancel()
+            await asyncio.sleep(0)
+            await queues.close()
+            await asyncio.wait([taking])
+
+            again = await watching.jobs("q").take(timeout=TIMEOUT_S)
+            assert again is not None
+            assert again.body == b"x"
+            await _told(watching, b"connected_clients:2")  # those of this client
+
+    with start_broker(tmp_path) as running:
+        asyncio.run(work(url_of(running)))
+
+
+async def _told(queues: Any, line: bytes) -> None:
+    """The broker says this of its clients, sooner or later."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while line not in (await queues.runner.call("INFO", "clients")).splitlines():
+            await asyncio.sleep(0.01)
+
+
 def test_an_interrupted_task_that_waited_leaves_nothing_behind(ways: Ways, queue: str) -> None:
     url, to, settings = ways
 

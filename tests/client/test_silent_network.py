@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
 
+import quinque
 from quinque.errors import ConnectionLost, OutcomeUnknown
 from tests.client.conftest import Opener
 from tests.server.broker import RunningBroker
@@ -57,6 +60,28 @@ def test_a_job_that_a_vanished_client_took_comes_back_after_its_retry_time(
     again = jobs.take(timeout=TIMEOUT_S)
     assert again.id == id
     assert jobs.ack([again]) == 1
+
+
+def test_a_thread_gives_up_on_a_reply_though_signals_come(
+    embedded_broker: RunningBroker, network: CuttingProxy, queue: str
+) -> None:
+    """Signals of a timer, as a profiler uses: each interrupts the system call that waits."""
+    with quinque.connect(network.url, timeout_s=LOST_S, retries=0) as queues:
+        queues.jobs(queue).info()  # now a connection is open
+        network.swallow(to_client=True)
+        came = count()
+        before = signal.signal(signal.SIGALRM, lambda *_: _give_up_after(next(came)))
+        signal.setitimer(signal.ITIMER_REAL, LOST_S / 4, LOST_S / 4)
+        try:
+            with pytest.raises(OutcomeUnknown):
+                queues.jobs(queue).add(b"x")
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def _give_up_after(signals: int) -> None:
+    assert signals < 4 * TIMEOUT_S, "the client still waits"
 
 
 @pytest.mark.parametrize("family", ["items", "events"])

@@ -101,9 +101,18 @@ def test_a_client_is_read_no_more_when_it_has_sent_many_requests_in_a_turn(tmp_p
         assert tap.is_open
 
 
-def test_a_client_is_read_no_more_when_it_has_sent_many_words_in_a_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"*100\r\n$4\r\nNONE\r\n" + b"$0\r\n\r\n" * 99,
+        b'NONE "' + rb"\x41" * 99 + b'"\n',
+    ],
+    ids=["arrays", "escapes"],
+)
+def test_a_client_is_read_no_more_when_it_has_sent_many_words_in_a_turn(
+    tmp_path: Path, words: bytes
+) -> None:
     """An event loop reads a socket again and again before it looks at others."""
-    words = b"*100\r\n$4\r\nNONE\r\n" + b"$0\r\n\r\n" * 99
     with Stage(tmp_path, 2) as stage:
         tap = connect(stage, "a")
         assert tap.connection is not None

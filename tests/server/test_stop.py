@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from quinque.server.tarantool_connection import TarantoolConnection
+from quinque.server.tarantool_requests import TarantoolRequests
 from tests.server.broker import start_broker, wait_until
 from tests.server.resp import request as request_bytes
 from tests.servers import stores
+from tests.transcripts.stage import Stage, Wire
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -111,6 +114,20 @@ def test_a_paused_broker_can_be_stopped(tmp_path: Path) -> None:
         wait_until(lambda: b" qbuf=0 " not in one.call("CLIENT", "LIST", "ID", 2))
 
         assert broker.stop() == 0
+
+
+def test_a_client_that_was_just_accepted_does_not_hold_up_a_stop(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2) as stage:
+        stage.broker.say_goodbye()
+        wires = [Wire(), Wire()]
+
+        stage.connect("late", wires[0])
+        tarantool = TarantoolConnection(stage.broker, TarantoolRequests(stage.broker))
+        tarantool.connection_made(wires[1])
+        stage.settle()
+
+        assert [wire.is_closed for wire in wires] == [True, True]
+        assert not stage.broker.clients
 
 
 def test_a_broker_with_nobody_connected_stops_at_once(tmp_path: Path) -> None:

@@ -124,6 +124,21 @@ def test_words_are_read_some_at_a_time(wordy: str) -> None:
     assert reader.feed(b"NG\r\n") == [[b"PING"]]
 
 
+def test_escapes_are_read_some_at_a_time() -> None:
+    """Each takes as long as a word, and a line can have 32,000 of them."""
+    line = b'"' + rb"\x41" * 5_000 + b'"\n'
+    reader = RequestReader(LIMITS)
+    found = reader.feed(line * 4 + array([b"END"]))
+
+    counts = [reader.escapes]
+    while reader.has_more:
+        found += reader.feed(b"")
+        counts.append(reader.escapes)
+
+    assert counts == [10_000, 10_000, 0]
+    assert found == [[b"A" * 5_000]] * 4 + [[b"END"]]
+
+
 def test_a_request_of_many_words_is_refused_before_all_of_them_are_read() -> None:
     reader = RequestReader(LIMITS)
     reader.feed(array([b"x"] * MANY))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from importlib import invalidate_caches
 from pathlib import Path
 
@@ -20,9 +24,11 @@ import quinque
 from quinque.cli.main import main
 from quinque.errors import BadSetting
 from quinque.model.work_ops import QueueView
+from quinque.worker.health import CONNECTIONS_MOST, Health, HealthPort
 from quinque.worker.process import ENDED, find_app
 from quinque.worker.supervisor import Asked, Supervisor
 from tests.server.broker import RunningBroker, start_broker
+from tests.server.resp import TIMEOUT_S
 from tests.servers.patience import wait_until
 from tests.worker.stage import RunningWorker
 
@@ -267,6 +273,41 @@ def test_a_process_that_cannot_be_started_is_tried_again(caplog: pytest.LogCaptu
         assert supervisor.measure().processes == 0
     finally:
         supervisor.close()
+
+
+def test_a_process_is_started_when_there_are_files_again(caplog: pytest.LogCaptureFixture) -> None:
+    supervisor = Supervisor(Asked("no_such", 1, 1, 0.0, 300.0, None, None, None), None)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            assert supervisor.look_after() == ENDED
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert "cannot start worker process 0: [Errno 24]" in caplog.text
+        assert supervisor.measure().processes == 0
+    finally:
+        supervisor.close()
+
+
+def test_a_probe_is_answered_however_many_connections_are_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("quinque.worker.health._ASKING_S", 600.0)
+    port = HealthPort(Health(list, 300.0, None), None, ("127.0.0.1", 0))
+    host, number = port.url.removeprefix("http://").split(":")
+    threads = threading.active_count()
+
+    with ExitStack() as silent:
+        silent.callback(port.close)
+        first, *_ = (
+            silent.enter_context(socket.create_connection((host, int(number)), TIMEOUT_S))
+            for _ in range(CONNECTIONS_MOST + 1)
+        )
+        assert first.recv(1) == b""  # its place was needed
+        assert _health(port.url)[0] == 200
+        wait_until(lambda: threading.active_count() <= threads + CONNECTIONS_MOST, "threads ended")
 
 
 def _wait(worker: RunningWorker) -> str:

@@ -166,6 +166,9 @@ class Broker:
         client.user = self.users.first()
         client.address = shown_address(transport.get_extra_info("peername"))
         client.local_address = shown_address(transport.get_extra_info("sockname"))
+        if self._is_stopping:  # it was accepted just before the listeners closed
+            client.close()
+            return
         if len(self.clients) >= self.config.max_clients:
             self.stats.refused_connections += 1
             client.send_error(LimitReached("max number of clients reached"))

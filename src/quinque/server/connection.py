@@ -67,7 +67,8 @@ class Connection(Client):
         turn has ended: a client's bytes can be more requests than other clients can wait for."""
         requests = self._reader.feed(data)
         self.broker.turn.arrived(self, requests)
-        if self._has_read_enough(len(requests), sum(map(len, requests))):
+        words = sum(map(len, requests)) + self._reader.escapes
+        if self._has_read_enough(len(requests), words):
             self._read_later()
 
     @property

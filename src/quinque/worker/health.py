@@ -23,6 +23,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import monotonic
@@ -42,6 +43,8 @@ _STARTING_S: Final = 30.0  # time to import an app and to run the event loop for
 # The event loop writes a heartbeat four times a second. A handler may block it for this time.
 _SILENT_S: Final = 10.0
 _ASKING_S: Final = 10.0
+# Each has a thread and a file. If all files are used, no process can be started.
+CONNECTIONS_MOST: Final = 64
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PATHS: Final = {
@@ -124,6 +127,34 @@ class Health:
         return f"no progress in {handlers} of the process" if told.stalled else ""
 
 
+class _Server(ThreadingHTTPServer):
+    """A connection over the limit replaces the oldest one. So a probe is answered, however many
+    connections are open."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._lock = threading.Lock()
+        self._open: dict[Any, None] = {}  # in their order
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            if len(self._open) >= CONNECTIONS_MOST:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with suppress(OSError):  # its client is gone
+                    oldest.shutdown(socket.SHUT_RDWR)  # which ends its thread
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+
 class HealthPort:
     """The HTTP port. `url` is its address."""
 
@@ -166,11 +197,7 @@ class HealthPort:
             def log_message(self, format: str, *args: Any) -> None:
                 """Log nothing: probes come every few seconds."""
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-
-        self._server = Server(address, Request)
+        self._server = _Server(address, Request)
         host, port = str(self._server.server_address[0]), self._server.server_address[1]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()

@@ -192,21 +192,22 @@ class Supervisor:
 
     def _start(self, seat: Seat) -> None:
         """Start a process in the seat. If the system refuses, try again later."""
-        figures = Figures()
-        fds = (seat.board.fd, self._failures.fd, figures.fd, self._lives.fd, self._their_end)
-        orders = Orders(
-            self._asked.spec,
-            seat.number,
-            len(self._seats),
-            *fds,
-            [salt.hex() for salt in seat.salts],
-            self._asked.threads,
-            self._asked.deadline_s,
-            self._asked.stalled_s,
-        )
         seat.board.write(NOTHING)
         seat.started_s = monotonic()
+        figures: Figures | None = None
         try:
+            figures = Figures()
+            fds = (seat.board.fd, self._failures.fd, figures.fd, self._lives.fd, self._their_end)
+            orders = Orders(
+                self._asked.spec,
+                seat.number,
+                len(self._seats),
+                *fds,
+                [salt.hex() for salt in seat.salts],
+                self._asked.threads,
+                self._asked.deadline_s,
+                self._asked.stalled_s,
+            )
             seat.process = subprocess.Popen(
                 [sys.executable, "-m", MODULE, orders.as_text()],
                 pass_fds=fds,
@@ -214,7 +215,8 @@ class Supervisor:
                 start_new_session=True,  # only the supervisor gets Ctrl-C, and tells the processes
             )
         except OSError as error:
-            figures.close()
+            if figures is not None:
+                figures.close()
             seat.crashes += 1
             seat.due_s = seat.started_s + _AGAIN.delay_s(seat.crashes)
             LOG.error("cannot start worker process %d: %s; retrying", seat.number, error)

@@ -322,6 +322,10 @@ class Pool:
             else:
                 link.retire()
 
+    def is_of_now(self, link: Link) -> bool:
+        """Return whether the pool was not closed since it opened the connection."""
+        return link.era == self._era
+
     def holds(self, address: Address) -> bool:
         """Return whether a connection to that broker is kept open."""
         link = self._held.get(address)

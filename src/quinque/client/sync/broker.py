@@ -418,6 +418,9 @@ class Broker(TypedRun):
             replies = link.late_replies(requests, LATE_S, is_alone=is_alone)
             if any(type(reply) is Reply for reply in replies):
                 return
+            if not self._pool.is_of_now(link):
+                self._give_back_apart(link.address, op, replies)
+                return
             for back in giving_back(op, _call_of(op).result(op, replies)):
                 if type(back) not in CALLS:
                     continue

@@ -14,7 +14,6 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -88,7 +87,7 @@ class Link:
                 self._replies.take_into(replies, len(requests))
             self._asked_s = monotonic()
             return replies
-        except BlockingIOError:
+        except TimeoutError:
             self.close()
             raise TimeoutError(LATE) from None
         except OSError:
@@ -156,19 +155,10 @@ class Link:
             self._sock.close()
 
     def _limit(self, timeout_s: float) -> None:
-        """Limit the time of each send and receive, if possible in the system, because Python would
-        need another system call for each."""
+        """Limit the time of each send and receive. Not by the system (SO_RCVTIMEO), for which the
+        time would begin again after each signal of the program."""
         self._timeout_s = timeout_s
-        if not self._is_plain:
-            self._sock.settimeout(min(timeout_s, _WAIT_MOST_S))
-            return
-        self._sock.settimeout(None)
-        span = struct.pack("ll", int(timeout_s), max(int(timeout_s % 1 * 1e6), 1))
-        try:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, span)
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, span)
-        except OSError:  # the system has none, or another `struct timeval`
-            self._sock.settimeout(min(timeout_s, _WAIT_MOST_S))
+        self._sock.settimeout(min(timeout_s, _WAIT_MOST_S))
 
     def _hear_last(self, refusal: Reply) -> None:
         self.is_over = True
@@ -246,6 +236,10 @@ class Pool:
                 idle.append(link)
                 return
         link.close()
+
+    def is_of_now(self, link: Link) -> bool:
+        """Return whether the pool was not closed since it opened the connection."""
+        return link.era == self._era
 
     def holds(self, address: Address) -> bool:
         """Return whether a connection to that broker is kept open."""
