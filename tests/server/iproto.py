@@ -67,7 +67,7 @@ class IprotoClient:
         self.sock = socket.create_connection(("127.0.0.1", tarantool_port(broker)))
         self.sock.settimeout(TIMEOUT_S)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._unread = b""
+        self._unread = bytearray()
         self.greeting = self._take(128)
 
     def login(self, name: str, password: str) -> Reply:
@@ -157,5 +157,6 @@ class IprotoClient:
             if not data:
                 raise EOFError
             self._unread += data
-        taken, self._unread = self._unread[:count], self._unread[count:]
+        taken = bytes(self._unread[:count])
+        del self._unread[:count]
         return taken

@@ -37,7 +37,7 @@ class Client:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.sock.settimeout(TIMEOUT_S)
-        self._unread = b""
+        self._unread = bytearray()
 
     def send(self, *words: bytes | str | float) -> None:
         """Send one request and read nothing."""
@@ -99,7 +99,7 @@ class Client:
 
     def read_to_end(self) -> bytes:
         """All that comes until the broker closes the connection."""
-        data, self._unread = self._unread, b""
+        data, self._unread = bytes(self._unread), bytearray()
         try:
             while chunk := self.sock.recv(1 << 16):
                 data += chunk
@@ -134,7 +134,8 @@ class Client:
     def _take(self, count: int) -> bytes:
         while len(self._unread) < count:
             self._receive()
-        taken, self._unread = self._unread[:count], self._unread[count:]
+        taken = bytes(self._unread[:count])
+        del self._unread[:count]
         return taken
 
     def _receive(self) -> None:
@@ -146,45 +147,46 @@ class Client:
 
 def meaning(reply: bytes) -> Any:
     """A reply as a Python value: bytes, int, float, bool, None, list, dict, Refusal."""
-    value, rest = _meaning(reply)
-    assert rest == b"", "one reply at a time"
+    value, end = _meaning(reply, 0)
+    assert end == len(reply), "one reply at a time"
     return value
 
 
-def _meaning(data: bytes) -> tuple[Any, bytes]:
-    line, rest = data.split(b"\r\n", 1)
-    kind, text = line[:1], line[1:]
+def _meaning(data: bytes, at: int) -> tuple[Any, int]:
+    """The value that begins there, and where it ends."""
+    end = data.index(b"\r\n", at)
+    kind, text, at = data[at : at + 1], data[at + 1 : end], end + 2
     match kind:
         case b"+":
-            return text, rest
+            return text, at
         case b"-":
-            return Refusal(text.decode()), rest
+            return Refusal(text.decode()), at
         case b":":
-            return int(text), rest
+            return int(text), at
         case b",":
-            return float(text), rest
+            return float(text), at
         case b"#":
-            return text == b"t", rest
+            return text == b"t", at
         case b"_":
-            return None, rest
+            return None, at
         case b"$" | b"=":
             if text == b"-1":
-                return None, rest
+                return None, at
             start = 4 if kind == b"=" else 0  # a verbatim string begins with txt:
-            return rest[start : int(text)], rest[int(text) + 2 :]
+            return data[at + start : at + int(text)], at + int(text) + 2
         case b"*" | b">" | b"~":
             if text == b"-1":
-                return None, rest
-            return _items(int(text), rest)
+                return None, at
+            return _items(int(text), data, at)
         case b"%":
-            flat, rest = _items(2 * int(text), rest)
-            return dict(zip(flat[::2], flat[1::2], strict=True)), rest
-    raise AssertionError(f"not a reply: {line!r}")
+            flat, at = _items(2 * int(text), data, at)
+            return dict(zip(flat[::2], flat[1::2], strict=True)), at
+    raise AssertionError(f"not a reply: {kind + text!r}")
 
 
-def _items(count: int, rest: bytes) -> tuple[list[Any], bytes]:
+def _items(count: int, data: bytes, at: int) -> tuple[list[Any], int]:
     items = []
     for _ in range(count):
-        item, rest = _meaning(rest)
+        item, at = _meaning(data, at)
         items.append(item)
-    return items, rest
+    return items, at

@@ -154,6 +154,7 @@ def replies_to(client: Client, tag: str, text: str, how: str) -> list[bytes]:
     """The replies to the request with each of its arguments replaced by a wrong one, between two
     that are right. Ids are replaced by the kind of id that they are."""
     prefix = f"{tag}{how}-"
+    client.call("DEL", "")  # random requests have used the queue without a name
     client.call("TUBE.CREATE", f"{prefix}t", "fifo")
     event = client.call("QADD", f"{prefix}e", 60, "x").decode()
     job = client.call("ADDJOB", f"{prefix}j", "x", 0).decode()

@@ -431,19 +431,19 @@ def test_a_command_that_takes_many_ticks_is_carried_out_at_once_by_exec(
         ("TUBE.RELEASEALL", "in-parts"),
         ("GETJOB", "NOHANG", "MATCH", "*-2999-end", *patterns),
         ("QPURGE", "in-parts-jobs", "STATE", "queued"),
-        ("QLEN", "in-parts-jobs"),
+        # These are no reads, of which a busy machine would refuse some.
+        ("QPURGE", "in-parts-jobs", "STATE", "queued"),
         ("DEBUG", "FLUSHALL"),
-        ("INFO", "jobs"),
+        ("QPURGE", "in-parts-1-end"),
     )
     other.send("ADDJOB", "in-parts-jobs", "later", 0)
 
-    released, [job], purged, length, flushed, info = client.call("EXEC")
+    released, [job], purged, left, flushed, gone = client.call("EXEC")
 
     assert (released, job[0], flushed) == (3_000, b"in-parts-2999-end", b"OK")
     # Whenever the other client's job came: not between these two.
     assert purged in (3_000, 3_001)
-    assert length == 0
-    assert b"registered_jobs:0" in info
+    assert (left, gone) == (0, 0)
     other.value()
 
 
