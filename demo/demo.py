@@ -9,7 +9,7 @@ Calls       `quinque serve` as a separate process, and redis-py, which knows not
 
 The counts are checked after each act. The exit code is 0 if every check passed.
 
-Not here: the same with fifty kills (tests/faults).
+Not here: the same with more kills (tests/faults).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-@pytest.mark.parametrize("seed", range(3 * max(1, EFFORT)))
+@pytest.mark.parametrize("seed", range(2 * max(1, EFFORT)))
 def test_killed_at_any_call_of_the_file_system_a_copy_goes_on_and_is_the_same(
     folder: Path, seed: int
 ) -> None:

@@ -229,5 +229,5 @@ def counts_of_model(model: Reference) -> Counts:
     }
 
 
-StoreAndReference.TestCase.settings = effort(examples=140, steps=60)
+StoreAndReference.TestCase.settings = effort(examples=60, steps=60)
 TestStoreAndReference = StoreAndReference.TestCase

@@ -480,5 +480,5 @@ def matches(name: bytes, patterns: Sequence[bytes]) -> bool:
     return any(fnmatchcase(name.decode(), pattern.decode()) for pattern in patterns)
 
 
-StoreAndWorkReference.TestCase.settings = effort(examples=100, steps=60)
+StoreAndWorkReference.TestCase.settings = effort(examples=50, steps=60)
 TestStoreAndWorkReference = StoreAndWorkReference.TestCase

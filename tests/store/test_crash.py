@@ -99,11 +99,11 @@ def check_goes_on(store: EmbeddedStore) -> None:
 
 
 @pytest.mark.parametrize("kind", WORKERS)
-@pytest.mark.parametrize("seed", range(2 * max(1, EFFORT)))
+@pytest.mark.parametrize("seed", range(max(1, EFFORT)))
 def test_cut_at_any_byte_the_journal_keeps_all_that_was_acknowledged_before(
     folder: Path, seed: int, kind: type[Worker]
 ) -> None:
-    past = make_past(folder, seed, turns=13, kind=kind)
+    past = make_past(folder, seed, turns=10, kind=kind)
 
     for cut in range(len(past.data) + 1):
         # tests/store/test_record_crash.py does the same with the record.
