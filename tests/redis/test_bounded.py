@@ -15,7 +15,7 @@ from quinque.model.claim_ops import MarkClaim, Outcome, SettleClaims
 from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.lifecycle import Kind
 from quinque.model.ops import Ack, Count, Flush, Put, Reserve
-from quinque.model.own_ops import RELIABLE_TERMS
+from quinque.model.own_ops import RELIABLE_TERMS, Complete, ExtendLeases
 from quinque.model.work_ops import Add, FindKey, LookAt, Purge, PurgeAll
 from quinque.stores.clock import ManualClock
 from quinque.stores.pending import Pending
@@ -131,6 +131,25 @@ def test_a_flush_of_many_events_takes_several_calls_and_leases_stay(
     assert store.run(Count(EVENTS, [b"e"]))[0].total == 0
     assert store.run(Reserve(EVENTS, b"e", b"g", 60_000)) == []
     assert store.run(Ack(EVENTS, b"e", b"g", held)) == [True] * len(held)
+
+
+def test_a_request_about_very_many_ids_takes_several_calls(
+    store: RedisStore, redis_server: RedisServer
+) -> None:
+    bodies = [b"x"] * 5_001
+    elements = store.run(Add(RELIABLE, b"r", bodies, RELIABLE_TERMS))
+    store.run(Put(EVENTS, b"e", bodies))
+    events = [it.message_id for it in store.run(Reserve(EVENTS, b"e", b"g", 60_000, len(bodies)))]
+    client = redis_server.client()
+    client.config_resetstat()
+
+    completed = store.run(Complete(RELIABLE, b"r", [*elements, elements[0]], is_leased=False))
+    extended = store.run(ExtendLeases(EVENTS, b"e", events, 60_000, b"g"))
+
+    calls = {name: row["calls"] for name, row in client.info("commandstats").items()}
+    assert calls.get("cmdstat_eval", 0) + calls.get("cmdstat_evalsha", 0) == 6
+    assert completed == [True] * len(elements) + [False]
+    assert extended == [True] * len(events)
 
 
 def test_events_that_are_added_during_a_flush_stay(store: RedisStore) -> None:

@@ -73,12 +73,26 @@ def test_tls(scheme: str) -> None:
         "redis://there:port",
         "redis://:secret@a:x",
         "redis://there/x",
+        "redis://:secret/x@there",
+        "redis://user:secret?x@there:6379/0",
+        "redis://:secret#x@there",
+        "redis://:1#secret@there",
+        "redis://:[secret]@there",
+        "redis://:secret\uff1ax@there",
     ],
 )
 def test_what_is_no_such_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(BadSetting, match="store: this is not the URL of a Redis") as refused:
         parse_store_url(url)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "option", ["ssl_ca_certs=/there/is/none", "ssl_cert_reqs=maybe", "ssl_min_version=old"]
+)
+def test_tls_options_that_cannot_be_used_are_a_wrong_setting(option: str) -> None:
+    with pytest.raises(BadSetting, match="store: cannot use its TLS options"):
+        parse_store_url(f"rediss://:secret@there?{option}")
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ there must be (replicas.py); what a reply means (store.py).
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from math import inf
@@ -44,6 +45,7 @@ Outcome = Any  # a reply, or the QuinqueError that it is
 _BATCHES_MOST: Final = 2  # under way: one is carried out while the next one travels
 _READ_S: Final = 0.05  # to read what has come, after the time for an answer is over
 _ASKING: Final = pack("ASKING")
+_NUMBERS: Final = itertools.count()
 
 # With these Redis says that it has not begun. MOVED and ASK say besides who might.
 _NOT_DONE: Final = frozenset(
@@ -61,6 +63,7 @@ class Errand:
         "is_asking",
         "is_counted",
         "is_unheard",
+        "number",
         "replicas",
         "slot",
         "tell",
@@ -76,6 +79,7 @@ class Errand:
         tell: Callable[[Outcome], None],
         is_counted: bool = False,
     ) -> None:
+        self.number = next(_NUMBERS)  # those that were posted later have larger ones
         self.call = call
         self.slot = slot
         self.deadline_s = deadline_s  # on the loop's clock

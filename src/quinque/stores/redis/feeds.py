@@ -47,6 +47,7 @@ from quinque.stores.redis.keys import slot_key, slot_of
 from quinque.stores.redis.slots import known_slots
 
 _RESERVE_MOST: Final = 2_000  # messages that one call leases: 5 to 10 ms
+_EXTEND_MOST: Final = 2_500  # leases that one call extends: some 10 ms
 _SLOTS_AT_ONCE: Final = 256  # of a scan: most have a few feeds, or none
 _GROUP_FIELDS: Final = 5  # that count.lua answers with: group, leased, redo, done, available
 
@@ -130,9 +131,12 @@ def _release(op: Release, edge: Edge) -> Steps:
 
 def _extend(op: ExtendLeases, edge: Edge) -> Steps:
     ids = list(dict.fromkeys(op.message_ids))
-    argv: list[Arg] = [op.group, op.lease_ms, int(edge.follows), *ids]
-    (results,) = yield [_call("extend_feed", op, edge.now_ms(), argv)]
-    extended = {id for id, result in zip(ids, results, strict=True) if result == 1}
+    extended: set[bytes] = set()
+    for at in range(0, len(ids) or 1, _EXTEND_MOST):
+        some = ids[at : at + _EXTEND_MOST]
+        argv: list[Arg] = [op.group, op.lease_ms, int(edge.follows), *some]
+        (results,) = yield [_call("extend_feed", op, edge.now_ms(), argv)]
+        extended.update(id for id, result in zip(some, results, strict=True) if result == 1)
     return [id in extended for id in op.message_ids]
 
 

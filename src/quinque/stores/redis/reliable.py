@@ -32,13 +32,17 @@ _START_MOST: Final = 1 << 53  # a worklist has fewer messages
 
 def complete(op: Complete, edge: Edge) -> Steps:
     ids = list(dict.fromkeys(op.message_ids))
-    argv = [*about_queue(op.family, op.queue, edge), int(op.is_leased), *ids]
-    (reply,) = yield [Call("complete", [_home(op.queue)], argv)]
-    if reply is None:
-        return None
+    flags: list[int] = []
+    for at in range(0, len(ids) or 1, _TOGETHER_MOST):
+        some = ids[at : at + _TOGETHER_MOST]
+        argv = [*about_queue(op.family, op.queue, edge), int(op.is_leased), *some]
+        (reply,) = yield [Call("complete", [_home(op.queue)], argv)]
+        if reply is None and not at:
+            return None
+        flags += reply or [0] * len(some)
     if len(ids) == len(op.message_ids):  # none twice, as mostly
-        return [is_done == 1 for is_done in reply]
-    done = {id for id, is_done in zip(ids, reply, strict=True) if is_done}
+        return [is_done == 1 for is_done in flags]
+    done = {id for id, is_done in zip(ids, flags, strict=True) if is_done}
     results: list[bool] = []
     for id in op.message_ids:
         results.append(id in done)

@@ -8,7 +8,8 @@ Calls       courier.py and replicas.py, one of each for a server; link.py, to as
     cluster    each server says who has which slots (CLUSTER SLOTS), and MOVED what has changed
 
 An errand that was not carried out is tried again, soon and then less often, until its time is over;
-then it says that it was not done.
+then it says that it was not done. Errands for the same slot that are posted meanwhile wait for it,
+so that none of them overtakes it.
 
 Not here: what is known of an errand that was sent (courier.py).
 """
@@ -22,6 +23,7 @@ from asyncio import FIRST_COMPLETED
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
+from operator import attrgetter
 from typing import Any, Final
 
 from hiredis import ReplyError
@@ -77,7 +79,7 @@ class Routes:
         self._couriers: dict[tuple[Address, bool], Courier] = {}
         self._asking: asyncio.Task[None] | None = None
         self._is_refused = False  # by every server that was last asked who holds what
-        self._waiting = 0  # errands that are tried again later
+        self._late: dict[int, list[Errand]] = {}  # that are sent later, by the key of _queue_of
         self._is_closed = False
         self._warned_s = -inf  # when it was last said that no primary can be found
         self._seconds = 0
@@ -99,7 +101,7 @@ class Routes:
 
     @property
     def is_idle(self) -> bool:
-        return not self._waiting and all(courier.is_idle for courier in self._couriers.values())
+        return not self._late and all(courier.is_idle for courier in self._couriers.values())
 
     @property
     def addresses(self) -> Sequence[Address]:
@@ -161,6 +163,8 @@ class Routes:
         address = self._holders[errand.slot]
         if self._is_closed:
             self._back(errand, "CLOSED", "the store is closed")
+        elif (late := self._late.get(self._queue_of(errand))) is not None:
+            late.append(errand)
         elif address is None:
             self._back(errand, "CLUSTERDOWN", f"no server has slot {errand.slot}")
         else:
@@ -190,25 +194,36 @@ class Routes:
                 else kind(f"Redis: {text}; nothing was changed")
             )
             return
+        wait_s = min(_SOON_S * 2 ** (errand.tries - 1), _LATE_S, errand.deadline_s - now_s)
         if code in ("MOVED", "ASK") and errand.tries < _AT_ONCE_MOST:
             address = _redirected(text, self._holders[errand.slot])
             if code == "MOVED":
                 self._holders[errand.slot] = address
-            errand.is_asking = code == "ASK"
-            self._courier(address, errand.replicas > 0).post(errand)
+            if self._queue_of(errand) in self._late:
+                self._go_later(errand, wait_s)
+            else:
+                errand.is_asking = code == "ASK"
+                self._courier(address, errand.replicas > 0).post(errand)
         else:
-            wait_s = min(_SOON_S * 2 ** (errand.tries - 1), _LATE_S, errand.deadline_s - now_s)
             self._go_later(errand, wait_s)
         if code != "ASK" and code != "TRYAGAIN":
             self.look_again()
 
-    def _go_later(self, errand: Errand, wait_s: float) -> None:
-        self._waiting += 1
-        self._loop.call_later(wait_s, self._go_again, errand)
+    def _queue_of(self, errand: Errand) -> int:
+        """Errands with the same number here are sent in the order in which they were posted."""
+        return errand.slot if self.is_cluster else 0
 
-    def _go_again(self, errand: Errand) -> None:
-        self._waiting -= 1
-        self._go(errand)
+    def _go_later(self, errand: Errand, wait_s: float) -> None:
+        queue = self._queue_of(errand)
+        if queue in self._late:
+            self._late[queue].append(errand)
+        else:
+            self._late[queue] = [errand]
+            self._loop.call_later(wait_s, self._go_again, queue)
+
+    def _go_again(self, queue: int) -> None:
+        for errand in sorted(self._late.pop(queue), key=attrgetter("number")):
+            self._go(errand)
 
     # -- who holds what --------------------------------------------------------------------------
 

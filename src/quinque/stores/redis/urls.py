@@ -32,6 +32,9 @@ SCHEMES: Final[dict[str, tuple[Kind, str]]] = {
     "rediss+cluster": ("cluster", "rediss"),
 }
 
+_SPECIAL: Final = (
+    "a port must be a number; in a password, write characters that mean something in a URL as %XX"
+)
 _PORT: Final = 6379
 _SENTINEL_PORT: Final = 26379
 
@@ -63,15 +66,23 @@ class RedisUrl(NamedTuple):
     sentinel_login: Login = Login()
 
 
+class _Wrong(ValueError):
+    """The text says why, and has nothing of the URL in it."""
+
+
 def parse_store_url(url: str) -> RedisUrl:
     """Parse the URL. Raises BadSetting, without the URL: it may have a password."""
     try:
         parts = urlsplit(url)
-        kind, scheme = SCHEMES[parts.scheme]
-        return _parse(parts, kind, scheme)
-    except (KeyError, ValueError) as error:
-        why = f" ({error})" if isinstance(error, ValueError) else ""
-        raise BadSetting(f"store: this is not the URL of a Redis{why}") from error
+        if parts.scheme not in SCHEMES:
+            raise _Wrong("it begins with none of " + ", ".join(f"{it}://" for it in SCHEMES))
+        if parts.fragment:
+            raise _Wrong(_SPECIAL)
+        return _parse(parts, *SCHEMES[parts.scheme])
+    except ValueError as error:
+        # Errors of the library may have a part of the password in them, so no other is shown.
+        why = error if isinstance(error, _Wrong) else _SPECIAL
+        raise BadSetting(f"store: this is not the URL of a Redis ({why})") from None
 
 
 def shown_store_url(url: str) -> str:
@@ -110,13 +121,13 @@ def _service(path: str) -> tuple[str, str]:
     """The name of the primary, and what follows it."""
     name, _, rest = path.strip("/").partition("/")
     if not name:
-        raise ValueError("after the sentinels, write / and the name of the service")
+        raise _Wrong("after the sentinels, write / and the name of the service")
     return name, rest
 
 
 def _database(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError("a database must be a number")
+        raise _Wrong("a database must be a number")
     return int(text)
 
 
@@ -128,9 +139,13 @@ def _address(text: str, default_port: int) -> Address:
 def _tls(query: str) -> ssl.SSLContext:
     """As the options say whose names begin with ssl_: those of redis-py."""
     try:
+        from redis import RedisError
         from redis.asyncio.connection import SSLConnection, parse_url
     except ModuleNotFoundError as missing:
         raise package_missing(missing.name, "redis", "store is a URL with TLS") from missing
-    known = dict[str, Any](parse_url(f"rediss://host?{query}"))
-    options = {name: value for name, value in known.items() if name.startswith("ssl_")}
-    return SSLConnection(host="host", **options).ssl_context.get()
+    try:
+        known = dict[str, Any](parse_url(f"rediss://host?{query}"))
+        options = {name: value for name, value in known.items() if name.startswith("ssl_")}
+        return SSLConnection(host="host", **options).ssl_context.get()
+    except (OSError, RedisError, ValueError) as error:
+        raise BadSetting(f"store: cannot use its TLS options: {error}") from error

@@ -5,7 +5,9 @@ Calls       link.py, at any server of the cluster: what is published is heard at
 
 Scripts publish the name of each queue that got something to deliver, the ids of messages that ended
 where a client waits for one, that something began in an empty slot, and that a queue was spread. A
-notice may be lost when a connection breaks, so after that all clients that wait look again.
+notice may be lost when a connection breaks, so after that all clients that wait look again. A
+server that has left the cluster may go on answering, and hears nothing: so the broker listens only
+at one that has slots.
 
 Not here: who waits for what (server/waiters.py), what time brings about (alarms.py).
 """
@@ -22,6 +24,7 @@ from hiredis import ReplyError
 from quinque.stores.redis.keys import slot_of_key
 from quinque.stores.redis.link import CannotConnect, Link, pack, refused
 from quinque.stores.redis.routes import Routes
+from quinque.stores.redis.urls import Address
 
 READY: Final = b"quinque:ready"
 ENDED: Final = b"quinque:ended"
@@ -72,7 +75,7 @@ class Wakeups:
             try:
                 link = await self._routes.connect(address)
                 try:
-                    await self._hear(link)
+                    await self._hear(link, address)
                 finally:
                     link.close()
             except CannotConnect as error:
@@ -83,8 +86,9 @@ class Wakeups:
             self._routes.look_again()
             await asyncio.sleep(_AGAIN_S)
 
-    async def _hear(self, link: Link) -> None:
-        """Listen until the connection is lost, or silent when it should not be."""
+    async def _hear(self, link: Link, address: Address) -> None:
+        """Listen until the connection is lost, or silent when it should not be, or the server has
+        no slots any more."""
         lost = asyncio.Event()
         refusals: list[ReplyError] = []
 
@@ -105,6 +109,8 @@ class Wakeups:
             except TimeoutError:
                 if not self._is_heard:
                     raise CannotConnect("the server does not respond") from None
+                if address not in self._routes.addresses:
+                    return
                 link.send([pack("PING")])
         if refusals:
             raise refused(refusals[0])

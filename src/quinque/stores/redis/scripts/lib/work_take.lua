@@ -19,7 +19,7 @@
 -- include rarely lib/work_living.lua
 
 local TAKE_MOST = 1000  -- looked at together
-local LOOKS_MOST, LOOK_MOST = 6, 500  -- at messages that had expired: some 15 ms of work
+local LOOKS_MOST, LOOK_MOST = 4, 500  -- at messages that had expired: some 15 ms of work
 local looks = 0  -- in all worklists of the script
 
 -- The first messages are leased and appended to `given`, until there is no room left; for how long
