@@ -96,6 +96,22 @@ def test_a_job_that_another_one_has_overtaken_changes_nothing(
     assert (again.batches, slow.new_pieces()) == (0, [])
 
 
+def test_a_run_without_new_files_leaves_the_progress_of_the_run_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A report builds the tables twice: for its audit, and for its plots."""
+    from quinque.spark.jobs import build
+    from quinque.spark.jobs.lake import Lake
+
+    export(tmp_path, History(10).run(20).table(), 1)
+    told: list[tuple[str, int, int]] = []
+
+    for _ in range(2):
+        build.build_batches(spark, Lake(str(tmp_path)), lambda *step: told.append(step))
+
+    assert told == [("batches", 0, 1), ("batches", 1, 1)]
+
+
 def test_a_run_that_ended_before_its_files_were_in_the_log_is_finished_by_the_next(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

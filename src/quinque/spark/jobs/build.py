@@ -94,7 +94,8 @@ def build_batches(
         number = build_batch(spark, lake, pieces, number)
         built.batches += 1
         built.rows += sum(piece.rows for piece in pieces)
-    _told(tell, "batches", len(groups), len(groups))
+    if groups:  # else the progress of an earlier run stays: a report builds the tables twice
+        _told(tell, "batches", len(groups), len(groups))
     if len(lake.batches()) > _BATCHES_MOST:
         merge_batches(spark, lake)
     return built
