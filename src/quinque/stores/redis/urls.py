@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from quinque.errors import BadSetting
 from quinque.errors.extras import package_missing
+from quinque.model.urls import split_url
 
 Kind = Literal["one", "sentinel", "cluster"]
 SCHEMES: Final[dict[str, tuple[Kind, str]]] = {
@@ -66,7 +67,7 @@ class RedisUrl(NamedTuple):
 def parse_store_url(url: str) -> RedisUrl:
     """Parse the URL. Raises BadSetting, without the URL: it may have a password."""
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         kind, scheme = SCHEMES[parts.scheme]
         return _parse(parts, kind, scheme)
     except (KeyError, ValueError) as error:
@@ -76,7 +77,7 @@ def parse_store_url(url: str) -> RedisUrl:
 
 def shown_store_url(url: str) -> str:
     """The URL without user, password and options."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
