@@ -131,6 +131,19 @@ def test_the_credentials_of_a_url_win_over_those_of_the_environment(
 
 
 @pytest.mark.parametrize("command", [("cli", "PING"), ("queue", "ls")])
+def test_a_user_without_a_password_is_not_the_user_that_needs_none(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text('[users.ann]\npassword = "right"\n[users.default]\n')
+    with start_broker(tmp_path / "data", "--users", str(users)) as broker:
+        url = f"redis://ann@127.0.0.1:{broker.port}"
+        result = CliRunner().invoke(main, [*command, "--url", url])
+
+    assert (result.exit_code, "invalid username-password pair" in result.stderr) == (3, True)
+
+
+@pytest.mark.parametrize("command", [("cli", "PING"), ("queue", "ls")])
 def test_a_url_that_is_none_is_said_to_be_so(command: tuple[str, ...]) -> None:
     result = CliRunner().invoke(main, [*command, "--url", "redis://ann:secret@[::1"])
 
