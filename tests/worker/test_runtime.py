@@ -145,6 +145,21 @@ def test_what_failed_rests_as_its_family_can(app: CountingApp, queues: Queues, q
     assert (view.delayed, leased.leased, counted.groups[0].leased) == (1, 1, 1)
 
 
+def test_an_element_that_waits_for_a_retry_is_not_one_whose_handler_runs(
+    app: CountingApp, queues: Queues, queue: str
+) -> None:
+    def fail(body: bytes) -> None:
+        raise Retry(600, "later")
+
+    app.add(queue, fail, family="reliable", lease=1200)
+    with working(app) as board:
+        queues.reliable(queue).push(b"x")
+        wait_until(lambda: board.read().failed == 1, "it failed")
+        # What is on the board when the process dies counts as one more failure.
+        wait_until(lambda: not board.count(), "it is not on the board")
+        assert board.read().held == 1
+
+
 def test_what_cannot_be_put_aside_or_told_stays(
     app: CountingApp, queues: Queues, queue: str
 ) -> None:
