@@ -88,6 +88,7 @@ def test_buried_tasks_are_dead_messages_of_a_tube(shell: Shell, client: Client, 
 
     assert {"name": queue, "family": "tubes", "dead": 3} in shell.json("dead", "ls")
     assert [row["body"] for row in shell.json("dead", "ls", queue)] == ["one", "two", "three"]
+    assert [line.split()[0] for line in shell.lines("dead", "ls", queue)] == ["id", "0", "1", "2"]
     assert shell.json("dead", "drop", queue, "0", "--yes") == {"dropped": 1}
     assert shell.json("dead", "redrive", queue, "--count", "1") == {"redriven": 1}
     assert shell.json("dead", "drop", queue, "1", "--yes", code=1) == {"dropped": 0}
@@ -104,6 +105,7 @@ def test_buried_tasks_are_redriven_by_id(shell: Shell, client: Client, queue: st
 
     assert shell.json("dead", "redrive", queue, "2", "0", "2", "9") == {"redriven": 2}
     assert shell.json("dead", "redrive", queue, "2", code=1) == {"redriven": 0}
+    assert "is not the id of a task" in shell.run("dead", "show", queue, "\udcff").stderr
     assert [row["id"] for row in shell.json("dead", "ls", queue)] == ["1"]
     refused = shell.run("dead", "redrive", queue, "1", "--count", "1")
     assert (refused.exit_code, "--count" in refused.stderr) == (2, True)

@@ -144,6 +144,11 @@ def test_a_key_is_taken_once_and_an_id_too(shell: Shell, queue: str) -> None:
     assert shell.lines("message", "add", queue, "two", "--unique", "k") == first
     assert shell.code("message", "add", f"{queue}.i", "one", "--family", "items", "--id", "a") == 0
     assert shell.code("message", "add", f"{queue}.i", "two", "--id", "a") == 1
+    # The second line would be left out if it is read later than the first.
+    for name, option in ((queue, "--unique"), (f"{queue}.i", "--id")):
+        result = shell.run("message", "add", name, "--lines", option, "b", input=b"one\n")
+        assert (result.exit_code, "--lines adds several messages" in result.stderr) == (2, True)
+    assert shell.code("message", "show", f"{queue}.i", "b") == 1
 
 
 def test_a_job_is_shown_with_all_that_is_known_of_it(shell: Shell, queue: str) -> None:

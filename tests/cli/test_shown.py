@@ -130,6 +130,27 @@ def test_the_credentials_of_a_url_win_over_those_of_the_environment(
         assert code(f"redis://{host}") != 0
 
 
+@pytest.mark.parametrize("command", [("cli", "PING"), ("queue", "ls")])
+def test_a_user_without_a_password_is_not_the_user_that_needs_none(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text('[users.ann]\npassword = "right"\n[users.default]\n')
+    with start_broker(tmp_path / "data", "--users", str(users)) as broker:
+        url = f"redis://ann@127.0.0.1:{broker.port}"
+        result = CliRunner().invoke(main, [*command, "--url", url])
+
+    assert (result.exit_code, "invalid username-password pair" in result.stderr) == (3, True)
+
+
+@pytest.mark.parametrize("command", [("cli", "PING"), ("queue", "ls")])
+def test_a_url_that_is_none_is_said_to_be_so(command: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*command, "--url", "redis://ann:secret@[::1"])
+
+    why = "url: not the URL of a broker: the host or the port is invalid"
+    assert (result.exit_code, result.stderr) == (2, f"quinque: {why}\n")
+
+
 def test_a_password_that_is_missing_is_asked_for_as_the_command_has_it(tmp_path: Path) -> None:
     with start_broker(tmp_path, "--requirepass", "secret") as broker:
         url = f"redis://127.0.0.1:{broker.port}"

@@ -212,6 +212,20 @@ def test_what_a_broker_calls_unknown_is_unknown(opener: Opener) -> None:
             jobs.add(b"x")
 
 
+@pytest.mark.parametrize("refusal", [b"-UNAVAILABLE no answer in 5 s", b"-LOADING not yet"])
+def test_a_session_that_cannot_be_joined_now_is_joined_later(
+    opener: Opener, refusal: bytes
+) -> None:
+    with Silent(refusal + b"\r\n") as unsure:
+        tube = opener.connect(url_of(unsure.port), retries=1).tube("t")
+
+        for ask in (tube.take, lambda: tube.take(timeout=None), lambda: tube.ack(1)):
+            asked = unsure.requests
+            with pytest.raises(NotDone, match=r"no answer in 5 s|not yet"):
+                ask()
+            assert unsure.requests == asked + 2
+
+
 def test_where_nobody_answers_nothing_is_done(opener: Opener, tmp_path: Path) -> None:
     queues = opener.connect(f"unix://{tmp_path / 'nobody'}", retries=1)
 

@@ -36,6 +36,15 @@ def test_several_ids_in_one_str_are_refused(queues: Any, queue: str) -> None:
         queues.reliable(f"{queue}.reliable").ack("1-1 1-2")
     with pytest.raises(BadArgument, match="and not NoneType"):
         jobs.ack(None)
+    for ack in (
+        jobs.ack,
+        queues.reliable(f"{queue}.reliable").ack,
+        queues.items(f"{queue}.items").complete,
+        queues.events(f"{queue}.events").group("g").ack,
+    ):
+        for wrong in (b"1-1", 5, [5]):
+            with pytest.raises(BadArgument, match="a message or its id, a str, is expected, and"):
+                ack(wrong)
 
 
 def test_one_body_where_several_are_expected_is_refused(queues: Any, queue: str) -> None:
@@ -47,6 +56,8 @@ def test_one_body_where_several_are_expected_is_refused(queues: Any, queue: str)
     ):
         with pytest.raises(BadArgument, match="several bodies are expected, and not one str"):
             add_many("abc")
+        with pytest.raises(BadArgument, match="several bodies are expected, and not NoneType"):
+            add_many(None)
 
 
 def test_views_are_named_and_accepted_where_jobs_are(queues: Any, queue: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -160,6 +161,42 @@ def test_who_is_interrupted_in_the_middle_of_something_has_to_open_it_again(tmp_
     with quinque.open(tmp_path / "q", drivers=drivers) as again:
         assert [job.body for job in again.jobs("q").take_many(5)] == [b"before"]
         assert again.tube("t").take() is None
+
+
+def _delayed_job(queues: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    jobs = queues.jobs("q")
+    return lambda: jobs.take(timeout=None), lambda: jobs.add(b"x", delay=0.01)
+
+
+def _delayed_task(queues: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    tube = queues.tube("t")
+    tube.make("fifottl")
+    return lambda: tube.take(timeout=None), lambda: tube.put(b"x", delay=0.01)
+
+
+def _shorter_lease(queues: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    items = queues.items("i")
+    items.add("id", b"x")
+    item = items.lease(86_400)
+    return lambda: items.lease(1, timeout=None), lambda: item.extend(0.01)
+
+
+@pytest.mark.parametrize("begin", [_delayed_job, _delayed_task, _shorter_lease])
+def test_a_blocked_call_gets_a_message_that_becomes_ready_later(
+    opener: Opener, tmp_path: Path, begin: Callable[[Any], Any]
+) -> None:
+    queues = opener.open(tmp_path / "q", fsync="no")
+    take, make_ready_later = begin(queues)
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.append(take()))
+    waiting.start()
+    while not queues.runner._store._due_ms:  # it does not wait yet
+        os.sched_yield()
+
+    make_ready_later()
+    waiting.join(TIMEOUT_S)
+
+    assert [message.body for message in found] == [b"x"]
 
 
 class NoMemory(Counter[bytes]):

@@ -22,7 +22,7 @@ from quinque.model.tube_ops import TouchTasks
 from quinque.model.work_ops import Extend
 from quinque.worker import App
 from quinque.worker.board import Board
-from quinque.worker.runtime import Runtime
+from quinque.worker.runtime import STALLED_S, Runtime
 from quinque.worker.shared import alone
 from tests.server.resp import TIMEOUT_S
 from tests.servers.patience import wait_until
@@ -105,6 +105,7 @@ def working(
     deadline_s: float = TIMEOUT_S,
     board: Board | None = None,
     left_by: Sequence[bytes] | None = None,
+    stalled_s: float = STALLED_S,
 ) -> Iterator[Board]:
     """Within, the app works, in the place of the process that the board is of, whose handlers had
     the salts `left_by`."""
@@ -116,7 +117,9 @@ def working(
     is_there = threading.Event()
 
     async def work() -> None:
-        runtime = Runtime(app, shared, threads=2, deadline_s=deadline_s, left_by=left_by)
+        runtime = Runtime(
+            app, shared, threads=2, deadline_s=deadline_s, stalled_s=stalled_s, left_by=left_by
+        )
         loop = asyncio.get_running_loop()
         begun.append(lambda: loop.call_soon_threadsafe(runtime.stop))
         is_there.set()

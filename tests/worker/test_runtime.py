@@ -15,7 +15,7 @@ from quinque.client.sync.queues import Queues
 from quinque.errors import NoPermission, OutcomeUnknown
 from quinque.model.ops import Op
 from quinque.model.own_ops import Complete
-from quinque.model.work_ops import Add, WorkView
+from quinque.model.work_ops import Add, LookAt, WorkView
 from quinque.worker import App, Message, Retry
 from quinque.worker.board import Board, Hand
 from tests.server.broker import start_broker
@@ -143,6 +143,41 @@ def test_what_failed_rests_as_its_family_can(app: CountingApp, queues: Queues, q
     assert job.reason.startswith(b"Retry: later\n")
     assert 500_000 < (job.due_within_ms or 0) <= 600_000
     assert (view.delayed, leased.leased, counted.groups[0].leased) == (1, 1, 1)
+
+
+def test_an_element_that_waits_for_a_retry_is_not_one_whose_handler_runs(
+    app: CountingApp, queues: Queues, queue: str
+) -> None:
+    def fail(body: bytes) -> None:
+        raise Retry(600, "later")
+
+    app.add(queue, fail, family="reliable", lease=1200)
+    with working(app) as board:
+        queues.reliable(queue).push(b"x")
+        wait_until(lambda: board.read().failed == 1, "it failed")
+        # What is on the board when the process dies counts as one more failure.
+        wait_until(lambda: not board.count(), "it is not on the board")
+        assert board.read().held == 1
+
+
+def test_a_worker_asks_now_and_then_whether_messages_wait(
+    app: CountingApp, queues: Queues, queue: str
+) -> None:
+    run, looks = app.broker.run, list[Op]()
+
+    async def count(op: Op, wait_ms: int = 0) -> Any:
+        looks.extend([op] if isinstance(op, LookAt) else [])
+        return await run(op, wait_ms)
+
+    app.broker.run = count  # type: ignore[method-assign]
+    app.add(queue, print, max_deliveries=1)
+    began_s = monotonic()
+    with working(app, stalled_s=0.0) as board:
+        wait_until(lambda: len(looks) > 2, "it has asked")
+        beat_s = board.read().beat_s
+        wait_until(lambda: board.read().beat_s > beat_s, "it lives")
+
+    assert len(looks) <= 4 * (monotonic() - began_s) + 1
 
 
 def test_what_cannot_be_put_aside_or_told_stays(

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from math import inf, nan
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from quinque.cli.main import main
 from quinque.errors import BadSetting
 from quinque.worker import App, Backoff, Message, Retry
+from quinque.worker.backoff import rest_s
 from quinque.worker.message import reason_of
 
 
@@ -53,6 +58,18 @@ def test_what_an_app_cannot_do_is_said_when_it_is_asked() -> None:
         ("backoff", (1,), "backoff must be a pair of times or a Backoff, not tuple"),
         ("backoff", ("1", 2), "backoff must be a number of seconds or a timedelta, not str"),
         ("backoff", Backoff("1", 2), "backoff must be a number of seconds or a timedelta, not str"),  # type: ignore[arg-type]
+        (
+            "backoff",
+            (1, inf),
+            (
+                "backoff must be (first delay, longest delay) in seconds, with 0 <= first"
+                " <= longest <= 1 year"
+            ),
+        ),
+        ("lease", 1e300, "lease 1e+300 must be more than 0 s, and at most 3153600000 s"),
+        ("group", 5, "group is bytes or str, and not int"),
+        ("results", 5, "results is bytes or str, and not int"),
+        ("dead", 5, "dead is bytes or str, and not int"),
         ("batch", "5", "batch '5' is not a whole number"),
         ("concurrency", 1.5, "concurrency 1.5 is not a whole number"),
         ("max_deliveries", "5", "max_deliveries '5' is not a whole number"),
@@ -67,6 +84,20 @@ def test_a_setting_of_another_type_is_refused_with_its_name(
         app.add("q", print, **{setting: wrong})  # type: ignore[arg-type]
 
     assert app.handlers == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "said"),
+    [
+        (5, "queue is bytes or str, and not int"),
+        ("q" * 1025, "queue has 1025 bytes; at most 1024"),
+        ("\ud800", "queue cannot be encoded: surrogates not allowed"),
+        ("", "queue must not be empty"),
+    ],
+)
+def test_a_name_that_no_queue_has_is_refused(queue: Any, said: str) -> None:
+    with pytest.raises(BadSetting, match=f"^{re.escape(said)}$"):
+        App("redis://127.0.0.1:1").add(queue, print, family="items")
 
 
 def test_the_times_of_a_handler_may_be_timedeltas() -> None:
@@ -118,6 +149,27 @@ def test_a_rest_is_twice_as_long_each_time_and_up_to_half_of_it_less() -> None:
     assert backoff.delay_s(10_000, chance=0) == 10
 
 
+@dataclass(frozen=True)
+class Odd(Backoff):
+    """A class of a program, which computes what it likes."""
+
+    delay: Any = None
+
+    def delay_s(self, failures: int, chance: float | None = None) -> Any:
+        return self.delay() if callable(self.delay) else self.delay
+
+
+@pytest.mark.parametrize("delay", [lambda: 1 / 0, None, "5", -1, inf, nan])
+def test_a_backoff_that_computes_no_delay_is_not_used(
+    delay: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    delay_s = rest_s(ValueError(), Odd(10, 20, delay), 1)
+
+    assert 5 <= delay_s <= 10
+    assert "Odd" in caplog.text
+    assert rest_s(ValueError(), Odd(10, 20, timedelta(seconds=30)), 1) == 30
+
+
 def test_a_delay_of_another_type_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^delay must be a number of seconds or a timedelta, not"):
         Retry("5")  # type: ignore[arg-type]
@@ -164,3 +216,9 @@ def test_a_reason_is_had_of_any_error() -> None:
     assert reason_of(Bad(), 100) == b"Bad: the text of the error is not available: RuntimeError"
     assert reason_of(deep.value, 100) == b"ValueError: " + "ü".encode() * 44
     assert reason_of(round_about, 100) == b"ValueError: a\nfrom KeyError: 'b'"
+
+
+def test_a_worker_that_is_stalled_at_once_is_refused() -> None:
+    result = CliRunner().invoke(main, ["work", "emails:app", "--stalled-after", "0"])
+
+    assert (result.exit_code, "must be greater than 0" in result.stderr) == (2, True)

@@ -23,6 +23,12 @@ from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
 from tests.worker.inside import working
 
+ODD = (
+    b"\0trace %b x" % (b"9" * 5_000),
+    b'\0trace 18 {"traceparent": 5}x',
+    b"\0trace 100000 " + b"[" * 100_000,
+)
+
 
 @pytest.fixture(scope="module")
 def exporter() -> InMemorySpanExporter:
@@ -89,8 +95,16 @@ def test_a_body_without_a_context_is_read_as_it_is() -> None:
     assert codec.encode(b"plain") == b"plain"  # no trace is under way
     assert codec.decode(b"plain") == b"plain"
     assert codec.context_of(b"plain") is None
-    for odd in (b"\0trace ", b"\0trace x y", b"\0trace 3 {}", b"\0trace 2 []"):
+    for odd in (b"\0trace ", b"\0trace x y", b"\0trace 3 {}", b"\0trace 2 []", *ODD):
         assert codec.decode(odd) == odd
+        assert codec.context_of(odd) is None
+
+
+def test_a_body_that_begins_like_a_context_comes_back_as_it_was() -> None:
+    codec = Traced("bytes")
+    body = b"\0trace 2 {}x"
+
+    assert codec.decode(codec.encode(body)) == body
 
 
 @pytest.mark.parametrize("runner", [TracedRunner, aio.TracedRunner])

@@ -14,8 +14,10 @@ from typing import Any
 import click.testing
 import pytest
 
+from quinque.cli.clean import read_prefixes
 from quinque.cli.main import main
 from quinque.cli.redis_client import open_client
+from quinque.errors import BadSetting
 from quinque.workqueue import Item
 from tests.servers.patience import wait_until
 from tests.servers.redis_cluster import RedisCluster
@@ -138,6 +140,22 @@ def test_what_cannot_be_meant_is_refused(words: tuple[str, ...], why: str) -> No
 
     assert done.exit_code == 2
     assert why in done.stderr
+
+
+def test_a_file_of_prefixes_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "prefixes"
+    file.write_bytes(b"caf\xe9\n")
+
+    done = run("--file", str(file))
+
+    assert (done.exit_code, f"{file} is not UTF-8 text" in done.stderr) == (2, True)
+
+
+def test_a_closed_stdin_has_no_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)  # as Python has it then
+
+    with pytest.raises(BadSetting, match="stdin is closed"):
+        read_prefixes((), "-")
 
 
 def test_a_redis_that_does_not_answer_is_an_error(tmp_path: Path) -> None:

@@ -24,13 +24,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 import click
 from click.shell_completion import CompletionItem
 
 from quinque.client.secret_files import FILE_SUFFIX, secret_of
 from quinque.errors import BadSetting
+from quinque.model.urls import split_url
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -45,7 +45,7 @@ class _Credential(click.Option):
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         url = ctx.params.get("url") or os.environ.get("QUINQUE_URL", "")
-        username, _, password = urlsplit(url).netloc.rpartition("@")[0].partition(":")
+        username, _, password = split_url(url).netloc.rpartition("@")[0].partition(":")
         in_file = ctx.default_map or {}
         has_password = bool(password) or "password" in in_file
         has_username = bool(username) or "username" in in_file

@@ -68,14 +68,22 @@ def read_prefixes(given: tuple[str, ...], file: str | None) -> tuple[str, ...]:
     lines: list[str] = []
     if file is not None:
         try:
-            text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+            text = _stdin() if file == "-" else Path(file).read_text(encoding="utf-8")
         except OSError as exc:
             raise BadSetting(f"{file}: {exc.strerror}") from exc
+        except UnicodeDecodeError as exc:
+            raise BadSetting(f"{file} is not UTF-8 text") from exc
         lines = [line.strip() for line in text.splitlines()]
     found = [*given, *(line for line in lines if line and not line.startswith("#"))]
     if not found:
         raise BadSetting("no queue to clean: pass a PREFIX, or a file of prefixes with --file")
     return tuple(dict.fromkeys(found))
+
+
+def _stdin() -> str:
+    if sys.stdin is None:
+        raise BadSetting("--file -: stdin is closed")
+    return sys.stdin.read()
 
 
 def run(asked: Asked) -> int:

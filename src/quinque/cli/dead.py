@@ -143,8 +143,11 @@ def _error_lines(fields: dict[str, Any]) -> list[str]:
 def _in_a_line(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a dead message for one line. The worker writes the exception first, and
     then the place that raised it."""
-    age_s = (datetime.now(UTC) - datetime.fromisoformat(fields["added"])).total_seconds()
     error = next(iter(_error_lines(fields)), None)
+    added = fields.get("added")  # a task of a tube has neither a time nor an error
+    if added is None:
+        return fields | {"error": error}
+    age_s = (datetime.now(UTC) - datetime.fromisoformat(added)).total_seconds()
     return fields | {"age_s": max(0, round(age_s)), "error": error}
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from quinque.client.addresses import Address, parse_broker_url
-from quinque.client.login import tls_context, untrusted, why_closed
+from quinque.client.login import login_words, tls_context, untrusted, why_closed
 from quinque.errors import BadSetting, NotDone, OutcomeUnknown, error_told
 
 _CONNECT_S: Final = 5.0
@@ -63,8 +63,10 @@ class Line:
         """Raises BadSetting."""
         told = parse_broker_url(url)
         self._addresses = told.addresses
-        self._username = told.username if username is None else username
-        self._password = told.password if password is None else password
+        self._login = login_words(
+            told.username if username is None else username,
+            told.password if password is None else password,
+        )
         if told.scheme != "rediss" and (ca or certificate or key):
             raise BadSetting("ca, certificate and key require a rediss:// URL")
         self._tls = tls_context(ca, certificate, key) if told.scheme == "rediss" else None
@@ -130,11 +132,10 @@ class Line:
         raise NotDone(f"no broker answers at {self.at} ({self._why(failure)})") from failure
 
     def _log_in(self, sock: socket.socket) -> None:
-        if not self._password:
+        if not self._login:
             return
-        who = [self._username] if self._username else []
         try:
-            sock.sendall(_packed(["AUTH", *who, self._password]))
+            sock.sendall(_packed(["AUTH", *self._login]))
             reply = self._hear()
         except OSError as error:
             self.close()

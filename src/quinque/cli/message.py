@@ -102,6 +102,8 @@ def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_
     refuse_other_family(verbs, family)
     options["key"], options["id"] = options.pop("message_key"), options.pop("message_id")
     how = given(verbs, verbs.adding, options)
+    if has_lines and ("key" in how or "id" in how):
+        raise BadSetting("--lines adds several messages, and --unique and --id are for one")
     ids: list[str] = []
     count = 0
     try:

@@ -9,13 +9,13 @@ Not here: stores, which have their own connections (stores/redis/link.py).
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from redis import Redis, RedisCluster
 from redis.cluster import ClusterNode
 from redis.connection import parse_url
 from redis.sentinel import Sentinel
 
+from quinque.model.urls import split_url
 from quinque.stores.redis.urls import RedisUrl, parse_store_url
 
 
@@ -37,7 +37,7 @@ def open_client(url: str) -> Redis | RedisCluster:
 
 def _options(url: str) -> dict[str, Any]:
     """Return the options of the URL, apart from the addresses, with their names in redis-py."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     scheme = parts.scheme.partition("+")[0]
     user = parts.netloc.rpartition("@")[0]
     options = dict[str, Any](parse_url(f"{scheme}://{user}@host?{parts.query}"))

@@ -105,7 +105,7 @@ class TubeVerbs(Verbs):
 
     def show(self, id: str) -> Shown | None:
         try:
-            return _shown(self.broker.call("TUBE.PEEK", self.queue, id))
+            return _shown(self.broker.call("TUBE.PEEK", self.queue, *as_ids([id])))
         except NoTask:
             return None
 

@@ -99,6 +99,8 @@ def work(ctx: click.Context, /, app: str, http_listen: str | None, **asked: Any)
 def _run(app: str, http_listen: str | None, asked: dict[str, Any]) -> int:
     from quinque.worker.supervisor import Asked, Supervisor
 
+    if not asked["stalled_s"]:
+        raise BadSetting("--stalled-after is 0 but must be greater than 0")
     http_address = None
     if http_listen is not None:
         address = parse_address(http_listen)

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from quinque.errors import BadSetting
+from quinque.model.urls import split_url
 
 SCHEMES: Final = ("redis", "rediss", "unix")
 _PORT: Final = 4777
@@ -54,7 +55,7 @@ def parse_broker_url(url: str) -> BrokerUrl:
             f"url must be a str such as redis://localhost:{_PORT}, not {type(url).__name__}"
         )
     try:
-        return _parse(urlsplit(url))
+        return _parse(split_url(url))
     except ValueError as error:
         # No `from`: the errors of urlsplit quote the part of the URL that is wrong.
         why = str(error) if isinstance(error, _BadUrl) else "the host or the port is invalid"

@@ -57,11 +57,23 @@ def as_many(messages: Any) -> list[Any]:
         ) from None
 
 
+def id_of(message: Any) -> str:
+    """Return the id of a message, or the id itself. Raises BadArgument."""
+    id = message if isinstance(message, str) else getattr(message, "id", None)
+    if not isinstance(id, str):
+        raise BadArgument(
+            f"a message or its id, a str, is expected, and not {type(message).__name__}"
+        )
+    return id
+
+
 def as_bodies(bodies: Iterable[Any]) -> Iterable[Any]:
     """Return the bodies. Raises BadArgument for one str or bytes, whose characters would be bodies
     otherwise."""
     if isinstance(bodies, str | bytes | bytearray | memoryview):
         raise BadArgument(f"several bodies are expected, and not one {type(bodies).__name__}")
+    if not isinstance(bodies, Iterable):
+        raise BadArgument(f"several bodies are expected, and not {type(bodies).__name__}")
     return bodies
 
 

@@ -9,7 +9,8 @@ Calls       opentelemetry, where it is installed; a codec.
 
 Messages have no headers, so the codec puts an envelope around the body. Every reader of the queue
 must use the codec, so the program has to choose it. It also reads bodies without an envelope. It
-writes no envelope if OpenTelemetry is not installed or no trace is active.
+writes no envelope if OpenTelemetry is not installed or no trace is active, unless the body itself
+begins like one.
 
 Not here: spans (worker/tracing.py).
 """
@@ -24,6 +25,7 @@ from typing import Any, Final
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 
 _MARK: Final = b"\0trace "
+_DIGITS_MOST: Final = 9  # of a length
 
 
 class Traced:
@@ -38,7 +40,7 @@ class Traced:
         headers: dict[str, str] = {}
         if self._propagate is not None:
             self._propagate.inject(headers)
-        if not headers:
+        if not headers and not body.startswith(_MARK):
             return body
         told = json.dumps(headers).encode()
         return b"%s%d %s%s" % (_MARK, len(told), told, body)
@@ -57,10 +59,11 @@ def _opened(body: bytes) -> tuple[dict[str, str], bytes]:
     if not body.startswith(_MARK):
         return {}, body
     length, _, rest = body[len(_MARK) :].partition(b" ")
-    if not length.isdigit() or int(length) > len(rest):
+    if not length.isdigit() or len(length) > _DIGITS_MOST or int(length) > len(rest):
         return {}, body
     try:
         headers = json.loads(rest[: int(length)])
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}, body
-    return (headers, rest[int(length) :]) if isinstance(headers, dict) else ({}, body)
+    is_ours = isinstance(headers, dict) and all(isinstance(it, str) for it in headers.values())
+    return (headers, rest[int(length) :]) if is_ours else ({}, body)

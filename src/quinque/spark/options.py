@@ -16,12 +16,12 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from quinque.client.sync.broker import Broker
 from quinque.model.families import BY_NAME, FAMILIES, TUBES, Family
 from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS
 from quinque.model.states import State
+from quinque.model.urls import split_url
 from quinque.spark.option_kinds import (
     BOOLEAN,
     NAMES,
@@ -262,7 +262,7 @@ def read_mode(given: Mapping[str, str], default: str) -> str:
 
 def redacted(url: str) -> str:
     """The url with `***` for a user and a password."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     hosts = parts.netloc.rpartition("@")[2]
     shown = hosts if "@" not in parts.netloc else f"***@{hosts}"
     return f"{parts.scheme}://{shown}{parts.path}"
@@ -300,7 +300,7 @@ def _check(options: Options, use: str) -> None:
         )
     if use == WRITE and (options.run is None) != (options.batch is None):
         raise BadOption("set both options runId and batchId, or neither")
-    if urlsplit(options.url).scheme not in ("redis", "rediss", "unix"):
+    if split_url(options.url).scheme not in ("redis", "rediss", "unix"):
         raise BadOption("option url must begin with redis://, rediss:// or unix://")
 
 

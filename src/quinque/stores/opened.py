@@ -86,6 +86,7 @@ class OpenedStore:
         self._process_id = os.getpid()
         self._is_closed = False
         self._is_running = False
+        self._due_ms = 0  # until when blocked callers wait at most; 0 = nobody has waited yet
         self._unfit = ""  # why nothing can be asked any more
 
     def run(self, op: Op, wait_ms: int = 0) -> Any:
@@ -205,7 +206,8 @@ class OpenedStore:
                     results.append(None)
             store.tick()
             store.commit()
-            if store.ready:
+            # Also if work is due earlier than blocked callers know, such as a delayed message.
+            if store.ready or store.next_due_ms() < self._due_ms:
                 store.ready = set()
                 self._wake()
         except QuinqueError:
@@ -231,6 +233,7 @@ class OpenedStore:
         return results
 
     def _wake(self) -> None:
+        self._due_ms = 0  # each of them finds out again until when to wait
         self._turn.notify_all()
         for call in self._on_ready:
             call()
@@ -243,7 +246,7 @@ class OpenedStore:
 
     def _soonest_s(self, left_s: float | None) -> float | None:
         """Return the longest time to wait: until any work is due, which may end the wait."""
-        due_ms = self._store.next_due_ms()
+        due_ms = self._due_ms = self._store.next_due_ms()
         if due_ms >= NEVER_MS:
             return left_s
         due_s = max(0.001, (due_ms - self._store.now_ms()) / 1000)

@@ -22,16 +22,16 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from math import inf
 from typing import Any, TypeVar, Unpack
 
 from quinque.client.aio.broker import Broker
-from quinque.client.checks import as_whole_setting
+from quinque.client.checks import as_name, as_whole_setting
 from quinque.client.codecs import Codec, Name, codec_of
 from quinque.client.spans import Seconds, as_setting_s
-from quinque.errors import BadSetting
-from quinque.model.families import BY_NAME
-from quinque.worker.backoff import Backoff
+from quinque.errors import BadArgument, BadSetting
+from quinque.model.families import BY_NAME, JOBS, RELIABLE
+from quinque.model.limits import SPAN_MOST_S
+from quinque.worker.backoff import REST_MOST_S, Backoff
 from quinque.worker.handlers import BATCH, Function, Handler, Settings, wants_message
 from quinque.worker.message import Message
 
@@ -130,23 +130,25 @@ class App:
         if family == "events" and not group:
             raise BadSetting(f"the handler of events queue '{queue}' requires a group")
         rest = _as_backoff(backoff)
+        may_be_empty = BY_NAME[family] in (JOBS, RELIABLE)
+        raw_queue = _name("queue", queue, may_be_empty=may_be_empty)
         if max_deliveries is not None:
             max_deliveries = as_whole_setting("max_deliveries", max_deliveries, least=0)
         wants_message(function)
         handler = Handler(
             function,
-            queue.encode(),
+            raw_queue,
             BY_NAME[family],
             codec_of(codec),
-            group.encode(),
+            _name("group", group, may_be_empty=True),
             _some_s("lease", lease),
             max_deliveries,
             rest,
             None if timeout is None else _some_s("timeout", timeout),
             as_whole_setting("concurrency", concurrency, least=0),
             as_whole_setting("batch", batch, least=1),
-            None if results is None else results.encode(),
-            (dead or f"{queue}.dead").encode(),
+            None if results is None else _name("results", results, may_be_empty=True),
+            _name("dead", dead) if dead else raw_queue + b".dead",
         )
         same = (handler.queue, handler.family, handler.group)
         if any((it.queue, it.family, it.group) == same for it in self.handlers):
@@ -234,9 +236,10 @@ def _as_backoff(backoff: Backoff | tuple[Seconds, Seconds]) -> Backoff:
             f"backoff must be a pair of times or a Backoff, not {type(backoff).__name__}"
         )
     first, most = (as_setting_s("backoff", delay) for delay in pair)
-    if not 0 <= first <= most:
+    if not 0 <= first <= most <= REST_MOST_S:
         raise BadSetting(
             "backoff must be (first delay, longest delay) in seconds, with 0 <= first <= longest"
+            " <= 1 year"
         )
     # A class of the program that computes other delays is kept.
     return replace(backoff if isinstance(backoff, Backoff) else Backoff(), first=first, most=most)
@@ -245,9 +248,17 @@ def _as_backoff(backoff: Backoff | tuple[Seconds, Seconds]) -> Backoff:
 def _some_s(what: str, span: Seconds) -> float:
     """Return a time of a handler in seconds. Raises BadSetting."""
     span_s = as_setting_s(what, span)
-    if not 0 < span_s < inf:
-        raise BadSetting(f"{what} {span_s} must be more than 0 s")
+    if not 0 < span_s <= SPAN_MOST_S:
+        raise BadSetting(f"{what} {span_s} must be more than 0 s, and at most {SPAN_MOST_S} s")
     return span_s
+
+
+def _name(what: str, name: str, *, may_be_empty: bool = False) -> bytes:
+    """Encode a name. Raises BadSetting."""
+    try:
+        return as_name(what, name, may_be_empty=may_be_empty)
+    except BadArgument as error:
+        raise BadSetting(str(error)) from None
 
 
 def _as_deadline_s(deadline: Seconds) -> float:

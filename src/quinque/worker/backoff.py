@@ -8,13 +8,16 @@ Not here: the maximum number of failures (handlers.py), the delay in each family
 
 from __future__ import annotations
 
+import logging
 import random
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from quinque.client.spans import Seconds, as_delay_s
+from quinque.client.spans import Seconds, as_delay_s, as_seconds
 from quinque.errors import BadArgument
+
+LOG = logging.getLogger("quinque.worker")
 
 REST_MOST_S: Final = 365 * 86_400.0
 
@@ -67,8 +70,16 @@ class Backoff:
 
 
 def rest_s(error: BaseException, backoff: Backoff, failures: int) -> float:
-    """Return the retry delay after this error: the valid delay of a Retry, or that of `backoff`."""
+    """Return the retry delay after this error: the valid delay of a Retry, or that of `backoff`. If
+    a class of the program computes no valid delay, it is that of Backoff."""
     asked_s = getattr(error, "delay", None) if isinstance(error, Retry) else None
     if isinstance(asked_s, int | float) and 0 <= asked_s <= REST_MOST_S:
         return asked_s
-    return backoff.delay_s(failures)
+    try:
+        delay_s = as_seconds("delay", backoff.delay_s(failures))
+        if 0 <= delay_s <= REST_MOST_S:
+            return delay_s
+        LOG.error("%s returned %s, which is not a retry delay", type(backoff).__name__, delay_s)
+    except Exception:  # it may raise any error and must not end the process
+        LOG.exception("%s failed to compute a retry delay", type(backoff).__name__)
+    return Backoff(backoff.first, backoff.most).delay_s(failures)

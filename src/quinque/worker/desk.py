@@ -384,6 +384,8 @@ class Desk:
         rests_until_s = message.taken_s + self.handler.lease_s
         if source.retries_here and monotonic() + delay_s < rests_until_s and not self._is_stopping:
             self._log_failure(message, count, next_)
+            # Its handler does not run: the end of the process must not count as its failure.
+            self._board.drop([message])
             asyncio.get_running_loop().call_later(delay_s, self._again, message)
             return []
         if message.is_lost:

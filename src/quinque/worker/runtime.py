@@ -210,7 +210,7 @@ class Runtime:
         """Mark handlers as stalled: none of their messages ended for some time, though messages
         wait, or the broker cannot be asked whether some wait."""
         while True:
-            await asyncio.sleep(min(1.0, self._stalled_s / 4))
+            await asyncio.sleep(max(_BEAT_S, min(1.0, self._stalled_s / 4)))
             for desk in self._desks:
                 if monotonic() - desk.moved_s < self._stalled_s:
                     desk.is_stalled = False

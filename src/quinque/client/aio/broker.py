@@ -328,6 +328,9 @@ class Broker(TypedRun):
             if isinstance(reply, Reply):
                 if str(reply).startswith(_UNKNOWN_COMMAND):
                     await self._refuse_other_servers(address)
+                # The request itself was not sent, and a connection may join a session again.
+                if are_repeated([str(reply)], is_safe=True, is_all=True):
+                    raise NotDone(str(error_told(str(reply))))
                 raise error_told(str(reply))
         except OSError as error:
             self._pool.keep(link)

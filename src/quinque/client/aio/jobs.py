@@ -32,6 +32,7 @@ from quinque.client.checks import (
     as_state,
     as_whole,
     as_work_id,
+    id_of,
     reason_of,
 )
 from quinque.client.codecs import Codec, Name, body_of, codec_of
@@ -343,4 +344,4 @@ class Jobs(Generic[T]):
 
 
 def _ids(jobs: OneJob | Iterable[OneJob]) -> list[bytes]:
-    return [as_work_id(job if isinstance(job, str) else job.id) for job in as_many(jobs)]
+    return [as_work_id(id_of(job)) for job in as_many(jobs)]

@@ -20,7 +20,15 @@ from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from quinque.client.aio.runner import Runner
-from quinque.client.checks import EXACT_MOST, as_bodies, as_element_id, as_many, as_name, as_whole
+from quinque.client.checks import (
+    EXACT_MOST,
+    as_bodies,
+    as_element_id,
+    as_many,
+    as_name,
+    as_whole,
+    id_of,
+)
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import KeptBody
 from quinque.client.spans import Seconds, as_ms, as_wait_ms
@@ -107,7 +115,7 @@ class Reliable(Generic[T]):
 
     async def ack(self, elements: OneElement | Iterable[OneElement]) -> int:
         """Ack the elements in one round trip. Return how many of them were delivered."""
-        ids = [as_element_id(it if isinstance(it, str) else it.id) for it in as_many(elements)]
+        ids = [as_element_id(id_of(it)) for it in as_many(elements)]
         if not ids:
             return 0
         return sum(await self._run(Complete(RELIABLE, self.name, ids, is_leased=True)) or ())

@@ -20,7 +20,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
-from quinque.client.checks import as_bodies, as_many, as_name, as_whole
+from quinque.client.checks import as_bodies, as_many, as_name, as_whole, id_of
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import Seconds, as_some_ms, as_wait_ms
@@ -207,4 +207,4 @@ class Group(Generic[T]):
 
 
 def _ids(events: OneEvent | Iterable[OneEvent]) -> list[bytes]:
-    return [as_name("id", it if isinstance(it, str) else it.id) for it in as_many(events)]
+    return [as_name("id", id_of(it)) for it in as_many(events)]

@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
-from quinque.client.checks import as_many, as_name, as_state, as_whole
+from quinque.client.checks import as_many, as_name, as_state, as_whole, id_of
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import Seconds, as_some_ms, as_wait_ms
@@ -155,4 +155,4 @@ class Items(Generic[T]):
 
 
 def _ids(items: OneItem | Iterable[OneItem]) -> list[bytes]:
-    return [as_name("id", it if isinstance(it, str) else it.id) for it in as_many(items)]
+    return [as_name("id", id_of(it)) for it in as_many(items)]

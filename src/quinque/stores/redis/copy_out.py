@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from quinque.errors import CopyRefused, printable
 from quinque.model.claim_ops import ClaimState
@@ -33,6 +33,7 @@ from quinque.model.families import BY_CODE, ITEMS, TUBES
 from quinque.model.limits import NODE_FORGOTTEN_MS
 from quinque.model.stage_ops import FindStages
 from quinque.model.states import State
+from quinque.model.urls import split_url
 from quinque.stores.clock import ManualClock
 from quinque.stores.portable import (
     CHUNK_MOST,
@@ -70,7 +71,7 @@ class Part(NamedTuple):
 
 def identity_of(url: str) -> str:
     """The URL without what lets one in."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     database = parse_qs(parts.query).get("db")
     hosts = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{hosts}{parts.path}" + (f"?db={database[0]}" if database else "")

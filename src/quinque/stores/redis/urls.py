@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from quinque.errors import BadSetting
 from quinque.errors.extras import package_missing
+from quinque.model.urls import split_url
 
 Kind = Literal["one", "sentinel", "cluster"]
 SCHEMES: Final[dict[str, tuple[Kind, str]]] = {
@@ -73,7 +74,7 @@ class _Wrong(ValueError):
 def parse_store_url(url: str) -> RedisUrl:
     """Parse the URL. Raises BadSetting, without the URL: it may have a password."""
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         if parts.scheme not in SCHEMES:
             raise _Wrong("it begins with none of " + ", ".join(f"{it}://" for it in SCHEMES))
         if parts.fragment:
@@ -87,7 +88,7 @@ def parse_store_url(url: str) -> RedisUrl:
 
 def shown_store_url(url: str) -> str:
     """The URL without user, password and options."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
