@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgpack
@@ -336,3 +339,31 @@ def test_the_log_names_the_driver_once_per_failure(
 
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert [record.getMessage() for record in errors] == ["driver clumsy failed in put"]
+
+
+def test_requests_for_a_driver_that_cannot_begin_are_not_kept(workshop: Workshops) -> None:
+    """The cycle collector of a broker is off. The last of them may still be known."""
+
+    class Picky(Driver):
+        is_well = True
+
+        def start(self) -> None:
+            if not self.is_well:
+                raise ValueError("not with these rows")
+
+    shop = workshop(picky=Picky)
+    Picky.is_well = False
+    shop.reopen()
+    asked = []
+    gc.disable()
+    try:
+        for _ in range(5):
+            op = PutTasks(TUBE, [b"a"], TaskTerms())
+            asked.append(weakref.ref(op))
+            with suppress(DriverFailed):
+                shop.store.run(op)
+            del op
+
+        assert [known() for known in asked[:-1]] == [None] * 4
+    finally:
+        gc.enable()

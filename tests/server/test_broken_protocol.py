@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.resp import Client, request
+from tests.server.resp import Client, Refusal, request
 
 BROKEN = {
     "no dollar": (b"*1\r\n:1\r\n", b"expected '$', got ':'"),
@@ -80,4 +80,28 @@ def test_an_empty_request_and_an_empty_line_are_no_requests(client: Client) -> N
 
 def test_an_empty_name_is_an_unknown_command(client: Client) -> None:
     assert client.ask(b"").startswith(b"-ERR unknown command ''")
+    assert client.ask("PING") == b"+PONG\r\n"
+
+
+@pytest.mark.parametrize(
+    "begins", [b"POST / HTTP/1.1\r\nHost: h\r\n", b"GET / HTTP/1.1\r\nhost: h\r\n"]
+)
+@pytest.mark.parametrize("before", [b"", b"MULTI\r\n", b"CLIENT REPLY OFF\r\n"])
+def test_a_browser_cannot_send_requests_for_a_web_page(
+    client: Client, other: Client, queue: str, begins: bytes, before: bytes
+) -> None:
+    other.call("QADD", queue, 60, "kept")
+    flush = request("QFLUSH", queue)
+
+    client.send_bytes(before + begins + b"Content-Length: 99\r\n\r\n" + flush + b"EXEC\r\n")
+
+    says = b"-ERR this port does not speak HTTP; the connection closes\r\n"
+    assert client.read_to_end().endswith(b"" if b"OFF" in before else says)
+    assert other.call("QGET", queue, "g")[1] == b"kept"
+
+
+def test_the_words_of_http_are_no_commands(client: Client) -> None:
+    assert client.call("COMMAND", "GETKEYS", "POST", "/") == Refusal(
+        "ERR Invalid command specified"
+    )
     assert client.ask("PING") == b"+PONG\r\n"

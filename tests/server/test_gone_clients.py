@@ -380,3 +380,23 @@ def test_a_client_that_is_killed_in_the_turn_of_its_answer_gets_the_answer(
         got = victim.read_to_end()
     # With its session, the tasks of a client come back.
     assert (b"body" in got) != (b"body" in client.ask(*takes)) or family == "tubes"
+
+
+@pytest.mark.parametrize(
+    "waits", ["WAITJOB 0 $id", "CLAIM.FILL w s 1 1 COUNT 1 TIMEOUT 600000"], ids=["job", "claim"]
+)
+def test_a_client_whose_rights_are_looked_up_waits_no_more(
+    moment: int, tmp_path: Path, waits: str
+) -> None:
+    """The store is asked for the queue of its job, and for the family of its claim."""
+    users = tmp_path / "users.toml"
+    users.write_text('[users.default]\nfamilies = ["jobs"]\nqueues = ["w"]\n')
+    with Stage(tmp_path / "data", 2, {"users": str(users)}, is_late=True) as stage:
+        id = call(stage, "b", "ADDJOB w body 0")[1:-2].decode()
+        call(stage, "b", "GETJOB FROM w")
+        call(stage, "b", "CLAIM.OPEN w s")
+        stage.send("a", [words(waits.replace("$id", id))])
+
+        lose(stage, "a", moment)
+        stage.settle()
+        assert stage.broker.waiters.count == 0

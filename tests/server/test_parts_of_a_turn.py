@@ -246,6 +246,19 @@ def test_others_are_served_while_a_name_is_compared_with_many_patterns(tmp_path:
         assert stage.replies()["b"].endswith(b"$1\r\nx\r\n")
 
 
+def test_others_are_served_while_many_long_patterns_are_read(tmp_path: Path) -> None:
+    # Of this test alone: those that were read before are known.
+    patterns = [b"*%b%d*" % (b"b" * 500, number) for number in range(100)]
+    with Stage(tmp_path, 2) as stage:
+        stage.send("a", [[b"GETJOB", b"NOHANG", b"MATCH", *patterns]])
+        stage.send("b", [words("PING")])
+        stage.go_on(1)
+
+        assert stage.replies() == {"b": b"+PONG\r\n"}
+        stage.settle()
+        assert stage.replies() == {"a": b"*-1\r\n"}
+
+
 def test_readers_of_many_paused_queues_do_not_hold_up_those_who_add_to_them(
     tmp_path: Path,
 ) -> None:

@@ -165,10 +165,11 @@ def parse_getjob(argv: list[bytes], session: Session) -> Wait:
                 count = read_integer("COUNT", argv[at], least=1)
                 at += 1
             case _:
-                error = syntax_error("GETJOB", argv[at - 1])
+                # Not kept in a variable: an error that is raised would hold it in a circle.
                 if any(it.upper() in (b"FROM", b"MATCH") for it in argv) or word in _WITH_VALUE:
-                    raise error
-                raise BadArgument(f"{error}: FROM or MATCH is missing before it")
+                    raise syntax_error("GETJOB", argv[at - 1])
+                why = str(syntax_error("GETJOB", argv[at - 1]))
+                raise BadArgument(f"{why}: FROM or MATCH is missing before it")
     raise BadArgument("syntax error in GETJOB: FROM and the queue names are missing")
 
 

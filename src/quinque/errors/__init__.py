@@ -6,6 +6,7 @@ Calls       nothing.
     QuinqueError              ERR          base; catch this to catch all of them
     ├── BadRequest            ERR          the words of the request are wrong
     │   ├── UnknownCommand    ERR
+    │   ├── HttpRequest       ERR          the client speaks HTTP; the connection closes
     │   ├── WrongArity        ERR
     │   ├── BadArgument       ERR
     │   │   ├── BadTuple      ERR          an invalid tuple; Tarantool has a number for the reason
@@ -112,6 +113,7 @@ from quinque.errors.requests import (
     BadSetting,
     BadTuple,
     Busy,
+    HttpRequest,
     LimitReached,
     NoAuth,
     NoPermission,
@@ -181,6 +183,7 @@ __all__ = [
     "Duplicate",
     "EmptyKey",
     "FolderLocked",
+    "HttpRequest",
     "JournalDamaged",
     "Leaving",
     "LimitReached",

@@ -27,6 +27,15 @@ class UnknownCommand(BadRequest):
         super().__init__(f"unknown command '{text}', with args beginning with: {began}".rstrip())
 
 
+class HttpRequest(BadRequest):
+    """The line is of HTTP: a web page may have made a browser send it, with requests after it."""
+
+    closes = True
+
+    def __init__(self) -> None:
+        super().__init__("this port does not speak HTTP; the connection closes")
+
+
 class WrongArity(BadRequest):
     """The command exists and takes another number of arguments."""
 

@@ -23,6 +23,7 @@ from quinque.errors import (
     BadArgument,
     BadRequest,
     Busy,
+    HttpRequest,
     LimitReached,
     NoAuth,
     NoPermission,
@@ -53,6 +54,10 @@ log = logging.getLogger("quinque.server")
 
 QUEUED = b"+QUEUED\r\n"
 _NOT_IN_MULTI = "Command not allowed inside a transaction"
+# A web page can make a browser send a POST to any port, whose body has lines of requests. All lines
+# of HTTP are inline requests. As in Redis, the first line, or the one that each request has next,
+# ends the connection before the body is read.
+_OF_HTTP = (b"POST", b"HOST:")
 
 # bananaq's background pool takes its size in workers and ten times as much in waiting.
 _LATER_PER_WORKER = 11
@@ -230,6 +235,8 @@ class Dispatch:
         """The row of a request whose name is not known as it is written."""
         row = self.commands.get(argv[0].upper().decode("latin-1"))
         if row is None:
+            if argv[0].upper() in _OF_HTTP:
+                raise HttpRequest
             raise UnknownCommand(argv[0], argv[1:])
         if row.subcommands is None:
             # A name can be written in thousands of ways, and anyone may try all of them.
@@ -542,6 +549,7 @@ class Dispatch:
         self._broker.stats.errors[error.code] += 1
         connection.send_error(error)
         if error.closes:
+            log.warning("disconnecting client at %s: %s", connection.address, error)
             connection.close()
 
 

@@ -130,7 +130,8 @@ class TarantoolConnection(Client):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._is_closing = True
+        # A request that is still being checked must not begin to wait: nothing would end that.
+        self._is_closing = self._is_over = True
         self.give_back(has_failed=exc is not None)
         self._transport = None
         self._stop_lingering()

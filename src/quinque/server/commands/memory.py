@@ -35,6 +35,8 @@ _EVENT_BYTES: Final = 360
 _JOB_BYTES: Final = 500
 # A queue without messages: measured likewise, over 50,000 emptied reliable queues.
 _QUEUE_BYTES: Final = 3_000
+# glibc has it. It is looked up once: each library that ctypes opens is a circle of objects.
+_MALLOC_TRIM: Final[Any] = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 def process_bytes() -> tuple[int, int]:
@@ -165,9 +167,8 @@ def run_purge(connection: Connection, argv: list[bytes]) -> Value:
 
     Return unused memory to the operating system, where possible.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
-    if trim is not None:
-        trim(0)
+    if _MALLOC_TRIM is not None:
+        _MALLOC_TRIM(0)
     return OK
 
 

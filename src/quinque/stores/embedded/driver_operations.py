@@ -179,7 +179,11 @@ class DriverOperations:
             return seat
         failed_ms, refusal = self._refused.get(tube.name, (0, None))
         if refusal is not None and failed_ms <= now_ms < failed_ms + REST_MS:
-            raise refusal
+            try:
+                # Each raise would add its frames, with all they hold, to those of the last.
+                raise refusal.with_traceback(None)
+            finally:
+                del refusal  # or the frame would hold the error, and the error the frame
         try:
             if seat is None or seat.tube is not tube:
                 seat = self._sit_down(tube)

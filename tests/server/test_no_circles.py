@@ -1,0 +1,44 @@
+"""With the cycle collector off, as in a broker, no request is kept for ever."""
+
+from __future__ import annotations
+
+import gc
+import random
+from pathlib import Path
+
+from tests.server.test_odd_requests import ODD, ROWS
+from tests.transcripts.stage import Stage
+
+# Errors that are made before it is known whether they are raised.
+REFUSED = [
+    [b"GETJOB", b"NOPE", b"FROM", b"q"],
+    [b"GETJOB", b"TIMEOUT"],
+    [b"GETJOB", b"NOPE"],
+]
+
+
+def test_nothing_is_left_behind_by_any_command(tmp_path: Path) -> None:
+    chance = random.Random(37)
+    rounds = [REFUSED]
+    for row in ROWS:
+        first = row.name.encode().split(b"|")
+        least = max(0, abs(row.arity) - len(first))
+        rounds.append([[*first, *chance.choices(ODD, k=least + more)] for more in range(3)])
+    with Stage(tmp_path, 2) as stage:
+        stage.send("a", [[b"PING"]])
+        stage.settle()
+        gc.collect()
+        gc.freeze()  # what is there already need not be looked at
+        gc.disable()
+        try:
+            for requests in rounds:
+                for number, words in enumerate(requests):
+                    stage.send(f"{number}", [words])
+                stage.go_on(3)
+                for number in range(len(requests)):  # one may wait
+                    stage.leave(f"{number}")
+
+                assert gc.collect() == 0, requests
+        finally:
+            gc.enable()
+            gc.unfreeze()
