@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from quinque.stores.portable import Progress
 from tests.copying.places import FolderPlace, Place, RedisPlace, copy, ignore
 from tests.copying.stops import Interrupted, Stops
 from tests.servers.redis_server import RedisServer
+from tests.store.disk import Disk
 from tests.store.picture import picture_of
 from tests.store.random_work import MixedWorker
 
@@ -181,3 +183,29 @@ def test_the_first_mark_says_nothing_was_copied(tmp_path: Path) -> None:
     assert mark.read() == ("embedded:/x", Progress(b"", 0))
     mark.remove()
     assert mark.read() == ("", None)
+
+
+def test_no_mark_takes_the_place_of_another_before_it_is_on_the_disk(tmp_path: Path) -> None:
+    mark, first = CopyMark(tmp_path), Progress(b"", 0)
+    mark.write("embedded:/x", first, is_first=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        Disk(patch).fail("fsync", errno.EIO)
+        with pytest.raises(OSError, match="Input/output error"):
+            mark.write("embedded:/x", Progress(b"q", 1))
+
+    assert mark.read() == ("embedded:/x", first)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"source": "embedded:/x"}'])
+def test_a_mark_that_cannot_be_read_is_that_of_an_unfinished_copy(
+    source: FolderPlace, tmp_path: Path, text: str
+) -> None:
+    place = FolderPlace(tmp_path / "b")
+    stopped(source, place, 3)
+    (tmp_path / "b" / "copy.json").write_text(text)
+
+    with pytest.raises(CopyUnfinished, match="an unfinished copy of an unknown store: "):
+        place.open(ManualClock())
+    with pytest.raises(CopyRefused, match="an unfinished copy of an unknown store: "):
+        copy(source, place)

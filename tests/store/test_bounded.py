@@ -873,3 +873,23 @@ def test_a_purge_that_finds_no_room_on_the_disk_later_says_that_a_part_was_done(
     with pytest.raises(StoreUnavailable, match="only a part"):
         pending.value()
     disk.heal()
+
+
+def test_subscriptions_that_lapse_together_are_released_some_with_each_tick(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    for number in range(100):
+        queue = b"q%d" % number
+        store.run(Add(JOBS, queue, [b"x"], Terms(DAY_MS)))
+        store.run(OpenClaims(JOBS, queue, b"s", b"", 1_000, 1_000))
+        store.run(FillClaim(queue, b"s", 1, 1, 1, seals=True))
+    store.commit()
+    clock.advance(1_000)
+    ticks = 0
+
+    while store.subscriptions.soonest_ms <= store.now_ms():
+        assert lines_run(store.tick) < LINES_MOST
+        ticks += 1
+
+    assert 2 < ticks < 10
+    assert sum(map(len, messages_of(store).values())) == 100

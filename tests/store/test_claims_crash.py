@@ -99,6 +99,37 @@ def test_marks_are_written_again_some_in_a_step_and_are_there_after_a_crash_in_b
     assert look_of(stage.reopened()) == before
 
 
+@pytest.mark.usefixtures("compaction_pauses_often")
+def test_marks_that_a_crash_left_unwritten_are_written_again_after_the_restart(
+    stage: Stage,
+) -> None:
+    store = stage.store
+    store.run(OpenClaims(JOBS, b"w", b"s", b"", 60_000))
+    store.run(Add(JOBS, b"w", [b"x"] * 4, Terms(86_400_000)))
+    stage.turn()
+    store.run(FillClaim(b"w", b"s", 1, 1, 4, seals=True))
+    (claim,) = store.subscriptions.all()[0].claims.values()
+    ids = msgpack.unpackb(claim.chunks[0].ids)
+    stage.turn()
+    store.run(MarkClaim(b"w", b"s", 1, Outcome.DEAD, ids, reason=b"because"))
+    stage.turn()
+    before = look_of(store)
+
+    steps = 0
+    for _ in stage.compact_first():
+        stage.turn()
+        steps += 1
+        after_crash = Stage(stage.copied())
+        for _ in range(3):  # the segments of the claim and of its marks go one by one
+            for _ in after_crash.compact_first():
+                after_crash.turn()
+            assert look_of(after_crash.reopened()) == before, f"after step {steps}"
+        assert after_crash.store.run(SettleClaims(b"w", b"s", 1, 1)) == 0
+        after_crash.store.close()
+
+    assert steps > len(ids), "some marks are written in a step of their own"
+
+
 def test_what_a_published_batch_had_is_known_after_its_decision_was_compacted(
     stage: Stage,
 ) -> None:

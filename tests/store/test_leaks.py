@@ -8,14 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from quinque.model.families import EVENTS, JOBS, RELIABLE
+from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE
 from quinque.model.limits import QUEUE_IDLE_MOST_MS, STAGE_KEPT_MS
 from quinque.model.ops import Put, Release, Reserve
-from quinque.model.own_ops import RELIABLE_TERMS
+from quinque.model.own_ops import RELIABLE_TERMS, AddItems
 from quinque.model.queue_ops import DeleteQueues, RenameQueue
 from quinque.model.stage_ops import FindStages
-from quinque.model.tube_ops import PutTasks, ReleaseTasks, TakeTasks, TaskTerms
-from quinque.model.work_ops import Add, Finish, Requeue, Take, Terms
+from quinque.model.states import State
+from quinque.model.tube_ops import (
+    JoinSession,
+    LeaveSession,
+    PeekTasks,
+    PutTasks,
+    ReleaseTasks,
+    TakeTasks,
+    TaskTerms,
+)
+from quinque.model.work_ops import Add, Finish, LookAt, Requeue, Take, Terms
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.store import EmbeddedStore
 from tests.conformance import stage_words
@@ -156,6 +165,65 @@ def test_a_task_that_is_taken_and_released_again_and_again_leaves_no_reminders(
         store.commit()
 
     assert growth_bytes(go_round) < GROWTH_MOST_BYTES
+
+
+def test_events_that_are_put_to_the_front_and_expire_leave_no_places(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    """To a group that has come further they are redeliveries, and the newest comes first."""
+    store.run(Put(EVENTS, b"q", [b"stays"]))
+    store.run(Reserve(EVENTS, b"q", b"g", DAY_MS))
+
+    def put(number: int) -> None:
+        clock.advance(1)
+        store.run(Put(EVENTS, b"q", [b"x"], 5, to_front=True))
+        store.tick()
+        store.ready.clear()
+        store.commit()
+
+    assert growth_bytes(put) < GROWTH_MOST_BYTES
+    (given,) = store.run(Reserve(EVENTS, b"q", b"g", DAY_MS))
+    assert given.body == b"x"
+    clock.advance(5)
+    assert store.run(Reserve(EVENTS, b"q", b"g", DAY_MS)) == []
+
+
+def test_a_leased_item_that_gets_another_body_again_and_again_leaves_no_reminders(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    store.run(AddItems(ITEMS, b"i", [b"id"], [b"x"]))
+    store.run(Take(ITEMS, [b"i"], lease_ms=DAY_MS))
+
+    def add(number: int) -> None:
+        store.run(AddItems(ITEMS, b"i", [b"id"], [b"x"], is_known_new=True))
+        store.ready.clear()
+        store.commit()
+
+    assert growth_bytes(add) < TIMES  # a reminder of the same millisecond takes 8 bytes
+    clock.advance(DAY_MS)
+    store.tick()
+    assert store.run(LookAt(ITEMS, b"i")).ready == 1
+
+
+def test_a_session_that_is_left_and_joined_again_and_again_leaves_no_reminders(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    begin(store, b"fifo")
+    store.run(PutTasks(TUBE, [b"x"], TaskTerms()))
+    (task,) = store.run(TakeTasks(TUBE, ANN))
+
+    def go_round(number: int) -> None:
+        clock.advance(1)
+        store.run(LeaveSession(ANN, DAY_MS))
+        store.run(JoinSession(ANN, is_new=False))
+        store.commit()
+
+    assert growth_bytes(go_round) < GROWTH_MOST_BYTES
+    store.run(LeaveSession(ANN, 5))
+    clock.advance(5)
+    store.tick()
+    (again,) = store.run(PeekTasks(TUBE, [task.message_id]))
+    assert again.state == State.READY
 
 
 def test_a_batch_that_compaction_wrote_again_out_of_order_still_expires_after_a_restart(

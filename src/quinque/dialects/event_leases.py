@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from quinque.dialects.args import read_name, read_seconds
 from quinque.dialects.command import Command
-from quinque.dialects.quick_replies import reply_share_of_whethers, reply_whether
+from quinque.dialects.quick_replies import reply_share_of_named, reply_whether
 from quinque.model.families import EVENTS
 from quinque.model.ops import Release
 from quinque.model.own_ops import ExtendLeases
@@ -28,7 +28,7 @@ def parse_qextend(argv: list[bytes]) -> ExtendLeases:
     """
     queue, group = _queue_and_group(argv)
     lease_ms = read_seconds("seconds", argv[3], least_ms=1)
-    return ExtendLeases(EVENTS, queue, argv[4:], lease_ms, group)
+    return ExtendLeases(EVENTS, queue, list(dict.fromkeys(argv[4:])), lease_ms, group)
 
 
 def parse_qrelease(argv: list[bytes]) -> Release:
@@ -68,7 +68,7 @@ def _queue_and_group(argv: list[bytes]) -> tuple[bytes, bytes]:
 def _on_ids(name: str, arity: int, parse: Callable[..., Any]) -> Command:
     """Make a row for a command whose last arguments are ids."""
     row = Command(name, EVENTS.name, "write", arity, parse, reply_number)
-    row.gather, row.reply_each, row.reply_share = gather_ids, reply_whether, reply_share_of_whethers
+    row.gather, row.reply_each, row.reply_share = gather_ids, reply_whether, reply_share_of_named
     row.varies, row.varies_on = -arity - 1, True
     return row
 

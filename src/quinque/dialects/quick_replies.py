@@ -53,6 +53,11 @@ def reply_share_of_whethers(were_so: list[bool], protocol: int, words: list[byte
     return b":%d\r\n" % sum(were_so)
 
 
+def reply_share_of_named(were_so: list[bool], protocol: int, ids: list[bytes]) -> bytes:
+    """The number of messages for which it was done, each counted once."""
+    return b":%d\r\n" % len({id for id, was_so in zip(ids, were_so, strict=False) if was_so})
+
+
 def reply_event(found: Delivery | None, protocol: int) -> bytes:
     """[id, contents], or [id, contents, deliveries] if the deliveries are known, or null."""
     if found is None:

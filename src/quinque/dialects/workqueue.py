@@ -22,7 +22,12 @@ from typing import Any, Final
 from quinque.dialects.args import read_int, read_name
 from quinque.dialects.command import Command, Session, Wait
 from quinque.dialects.options import PEEK_COUNT, Options
-from quinque.dialects.quick_replies import reply_item, reply_share_of_whethers, reply_whether
+from quinque.dialects.quick_replies import (
+    reply_item,
+    reply_share_of_named,
+    reply_share_of_whethers,
+    reply_whether,
+)
 from quinque.errors import WrongArity
 from quinque.model.families import ITEMS
 from quinque.model.limits import NEVER_MS, SPAN_MOST_MS
@@ -137,7 +142,7 @@ def parse_extend(argv: list[bytes]) -> ExtendLeases:
     Returns the number of leases that had not ended.
     """
     queue, lease_ms = read_name("queue", argv[1]), _lease_ms(argv[2])
-    return ExtendLeases(ITEMS, queue, _ids(argv[3:]), lease_ms)
+    return ExtendLeases(ITEMS, queue, list(dict.fromkeys(_ids(argv[3:]))), lease_ms)
 
 
 def parse_len(argv: list[bytes]) -> LookAt:
@@ -247,7 +252,7 @@ def _lease_ms(text: bytes) -> int:
 def _on_ids(name: str, arity: int, parse: Callable[..., Any]) -> Command:
     """Make a row for a command whose last arguments are ids."""
     row = Command(name, _ITEMS, "write", arity, parse, reply_number)
-    row.gather, row.reply_each, row.reply_share = gather_ids, reply_whether, reply_share_of_whethers
+    row.gather, row.reply_each, row.reply_share = gather_ids, reply_whether, reply_share_of_named
     row.varies, row.varies_on = -arity - 1, True
     return row
 

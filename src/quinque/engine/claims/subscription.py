@@ -298,6 +298,16 @@ class Subscriptions:
     def all(self) -> list[Subscription]:
         return [each for queue in sorted(self._by_queue) for each in self.of(queue)]
 
+    def due(self, now_ms: int) -> list[tuple[bool, bytes, bytes, Subscription]]:
+        """Return those where something is due, in the order of their names: first those that are
+        done at once, then those of which claims are being closed, or whose client waits."""
+        return sorted(
+            (each.is_awaited or each.is_closing(), queue, name, each)
+            for queue, some in self._by_queue.items()
+            for name, each in some.items()
+            if each.due_ms() <= now_ms
+        )
+
     def remind(self, subscription: Subscription) -> None:
         """Time may change something of this one."""
         self.soonest_ms = min(self.soonest_ms, subscription.due_ms())

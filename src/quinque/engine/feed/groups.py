@@ -20,10 +20,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, merge
+from typing import Final
 
 from quinque.engine.calendar import Calendar
 from quinque.model.limits import NEVER_MS
 from quinque.model.message import FeedMessage, Lease
+
+# Places of messages that are not to be redelivered any more stay until they come first. If there
+# are more of them than this, and more than of the others, they go early.
+_VAIN_MOST: Final = 1024
 
 
 class Group:
@@ -42,6 +47,7 @@ class Group:
         "_by_place",
         "_from_last",
         "_in_line",
+        "_until_ms",
     )
 
     def __init__(self, name: bytes) -> None:
@@ -61,6 +67,7 @@ class Group:
         self._by_place: list[tuple[int, bytes]] = []
         # The same from the other end, made when a client looks there (QLPEEK).
         self._from_last: list[tuple[int, bytes]] | None = None
+        self._until_ms = 0  # by then all in `again` have expired
         self.deadlines = Calendar()
         # Leases that had run out when their messages had expired and were not removed yet. Nothing
         # else reminds of them.
@@ -94,11 +101,13 @@ class Group:
         message = self.next_again()
         if message is None or not 0 < message.expires_ms <= now_ms:
             return message
+        if self._until_ms <= now_ms:  # a million that expired together are not gone through
+            return None
         return min(self._living_again(now_ms), key=lambda message: message.place, default=None)
 
     def last_again(self, now_ms: int) -> FeedMessage | None:
         """The last message to redeliver that has not expired."""
-        if not self.again:
+        if not self.again or self._until_ms <= now_ms:
             return None
         if self._from_last is None:
             self._from_last = [(-lease.message.place, id) for id, lease in self.again.items()]
@@ -112,16 +121,23 @@ class Group:
 
     def give_again(self, lease: Lease) -> None:
         """Make the message of this lease available again, at its old place."""
+        message = lease.message
         lease.deadline_ms = 0
-        self.again[lease.message.id] = lease
-        at = (lease.message.place, lease.message.id)
+        until_ms = message.expires_ms or NEVER_MS
+        self._until_ms = max(self._until_ms, until_ms) if self.again else until_ms
+        self.again[message.id] = lease
+        at = (message.place, message.id)
         if not self._in_line or at > self._in_line[-1]:
             self._in_line.append(at)
         else:
             heappush(self._by_place, at)
+        most = 2 * len(self.again) + _VAIN_MOST
+        if len(self._in_line) + len(self._by_place) > most:
+            self._in_line = deque(sorted((it.message.place, id) for id, it in self.again.items()))
+            self._by_place = []
         if self._from_last is not None:
-            heappush(self._from_last, (-lease.message.place, lease.message.id))
-            if len(self._from_last) > 2 * len(self.again) + 1024:
+            heappush(self._from_last, (-message.place, message.id))
+            if len(self._from_last) > most:
                 self._from_last = None  # too long: made again at the next look
 
     def take_again(self, id: bytes) -> Lease | None:

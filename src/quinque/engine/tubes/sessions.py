@@ -93,3 +93,8 @@ class Sessions:
     def _end_at(self, session: Session, ends_ms: int) -> None:
         session.ends_ms = ends_ms
         self._ends.add(ends_ms, session.id)
+        self._ends.trim(len(self.by_id), self._end_of)
+
+    def _end_of(self, id: bytes) -> int:
+        session = self.by_id.get(id)
+        return session.ends_ms if session is not None else NEVER_MS

@@ -326,6 +326,7 @@ def apply_replaced(
     (message,) = apply_work_kept(queue, event, home)
     if message.state == READY and queue.in_order:
         queue.ready.add(message)
+    queue.trim()
     return [] if old is None else [old], message
 
 

@@ -81,6 +81,7 @@ from quinque.stores.pending import Pending
 _RETRY_MS: Final = 200  # how often a full disk is tried again
 _UNREAD_RETRY_MS: Final = 60_000  # and a disk that cannot be read
 _NO_ROWS: Final = pack([])
+_ONE_WORTH: Final = 25  # to look after a subscription is the work of so many messages
 
 log = logging.getLogger("quinque.journal")
 
@@ -240,11 +241,16 @@ class Claims:
     # -- time ---------------------------------------------------------------------------------
 
     def settle_due(self, now_ms: int) -> None:
-        """In one of the subscriptions where something is due: return claims that were not renewed,
+        """In some of the subscriptions where something is due: return claims that were not renewed,
         remove claims that were kept long enough, and go on with claims that are being closed."""
-        due = [found for found in self._subscriptions.all() if found.due_ms() <= now_ms]
-        # Those with much to do go last: each takes many ticks.
-        for found in sorted(due, key=lambda it: it.is_awaited or it.is_closing())[:1]:
+        room = returning.CLOSE_MOST
+        # Those with much to do go last, one with each tick: each takes many ticks.
+        for is_long, _, _, found in self._subscriptions.due(now_ms):
+            if room <= 0:
+                break
+            room -= _ONE_WORTH + sum(claim.messages for claim in found.open_claims())
+            if is_long:
+                room = 0
             self.books.at_ms = now_ms
             if found.is_awaited:
                 found.renewed_ms = now_ms  # its client waits, and renews nothing

@@ -18,6 +18,7 @@ from quinque.stores.embedded.disk import sync_file
 from quinque.stores.portable import Progress
 
 NAME: Final = "copy.json"
+_UNKNOWN: Final = "an unknown store"  # as the source in a mark that cannot be read
 
 
 class CopyMark:
@@ -35,20 +36,22 @@ class CopyMark:
         mark."""
         try:
             mark = json.loads(self._path.read_text(encoding="utf-8"))
+            return mark["source"], Progress(bytes.fromhex(mark["queue"]), mark["after"])
         except FileNotFoundError:
             return "", None
-        return mark["source"], Progress(bytes.fromhex(mark["queue"]), mark["after"])
+        except (ValueError, LookupError, TypeError):
+            return _UNKNOWN, None
 
     def write(self, source: str, progress: Progress, *, is_first: bool = False) -> None:
-        """The folder is marked so. Only the first mark is forced to the disk: an older one than
-        the last has things copied twice, and that does no harm."""
+        """The folder is marked so. Only the name of the first mark is forced to the disk: an older
+        mark than the last has things copied twice, and that does no harm. But each is on the disk
+        before it takes the place of another: after a power cut that would be an empty file."""
         mark = {"source": source, "queue": progress.queue.hex(), "after": progress.after}
         fresh = self._path.with_suffix(".new")
         with fresh.open("w", encoding="utf-8") as file:
             json.dump(mark, file)
-            if is_first:
-                file.flush()
-                sync_file(file.fileno())
+            file.flush()
+            sync_file(file.fileno())
         fresh.replace(self._path)
         if is_first:
             self._sync_folder()

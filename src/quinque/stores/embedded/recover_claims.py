@@ -82,7 +82,9 @@ def replay_claim(
     elif isinstance(event, SubscriptionKept):
         kept = subscriptions.find(event.queue, event.subscription)
         assert kept is not None
-        kept.segment = segment
+        # Marks that the record leaves out may be missing after it: a crash came between.
+        if all(row[5] is not None for row in event.claims):
+            kept.segment = segment
     elif isinstance(event, Unsubscribed):
         subscriptions.segment = segment
     # The rows that stand for damaged messages have new positions.
