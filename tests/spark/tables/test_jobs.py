@@ -22,6 +22,8 @@ from quinque.cli.pipeline_run import _last_words
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from quinque.model.claim_ops import FindClaims
+from quinque.model.families import JOBS
+from quinque.model.work_ops import LookAt
 from tests.server.broker import RunningBroker, start_broker
 
 if TYPE_CHECKING:
@@ -352,6 +354,36 @@ def test_a_new_file_is_added_whatever_its_age(
 
     assert done["messages"] == 1
     assert sorted(job[2] for job in broker.call("QPEEK", "aged", 9)) == [b"new", b"old"]
+
+
+def test_the_commands_take_the_name_of_a_queue_as_it_is(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
+    from quinque.spark.jobs.ingest import Ingest, ingest
+    from quinque.spark.jobs.redrive import redrive
+
+    (tmp_path / "lines").write_text("new")
+    for queue in ("a", " b", "b", "a, b"):
+        broker.call("ADDJOB", queue, "old", 0)
+    [[_, dead, _]] = broker.call("GETJOB", "FROM", "a, b")
+    [[_, other, _]] = broker.call("GETJOB", "FROM", "b")
+    broker.call("NACK", dead, "DEAD")
+    broker.call("NACK", other, "DEAD")
+    connector = {"url": url}
+
+    ingest(spark, Ingest(str(tmp_path / "lines"), "a, b", "text", broker=connector))
+    back = redrive(spark, broker, "a, b", None, connector)
+    out = str(tmp_path / "out")
+    drained = drain(spark, Drain("a, b", out, "night", f"{out}/state", broker=connector))
+    drained_next = drain(spark, Drain(" b", out, "night", f"{out}/state", broker=connector))
+
+    assert (back["redriven"], drained["messages"], drained_next["messages"]) == (1, 2, 1)
+    lengths = [broker.call("QLEN", queue) for queue in ("a", " b", "b", "a, b")]
+    assert lengths == [1, 0, 0, 0]
+    looked = broker.run(LookAt(JOBS, b"b"))
+    assert looked is not None
+    assert looked.dead == 1
 
 
 def test_a_rate_is_kept_and_a_checkpoint_goes_on(

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 from quinque.errors import BadSetting
 from quinque.errors.extras import package_missing
 from quinque.spark.jobs.progress import IsAskedToEnd, Stopwatch, Tell, Watched, never
+from quinque.spark.option_kinds import one_name
 from quinque.spark.options import CLAIM, read_options
 from quinque.spark.stream import ClaimStreamReader
 
@@ -74,7 +75,7 @@ def drain(
     BadSetting if the directory was written with another checkpoint.
     """
     watch = Stopwatch()
-    source = {**asked.broker, "queue": asked.queue, "subscription": asked.subscription}
+    source = {**asked.broker, "queue": one_name(asked.queue), "subscription": asked.subscription}
     rows = shaped(spark.readStream.format("quinque").options(**source).load(), asked)
     if asked.format == "delta":
         _check_delta()

@@ -30,6 +30,7 @@ from pyspark.sql.types import StringType, StructType
 from quinque.errors import BadSetting, QuinqueError, many
 from quinque.spark.jobs.progress import Stopwatch, Tell, Watched
 
+from quinque.spark.option_kinds import one_name
 FORMATS: Final = ("parquet", "json", "csv", "text", "orc")
 
 BAD: Final = "_quinque_bad_line"
@@ -149,7 +150,9 @@ def as_messages(rows: DataFrame, asked: Ingest) -> DataFrame:
 def _target(asked: Ingest) -> dict[str, str]:
     """Options of the format `quinque`. The rows name their queues if there is a column for it."""
     rate = {"maxMessagesPerSecond": str(asked.rate)} if asked.rate else {}
-    return asked.broker | rate | ({} if "queue" in asked.columns else {"queue": asked.queue})
+    return (
+        asked.broker | rate | ({} if "queue" in asked.columns else {"queue": one_name(asked.queue)})
+    )
 
 
 def _body(rows: DataFrame, columns: list[str], body_column: str | None, asked: Ingest) -> Column:
