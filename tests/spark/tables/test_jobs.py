@@ -386,6 +386,33 @@ def test_the_commands_take_the_name_of_a_queue_as_it_is(
     assert looked.dead == 1
 
 
+def test_a_repeated_batch_is_known_although_new_files_have_other_columns(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    files, checkpoint = tmp_path / "rows", tmp_path / "checkpoint"
+    files.mkdir()
+    (files / "one.json").write_text('{"a": 1}')
+    asked = Ingest(
+        *(str(files), "rows", "json"),
+        checkpoint=str(checkpoint),
+        reading={"multiLine": "true"},
+        broker={"url": url},
+        bad_lines=str(tmp_path / "bad"),
+    )
+    ingest(spark, asked)
+    # As if it had been killed when the batch was in the queue.
+    for file in (checkpoint / "commits").iterdir():
+        file.unlink()
+    (files / "two.json").write_text('{"b": 2}')
+
+    ingest(spark, asked)
+
+    bodies = [json.loads(job[2]) for job in broker.call("QPEEK", "rows", 9)]
+    assert bodies == [{"a": 1}, {"a": None, "b": 2}]
+
+
 def test_a_rate_is_kept_and_a_checkpoint_goes_on(
     spark: SparkSession, url: str, broker: Broker, tmp_path: Path
 ) -> None:
