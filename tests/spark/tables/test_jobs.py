@@ -413,6 +413,29 @@ def test_a_repeated_batch_is_known_although_new_files_have_other_columns(
     assert bodies == [{"a": 1}, {"a": None, "b": 2}]
 
 
+def test_a_drained_csv_file_is_ingested_with_the_same_bodies(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
+    from quinque.spark.jobs.ingest import Ingest, _reading, ingest
+
+    bodies = [b'say "hi"', b"C:\\", b'a \\"b\\" c', b'"', b" x,"]
+    for body in bodies:
+        broker.call("ADDJOB", "from", body, 0)
+    out = str(tmp_path / "out")
+
+    drain(spark, Drain("from", out, "night", f"{out}-state", "csv", broker={"url": url}))
+    asked = Ingest(*(out, "to", "csv", "body"), reading={"header": "true"}, broker={"url": url})
+    ingest(spark, asked)
+
+    assert [job[2] for job in broker.call("QPEEK", "to", 9)] == bodies
+    escapes = [
+        _reading(replace(asked, reading=given)).get("escape")
+        for given in ({"quote": "'"}, {"quote": ""}, {"Escape": "\\"})
+    ]
+    assert escapes == ["'", None, None]
+
+
 def test_a_rate_is_kept_and_a_checkpoint_goes_on(
     spark: SparkSession, url: str, broker: Broker, tmp_path: Path
 ) -> None:

@@ -200,7 +200,12 @@ def _schema(spark: SparkSession, asked: Ingest) -> StructType:
 def _reading(asked: Ingest) -> dict[str, str]:
     if asked.format not in _HAVE_BAD_LINES:
         return asked.reading
-    return asked.reading | {"columnNameOfCorruptRecord": BAD}
+    given = {name.lower(): text for name, text in asked.reading.items()}
+    quote = given.get("quote", '"')
+    # Programs other than Spark double a quote in a value. Spark itself expects a backslash.
+    is_doubled = asked.format == "csv" and quote and "escape" not in given
+    escape = {"escape": quote} if is_doubled else {}
+    return escape | asked.reading | {"columnNameOfCorruptRecord": BAD}
 
 
 def _read(
