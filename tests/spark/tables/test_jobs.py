@@ -153,10 +153,10 @@ def test_a_queue_becomes_a_delta_table_each_batch_once(
     write = _delta_writer(Drain("q", str(tmp_path / "other"), "s", "c", "delta"))
     for number in (0, 0, 1):
         write(rows, number)
-
-    table = DeltaTable(str(tmp_path / "table")).to_pyarrow_table()
     # The checkpoint goes on with another queue, and begins with the batch that was not committed.
     _delta_writer(Drain("r", str(tmp_path / "other"), "s", "c", "delta"))(rows, 1)
+
+    table = DeltaTable(str(tmp_path / "table")).to_pyarrow_table()
     assert sorted(table["body"].to_pylist()) == sorted(f"click {number}" for number in range(20))
     assert len(DeltaTable(str(tmp_path / "other")).to_pyarrow_table()) == 6
 
@@ -356,6 +356,75 @@ def test_a_new_file_is_added_whatever_its_age(
     assert sorted(job[2] for job in broker.call("QPEEK", "aged", 9)) == [b"new", b"old"]
 
 
+def test_a_single_file_of_any_format_is_added_once_with_a_checkpoint(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    (tmp_path / "rows.txt").write_text("one")
+    pq.write_table(pa.table({"n": ["two"]}), tmp_path / "rows.parquet")
+    text, table = (
+        Ingest(
+            *(str(tmp_path / f"rows.{ending}"), "rows", format, body),
+            checkpoint=str(tmp_path / format),
+            broker={"url": url},
+        )
+        for ending, format, body in (("txt", "text", None), ("parquet", "parquet", "n"))
+    )
+
+    counts = [ingest(spark, asked)["messages"] for asked in (text, table, text)]
+
+    assert counts == [1, 1, 0]
+    assert [job[2] for job in broker.call("QPEEK", "rows", 9)] == [b"one", b"two"]
+
+
+def test_files_that_spark_would_leave_out_are_refused(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    rows = tmp_path / "rows"
+    for file in ("plain/deep.txt", "top.txt", "_hidden.txt", "day=1/of.txt"):
+        (rows / file).parent.mkdir(parents=True, exist_ok=True)
+        (rows / file).write_text(file)
+    asked = Ingest(str(rows), "rows", "text", broker={"url": url})
+
+    with pytest.raises(BadSetting, match=r"leave out 1 file, such as .*/plain/deep\.txt"):
+        ingest(spark, replace(asked, checkpoint=str(tmp_path / "checkpoint")))
+    shutil.rmtree(rows / "plain")
+    with pytest.raises(BadSetting, match=r"leave out 1 file, such as .*/top\.txt"):
+        ingest(spark, asked)
+    with pytest.raises(BadSetting, match=r"_hidden\.txt: .* begins with _"):
+        ingest(spark, replace(asked, source=str(rows / "_hidden.txt")))
+    assert broker.call("QLEN", "rows") == 0
+    done = ingest(spark, replace(asked, reading={"recursiveFileLookup": "true"}))
+
+    assert done["messages"] == 2
+
+
+def test_a_drained_csv_file_is_ingested_with_the_same_bodies(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
+    from quinque.spark.jobs.ingest import Ingest, _reading, ingest
+
+    bodies = [b'say "hi"', b"C:\\", b'a \\"b\\" c', b'"', b" x,"]
+    for body in bodies:
+        broker.call("ADDJOB", "from", body, 0)
+    out = str(tmp_path / "out")
+
+    drain(spark, Drain("from", out, "night", f"{out}-state", "csv", broker={"url": url}))
+    asked = Ingest(*(out, "to", "csv", "body"), reading={"header": "true"}, broker={"url": url})
+    ingest(spark, asked)
+
+    assert [job[2] for job in broker.call("QPEEK", "to", 9)] == bodies
+    escapes = [
+        _reading(replace(asked, reading=given)).get("escape")
+        for given in ({"quote": "'"}, {"quote": ""}, {"Escape": "\\"})
+    ]
+    assert escapes == ["'", None, None]
+
+
 def test_the_commands_take_the_name_of_a_queue_as_it_is(
     spark: SparkSession, url: str, broker: Broker, tmp_path: Path
 ) -> None:
@@ -411,29 +480,6 @@ def test_a_repeated_batch_is_known_although_new_files_have_other_columns(
 
     bodies = [json.loads(job[2]) for job in broker.call("QPEEK", "rows", 9)]
     assert bodies == [{"a": 1}, {"a": None, "b": 2}]
-
-
-def test_a_drained_csv_file_is_ingested_with_the_same_bodies(
-    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
-) -> None:
-    from quinque.spark.jobs.drain import Drain, drain
-    from quinque.spark.jobs.ingest import Ingest, _reading, ingest
-
-    bodies = [b'say "hi"', b"C:\\", b'a \\"b\\" c', b'"', b" x,"]
-    for body in bodies:
-        broker.call("ADDJOB", "from", body, 0)
-    out = str(tmp_path / "out")
-
-    drain(spark, Drain("from", out, "night", f"{out}-state", "csv", broker={"url": url}))
-    asked = Ingest(*(out, "to", "csv", "body"), reading={"header": "true"}, broker={"url": url})
-    ingest(spark, asked)
-
-    assert [job[2] for job in broker.call("QPEEK", "to", 9)] == bodies
-    escapes = [
-        _reading(replace(asked, reading=given)).get("escape")
-        for given in ({"quote": "'"}, {"quote": ""}, {"Escape": "\\"})
-    ]
-    assert escapes == ["'", None, None]
 
 
 def test_a_rate_is_kept_and_a_checkpoint_goes_on(
