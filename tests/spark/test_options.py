@@ -9,6 +9,7 @@ import pytest
 
 from quinque.model.families import EVENTS, JOBS
 from quinque.model.states import State
+from quinque.spark.option_kinds import one_name
 from quinque.spark.options import (
     CLAIM,
     LOG,
@@ -49,6 +50,15 @@ def test_several_queues_are_parted_by_commas() -> None:
     options = read_options({"queue": "a, b,c"}, PEEK)
 
     assert options.queues == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("name", ["plain", "a, b", " a", "[1]", "[", '["a"]', "a\udcffb"])
+def test_the_name_of_one_queue_is_taken_as_it_is(name: str) -> None:
+    text = one_name(name)
+
+    assert read_options({"queue": text}, PEEK).queues == (name,)
+    assert text.isascii()  # so that Spark can hand it over
+    assert (text == name) == (name in ("plain", "[1]", "["))
 
 
 def test_a_group_means_the_family_of_groups() -> None:
@@ -106,6 +116,8 @@ def test_a_position_is_a_word_or_rows_by_shard() -> None:
         ),
         (CLAIM, {**CLAIMS, "maxMesagesPerTrigger": "1"}, "did you mean maxMessagesPerTrigger?"),
         (CLAIM, {**CLAIMS, "queue": "a,a"}, "option queue: 'a,a' is not one name"),
+        (CLAIM, {**CLAIMS, "queue": '["a", 1]'}, "is not one name, several different names"),
+        (CLAIM, {**CLAIMS, "queue": '["a", "a"]'}, "is not one name"),
         (CLAIM, {**CLAIMS, "url": "http://h"}, "option url must begin with redis://"),
         (PEEK, {"queue": "q", "states": "old"}, "'old' is not some of ready,delayed,leased,dead"),
         (PEEK, {"queue": "q", "subscription": "s"}, "option subscription has no effect here"),

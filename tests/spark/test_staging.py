@@ -142,6 +142,15 @@ def test_an_id_is_for_a_feed_or_an_item() -> None:
         ({"body": [b"a"], "lane": ["x"]}, {}, "column lane: the family jobs does not support lane"),
         ({"body": [b"a"], "priority": [1]}, {}, "the family jobs does not support priority"),
         ({"body": [b"a"], "delay_ms": [-1]}, {}, "column delay_ms is negative in row 1 of"),
+        (
+            {"body": [b"a"] * 2, "ttl_ms": [1, 1 << 60]},
+            {},
+            "column ttl_ms is over 3153600000000 in row 2 of the task (ttl_ms 1152921504606846976)",
+        ),
+        ({"body": [b"a"] * 2, "key": [None, ""]}, {}, "column key is empty in row 2 of the task"),
+        ({"body": [b"a"] * 2, "key": ["x", "k" * 1025]}, {}, "key has more than 1024 bytes in row"),
+        ({"body": [b"a"], "id": [b""]}, {"family": "events"}, "column id is empty in row 1 of"),
+        ({"body": [b"a"], "queue": [""]}, {"queue": None}, "column queue is empty in row 1 of"),
         ({"body": [b"a"], "delay_ms": [9]}, {"family": "events"}, "column delay_ms: the family ev"),
         (
             {"body": [b"a"], "ttl_ms": [9]},

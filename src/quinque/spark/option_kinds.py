@@ -84,8 +84,21 @@ def _yes_or_no(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
 
+def one_name(name: str) -> str:
+    """Return the text that NAMES reads as this one name: a comma and spaces belong to it."""
+    try:
+        is_plain = _names(name) == (name,) and bool(name.encode())
+    except ValueError:
+        is_plain = False
+    return name if is_plain else json.dumps([name])
+
+
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
+    if text.startswith('["'):
+        names = tuple(json.loads(text))
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError
     if not all(names) or len(set(names)) < len(names):
         raise ValueError
     return names
@@ -113,6 +126,8 @@ def _shown_ms(span_ms: int) -> str:
 
 
 BOOLEAN: Final = Kind("true or false", _yes_or_no)
-NAMES: Final = Kind("one name, or several different names separated by commas", _names)
+NAMES: Final = Kind(
+    "one name, several different names separated by commas, or a JSON list of them", _names
+)
 STATES: Final = Kind("some of ready,delayed,leased,dead", _states)
 POSITION: Final = Kind('earliest, latest or rows by shard such as {"0": 17}', _position)

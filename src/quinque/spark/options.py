@@ -79,7 +79,8 @@ OPTIONS: Final = (
     Option("retries", "retries", number(0, 1000), "8", _ALL,
            "number of retries when the broker does not answer, each after a longer wait"),
     Option("queue", "queues", NAMES, None, (CLAIM, PEEK, WRITE),
-           "queue; for reading also several, separated by commas"),
+           "queue; for reading also several, separated by commas; a name with a comma, or with a "
+           "space at an end, is in a JSON list: `[\"a, b\"]`"),
     Option("queuePattern", "pattern", _NAME, None, (CLAIM, PEEK),
            "read all queues whose names match: `clicks.*`; a stream adds new queues"),
     Option("family", "family_name", choice(*_FAMILIES), None, (CLAIM, PEEK, WRITE),

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quinque.errors import printable
+from quinque.model.limits import NAME_MOST_BYTES, SPAN_MOST_MS
 from quinque.model.rows import CHUNK_BYTES_MOST, CHUNK_ROWS_MOST
 from quinque.spark.options import BadOption, Options
 
@@ -171,7 +172,10 @@ class Stager:
         bodies = _bytes_of(batch.column("body"))
         queues = self._queues(batch)
         spans = [self._numbers(batch, name) for name in _SPANS]
-        naming = _as_bytes_or_none(batch, "key" if self._has_keys else "id")
+        name_column = "key" if self._has_keys else "id"
+        naming = _as_bytes_or_none(batch, name_column)
+        if naming is not None:
+            self._refuse_wrong_names(batch, name_column)
         if queues is None and naming is None and not any(spans):
             assert self._queue is not None
             yield self._queue, self._terms((None, None, None, None)), None, bodies
@@ -224,6 +228,7 @@ class Stager:
         queues = batch.column("queue")
         told = "column queue is null, and the option queue is not set,"
         self._refuse_first(batch, queues.is_null(), told)
+        self._refuse_wrong_names(batch, "queue")
         return _bytes_of(queues)
 
     def _numbers(self, batch: pa.RecordBatch, name: str) -> list[int | None] | None:
@@ -231,8 +236,17 @@ class Stager:
             return None
         column = batch.column(name).cast(pa.int64())
         self._refuse_first(batch, pc.less(column, 0), f"column {name} is negative")
+        if name.endswith("_ms"):
+            is_over = pc.greater(column, SPAN_MOST_MS)
+            self._refuse_first(batch, is_over, f"column {name} is over {SPAN_MOST_MS}")
         found: list[int | None] = column.to_pylist()
         return found
+
+    def _refuse_wrong_names(self, batch: pa.RecordBatch, name: str) -> None:
+        sizes = pc.binary_length(batch.column(name).cast(pa.binary()))
+        self._refuse_first(batch, pc.equal(sizes, 0), f"column {name} is empty")
+        told = f"column {name} has more than {NAME_MOST_BYTES} bytes"
+        self._refuse_first(batch, pc.greater(sizes, NAME_MOST_BYTES), told)
 
     def _refuse_first(self, batch: pa.RecordBatch, is_wrong: pa.Array, told: str) -> None:
         """Raise BadRow for the first of these rows, with its number and its other columns."""

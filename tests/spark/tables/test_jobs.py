@@ -22,6 +22,8 @@ from quinque.cli.pipeline_run import _last_words
 from quinque.client.sync.broker import Broker
 from quinque.errors import BadSetting
 from quinque.model.claim_ops import FindClaims
+from quinque.model.families import JOBS
+from quinque.model.work_ops import LookAt
 from tests.server.broker import RunningBroker, start_broker
 
 if TYPE_CHECKING:
@@ -151,6 +153,8 @@ def test_a_queue_becomes_a_delta_table_each_batch_once(
     write = _delta_writer(Drain("q", str(tmp_path / "other"), "s", "c", "delta"))
     for number in (0, 0, 1):
         write(rows, number)
+    # The checkpoint goes on with another queue, and begins with the batch that was not committed.
+    _delta_writer(Drain("r", str(tmp_path / "other"), "s", "c", "delta"))(rows, 1)
 
     table = DeltaTable(str(tmp_path / "table")).to_pyarrow_table()
     assert sorted(table["body"].to_pylist()) == sorted(f"click {number}" for number in range(20))
@@ -350,6 +354,132 @@ def test_a_new_file_is_added_whatever_its_age(
 
     assert done["messages"] == 1
     assert sorted(job[2] for job in broker.call("QPEEK", "aged", 9)) == [b"new", b"old"]
+
+
+def test_a_single_file_of_any_format_is_added_once_with_a_checkpoint(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    (tmp_path / "rows.txt").write_text("one")
+    pq.write_table(pa.table({"n": ["two"]}), tmp_path / "rows.parquet")
+    text, table = (
+        Ingest(
+            *(str(tmp_path / f"rows.{ending}"), "rows", format, body),
+            checkpoint=str(tmp_path / format),
+            broker={"url": url},
+        )
+        for ending, format, body in (("txt", "text", None), ("parquet", "parquet", "n"))
+    )
+
+    counts = [ingest(spark, asked)["messages"] for asked in (text, table, text)]
+
+    assert counts == [1, 1, 0]
+    assert [job[2] for job in broker.call("QPEEK", "rows", 9)] == [b"one", b"two"]
+
+
+def test_files_that_spark_would_leave_out_are_refused(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    rows = tmp_path / "rows"
+    for file in ("plain/deep.txt", "top.txt", "_hidden.txt", "day=1/of.txt"):
+        (rows / file).parent.mkdir(parents=True, exist_ok=True)
+        (rows / file).write_text(file)
+    asked = Ingest(str(rows), "rows", "text", broker={"url": url})
+
+    with pytest.raises(BadSetting, match=r"leave out 1 file, such as .*/plain/deep\.txt"):
+        ingest(spark, replace(asked, checkpoint=str(tmp_path / "checkpoint")))
+    shutil.rmtree(rows / "plain")
+    with pytest.raises(BadSetting, match=r"leave out 1 file, such as .*/top\.txt"):
+        ingest(spark, asked)
+    with pytest.raises(BadSetting, match=r"_hidden\.txt: .* begins with _"):
+        ingest(spark, replace(asked, source=str(rows / "_hidden.txt")))
+    assert broker.call("QLEN", "rows") == 0
+    done = ingest(spark, replace(asked, reading={"recursiveFileLookup": "true"}))
+
+    assert done["messages"] == 2
+
+
+def test_a_drained_csv_file_is_ingested_with_the_same_bodies(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
+    from quinque.spark.jobs.ingest import Ingest, _reading, ingest
+
+    bodies = [b'say "hi"', b"C:\\", b'a \\"b\\" c', b'"', b" x,"]
+    for body in bodies:
+        broker.call("ADDJOB", "from", body, 0)
+    out = str(tmp_path / "out")
+
+    drain(spark, Drain("from", out, "night", f"{out}-state", "csv", broker={"url": url}))
+    asked = Ingest(*(out, "to", "csv", "body"), reading={"header": "true"}, broker={"url": url})
+    ingest(spark, asked)
+
+    assert [job[2] for job in broker.call("QPEEK", "to", 9)] == bodies
+    escapes = [
+        _reading(replace(asked, reading=given)).get("escape")
+        for given in ({"quote": "'"}, {"quote": ""}, {"Escape": "\\"})
+    ]
+    assert escapes == ["'", None, None]
+
+
+def test_the_commands_take_the_name_of_a_queue_as_it_is(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
+    from quinque.spark.jobs.ingest import Ingest, ingest
+    from quinque.spark.jobs.redrive import redrive
+
+    (tmp_path / "lines").write_text("new")
+    for queue in ("a", " b", "b", "a, b"):
+        broker.call("ADDJOB", queue, "old", 0)
+    [[_, dead, _]] = broker.call("GETJOB", "FROM", "a, b")
+    [[_, other, _]] = broker.call("GETJOB", "FROM", "b")
+    broker.call("NACK", dead, "DEAD")
+    broker.call("NACK", other, "DEAD")
+    connector = {"url": url}
+
+    ingest(spark, Ingest(str(tmp_path / "lines"), "a, b", "text", broker=connector))
+    back = redrive(spark, broker, "a, b", None, connector)
+    out = str(tmp_path / "out")
+    drained = drain(spark, Drain("a, b", out, "night", f"{out}/state", broker=connector))
+    drained_next = drain(spark, Drain(" b", out, "night", f"{out}/state", broker=connector))
+
+    assert (back["redriven"], drained["messages"], drained_next["messages"]) == (1, 2, 1)
+    lengths = [broker.call("QLEN", queue) for queue in ("a", " b", "b", "a, b")]
+    assert lengths == [1, 0, 0, 0]
+    looked = broker.run(LookAt(JOBS, b"b"))
+    assert looked is not None
+    assert looked.dead == 1
+
+
+def test_a_repeated_batch_is_known_although_new_files_have_other_columns(
+    spark: SparkSession, url: str, broker: Broker, tmp_path: Path
+) -> None:
+    from quinque.spark.jobs.ingest import Ingest, ingest
+
+    files, checkpoint = tmp_path / "rows", tmp_path / "checkpoint"
+    files.mkdir()
+    (files / "one.json").write_text('{"a": 1}')
+    asked = Ingest(
+        *(str(files), "rows", "json"),
+        checkpoint=str(checkpoint),
+        reading={"multiLine": "true"},
+        broker={"url": url},
+        bad_lines=str(tmp_path / "bad"),
+    )
+    ingest(spark, asked)
+    # As if it had been killed when the batch was in the queue.
+    for file in (checkpoint / "commits").iterdir():
+        file.unlink()
+    (files / "two.json").write_text('{"b": 2}')
+
+    ingest(spark, asked)
+
+    bodies = [json.loads(job[2]) for job in broker.call("QPEEK", "rows", 9)]
+    assert bodies == [{"a": 1}, {"a": None, "b": 2}]
 
 
 def test_a_rate_is_kept_and_a_checkpoint_goes_on(

@@ -110,6 +110,20 @@ def test_slots_are_as_long_as_the_record_wants() -> None:
     assert slot_of(400 * 86_400) == 86_400
 
 
+def test_a_queue_of_any_name_can_be_drawn() -> None:
+    from quinque.spark.report.plots import PLOTS, as_png, as_svg, figure_of
+    from quinque.spark.report.series import Series
+
+    names = ("$x_{$", "a$b$", "\\$", "two\nlines", "{}", "_u^2")
+    series = Series(1, [], dead={name: {"nacked": 1} for name in names})
+    plot = next(plot for plot in PLOTS if plot.name == "dead")
+
+    picture, page = as_png(figure_of(plot, series)), as_svg(figure_of(plot, series))
+
+    assert picture.startswith(b"\x89PNG")
+    assert all(f">{name}<" in page for name in names if "\n" not in name)
+
+
 def test_spans_are_said_as_people_do() -> None:
     from quinque.spark.report.plots import spoken_ms
 

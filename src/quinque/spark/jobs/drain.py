@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 from quinque.errors import BadSetting
 from quinque.errors.extras import package_missing
 from quinque.spark.jobs.progress import IsAskedToEnd, Stopwatch, Tell, Watched, never
+from quinque.spark.option_kinds import one_name
 from quinque.spark.options import CLAIM, read_options
 from quinque.spark.stream import ClaimStreamReader
 
@@ -74,7 +75,7 @@ def drain(
     BadSetting if the directory was written with another checkpoint.
     """
     watch = Stopwatch()
-    source = {**asked.broker, "queue": asked.queue, "subscription": asked.subscription}
+    source = {**asked.broker, "queue": one_name(asked.queue), "subscription": asked.subscription}
     rows = shaped(spark.readStream.format("quinque").options(**source).load(), asked)
     if asked.format == "delta":
         _check_delta()
@@ -198,17 +199,20 @@ def _check_delta() -> None:
 
 def _delta_writer(asked: Drain) -> Any:
     """Make a function that writes a batch into the Delta table once: the table keeps the number of
-    the last batch."""
-    target, application = asked.target, f"quinque/{asked.subscription}/{asked.queue}"
+    the last batch of the checkpoint, which may have been that of another queue."""
+    target = asked.target
 
     def write(batch: DataFrame, number: int) -> None:
         from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
         run = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        name = f"{application}/{run}"
+        name = f"quinque/{run}"
+        # Earlier versions used a longer name.
+        names = (name, f"quinque/{asked.subscription}/{asked.queue}/{run}")
         if DeltaTable.is_deltatable(target):
-            last = DeltaTable(target).transaction_version(name)
-            if last is not None and last >= number:
+            table = DeltaTable(target)
+            versions = map(table.transaction_version, names)
+            if any(last is not None and last >= number for last in versions):
                 return
         properties = CommitProperties(app_transactions=[Transaction(name, number)])
         # A table of before `body_base64` gets the column.

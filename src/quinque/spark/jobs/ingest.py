@@ -1,7 +1,7 @@
 """Add the rows of files to a queue, each once.
 
 Called by   cli/pipeline.py.
-Calls       the format `quinque`.
+Calls       the format `quinque`, input_files.py.
 
     no checkpoint            one batch: all of it is in the queue, or none
     with a checkpoint        a stream over the files that are there: run again, it goes on, and
@@ -28,7 +28,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 from pyspark.sql.types import StringType, StructType
 
 from quinque.errors import BadSetting, QuinqueError, many
+from quinque.spark.jobs.input_files import check_files, streamed
 from quinque.spark.jobs.progress import Stopwatch, Tell, Watched
+from quinque.spark.option_kinds import one_name
 
 FORMATS: Final = ("parquet", "json", "csv", "text", "orc")
 
@@ -84,6 +86,7 @@ def ingest(spark: SparkSession, asked: Ingest, tell: Tell | None = None) -> dict
     """Add the rows to the queue. Raises BadSetting if the files or the columns do not exist, and
     BadLines."""
     watch = Stopwatch()
+    check_files(spark, asked.source, asked.reading)
     schema = _schema(spark, asked)
     if asked.checkpoint:
         messages = as_messages(_read(spark, asked, schema, is_stream=True), asked)
@@ -149,7 +152,9 @@ def as_messages(rows: DataFrame, asked: Ingest) -> DataFrame:
 def _target(asked: Ingest) -> dict[str, str]:
     """Options of the format `quinque`. The rows name their queues if there is a column for it."""
     rate = {"maxMessagesPerSecond": str(asked.rate)} if asked.rate else {}
-    return asked.broker | rate | ({} if "queue" in asked.columns else {"queue": asked.queue})
+    return (
+        asked.broker | rate | ({} if "queue" in asked.columns else {"queue": one_name(asked.queue)})
+    )
 
 
 def _body(rows: DataFrame, columns: list[str], body_column: str | None, asked: Ingest) -> Column:
@@ -197,14 +202,19 @@ def _schema(spark: SparkSession, asked: Ingest) -> StructType:
 def _reading(asked: Ingest) -> dict[str, str]:
     if asked.format not in _HAVE_BAD_LINES:
         return asked.reading
-    return asked.reading | {"columnNameOfCorruptRecord": BAD}
+    given = {name.lower(): text for name, text in asked.reading.items()}
+    quote = given.get("quote", '"')
+    # Programs other than Spark double a quote in a value. Spark itself expects a backslash.
+    is_doubled = asked.format == "csv" and quote and "escape" not in given
+    escape = {"escape": quote} if is_doubled else {}
+    return escape | asked.reading | {"columnNameOfCorruptRecord": BAD}
 
 
 def _read(
     spark: SparkSession, asked: Ingest, schema: StructType, *, is_stream: bool = False
 ) -> DataFrame:
     reader: Any = spark.readStream if is_stream else spark.read
-    source = _streamed(spark, asked.source) if is_stream else asked.source
+    source = streamed(spark, asked.source) if is_stream else asked.source
     if is_stream:
         reader = reader.options(**_ANY_AGE)
     if is_stream and asked.rate:
@@ -212,7 +222,7 @@ def _read(
     if not _is_lines(asked):
         checks = _checking_headers(asked, schema)
         reader = reader.format(asked.format).options(**checks).options(**_reading(asked))
-        rows: DataFrame = reader.schema(schema).load(asked.source)
+        rows: DataFrame = reader.schema(schema).load(source)
         return rows
     lines: DataFrame = reader.format("text").options(**asked.reading).load(source)
     # The names of directories may be columns, such as in day=2026-01-02/orders.json.
@@ -241,17 +251,6 @@ def _checking_headers(asked: Ingest, schema: StructType) -> dict[str, str]:
     if asked.format != "csv" or given.get("header") != "true" or is_named_by_spark:
         return {}
     return {"enforceSchema": "false"}
-
-
-def _streamed(spark: SparkSession, source: str) -> str:
-    """The path as a stream takes it: a single file must be a pattern that matches it."""
-    jvm: Any = spark.sparkContext._jvm
-    path = jvm.org.apache.hadoop.fs.Path(source)
-    files = path.getFileSystem(spark._jsc.hadoopConfiguration())
-    if not (files.exists(path) and files.getFileStatus(path).isFile()):
-        return source
-    folder, slash, name = source.rpartition("/")
-    return f"{folder}{slash}[{name[0]}]{name[1:]}"
 
 
 def _is_lines(asked: Ingest) -> bool:
@@ -330,7 +329,9 @@ def _follow_beside(
             counts[number] = _counted(batch)
             if counts[number][1]:
                 _set_aside(batch, f"{asked.bad_lines}/{run}-{number}", "overwrite")
-            _write(_good(batch), asked, runId=run, batchId=number)
+            # The run is that of the checkpoint, so a batch that was published under this number
+            # is this one, if its rows have other columns by now.
+            _write(_good(batch), asked, runId=run, batchId=number, failOnDataLoss=False)
         finally:
             batch.unpersist()
 

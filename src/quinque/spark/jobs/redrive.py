@@ -22,6 +22,7 @@ from quinque.errors import BadSetting
 from quinque.model.families import JOBS
 from quinque.model.work_ops import Redrive
 from quinque.spark.jobs.progress import Stopwatch, Tell
+from quinque.spark.option_kinds import one_name
 
 _TOGETHER: Final = 500
 _SAMPLES: Final = 10
@@ -70,7 +71,7 @@ def dead_messages(
     spark: SparkSession, queue: str, where: str | None, options: dict[str, str]
 ) -> DataFrame:
     """Return the dead jobs of the queue that match the condition. Raises BadSetting."""
-    reader = spark.read.format("quinque").options(**options).option("queue", queue)
+    reader = spark.read.format("quinque").options(**options).option("queue", one_name(queue))
     dead = reader.option("mode", "peek").option("states", "dead").load()
     if where is None:
         return dead

@@ -299,6 +299,7 @@ STYLE: Final[Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "quinque",
     "text.color": INK,
+    "text.parse_math": False,  # a $ in the name of a queue is a $
     "timezone": "UTC",
     "xtick.color": INK,
     "xtick.labelsize": 8,
