@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 
 from tests.facts.repository import ROOT, modules, name
 
@@ -36,6 +37,14 @@ def test_the_programs_that_tests_need_are_installed_and_listed() -> None:
     assert set(re.findall(r"`([^`]+)`", listed)) == installed
     for program in ("strace", "faketime", "systemd-analyze"):
         assert program in installed, name(ROOT / "tools" / "setup")
+
+
+def test_the_line_of_progress_shows_steps_and_no_warnings() -> None:
+    """pip warns of the settings of the machine while it works."""
+    progress = runpy.run_path(str(ROOT / "tools" / "progress"))
+
+    assert progress["last_step"](["Collecting click\n", "WARNING: slow\n"]) == "Collecting click"
+    assert progress["last_step"](["  DEPRECATION: old\n"]) == "starting"
 
 
 def _called(call: ast.Call) -> str:
