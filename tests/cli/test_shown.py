@@ -151,6 +151,53 @@ def test_a_url_that_is_none_is_said_to_be_so(command: tuple[str, ...]) -> None:
     assert (result.exit_code, result.stderr) == (2, f"quinque: {why}\n")
 
 
+@pytest.mark.parametrize("command", [("cli", "PING"), ("queue", "ls")])
+def test_a_url_can_be_in_a_file(
+    embedded_shell: Shell, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    secret = tmp_path / "url"
+    secret.write_text(f"{embedded_shell.url}\n")
+
+    def asked(*words: str, **variables: str) -> Result:
+        environ = {"QUINQUE_URL": None, "QUINQUE_URL_FILE": str(secret), **variables}
+        return CliRunner().invoke(main, [*command, *words], env=environ)
+
+    assert asked().exit_code == 0
+    assert asked("--url", "redis://127.0.0.1:1").exit_code != 0  # the option overrides the file
+    both = asked(QUINQUE_URL=embedded_shell.url)
+    assert (both.exit_code, "QUINQUE_URL is set too; set only one" in both.stderr) == (2, True)
+    secret.unlink()
+    missing = asked()
+    assert (missing.exit_code, "QUINQUE_URL_FILE: cannot read" in missing.stderr) == (2, True)
+
+
+def test_the_credentials_of_a_url_in_a_file_override_those_of_the_environment(
+    tmp_path: Path,
+) -> None:
+    secret = tmp_path / "url"
+    environ = {"QUINQUE_URL": None, "QUINQUE_URL_FILE": str(secret), "QUINQUE_PASSWORD": "wrong"}
+    with start_broker(tmp_path / "data", "--requirepass", "right") as broker:
+        secret.write_text(f"redis://:right@127.0.0.1:{broker.port}")
+        result = CliRunner().invoke(main, ["cli", "PING"], env=environ)
+
+    assert (result.exit_code, result.output) == (0, "PONG\n")
+
+
+def test_a_file_that_cannot_be_read_does_not_break_the_completion(
+    embedded_shell: Shell, tmp_path: Path
+) -> None:
+    environ = {
+        "_QUINQUE_COMPLETE": "bash_complete",
+        "COMP_WORDS": "quinque queue ls --j",
+        "COMP_CWORD": "3",
+    }
+    for variable in ("QUINQUE_URL", "QUINQUE_PASSWORD"):
+        missing = {variable: None, f"{variable}_FILE": str(tmp_path / "missing")}
+        result = CliRunner().invoke(main, [], env={**environ, **missing}, prog_name="quinque")
+
+        assert (result.exit_code, result.stdout) == (0, "plain,--json\n"), result.exception
+
+
 def test_a_password_that_is_missing_is_asked_for_as_the_command_has_it(tmp_path: Path) -> None:
     with start_broker(tmp_path, "--requirepass", "secret") as broker:
         url = f"redis://127.0.0.1:{broker.port}"

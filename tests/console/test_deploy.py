@@ -16,6 +16,9 @@ import yaml
 from kubernetes_validate import validate
 
 from quinque.server.config import SETTINGS
+from quinque.server.config_sources import load
+from quinque.server.listener import tls_context
+from quinque.server.users import Users
 from tests.console.test_examples import LABELED, series
 from tests.facts.repository import ROOT
 
@@ -25,13 +28,17 @@ COMPOSE = sorted((EXAMPLES / "compose").glob("*.yaml"))
 CHART = EXAMPLES / "helm" / "quinque"
 KEDA = EXAMPLES / "keda" / "worker.yaml"
 UNITS = sorted((EXAMPLES / "systemd").glob("*.service"))
-HELM = Path(sys.executable).with_name("helm")
+# From PyPI, which has it for Linux on x86-64 only.
+IN_VENV = Path(sys.executable).with_name("helm")
+HELM = str(IN_VENV) if IN_VENV.exists() else shutil.which("helm")
 KUBERNETES = "1.30"
 VARIABLES = {it.variable for it in SETTINGS.values()} | {
     f"{it.variable}_FILE" for it in SETTINGS.values() if not it.kind.is_path
 }
 ON_REDIS = ("--set", "store=redis://redis:6379")
 SECRETS = ("--set", "storeSecret=store,passwordSecret=password,settings.QUINQUE_LOG_JSON=true")
+ACCESS = ("--set", "tlsSecret=certificate,usersSecret=users")
+TLS = ROOT / "tests" / "server" / "tls"
 
 
 def test_every_variable_that_is_named_is_one_of_a_setting() -> None:
@@ -87,28 +94,23 @@ def test_the_compose_files_name_what_they_define(path: Path) -> None:
         assert yaml.safe_load(config["content"])
 
 
-@pytest.mark.skipif(not HELM.exists(), reason="PyPI has no helm for this kind of machine")
 @pytest.mark.parametrize(
     ("options", "kinds"),
     [
         ((), {"Service", "StatefulSet"}),
         (ON_REDIS, {"Service", "Deployment", "PodDisruptionBudget"}),
         (SECRETS, {"Service", "Deployment", "PodDisruptionBudget"}),
+        (ACCESS, {"Service", "StatefulSet"}),
+        ((*SECRETS, *ACCESS), {"Service", "Deployment", "PodDisruptionBudget"}),
     ],
-    ids=["embedded", "redis", "secrets"],
+    ids=["embedded", "redis", "secrets", "access", "all secrets"],
 )
 def test_the_chart_renders_what_kubernetes_accepts(
     options: tuple[str, ...], kinds: set[str], tmp_path: Path
 ) -> None:
-    bare = {**os.environ, "HOME": str(tmp_path)}  # no plugins, no settings of a cluster
-    said = subprocess.run(
-        [HELM, "lint", "--strict", CHART, *options], env=bare, capture_output=True
-    )
-    assert said.returncode == 0, said.stdout
+    helm(tmp_path, "lint", "--strict", CHART, *options)
 
-    words = [str(HELM), "template", "orders", str(CHART), *options]
-    text = subprocess.run(words, env=bare, capture_output=True, text=True, check=True).stdout
-    objects = [it for it in yaml.safe_load_all(text) if it]
+    objects = rendered(tmp_path, *options)
 
     assert {it["kind"] for it in objects} == kinds
     for each in objects:
@@ -123,6 +125,33 @@ def test_the_chart_renders_what_kubernetes_accepts(
     assert f"USER {pod['securityContext']['runAsUser']}:" in CONTAINERFILE
 
 
+def test_the_chart_gives_the_broker_its_certificate_and_its_users(tmp_path: Path) -> None:
+    objects = rendered(tmp_path, *ACCESS)
+    [pod] = pods(objects)
+    [broker] = pod["containers"]
+    secrets = {
+        "certificate": {"tls.crt": TLS / "certificate.pem", "tls.key": TLS / "key.pem"},
+        "users": {"users.toml": ROOT / "docs" / "examples" / "users.toml"},
+    }
+    here = {"/data": str(tmp_path / "data")}
+    of_volume = {it["name"]: it["secret"] for it in pod["volumes"] if "secret" in it}
+    for mount in broker["volumeMounts"]:
+        if mount["name"] in of_volume:
+            for key, path in secrets.pop(of_volume[mount["name"]]["secretName"]).items():
+                here[f"{mount['mountPath']}/{key}"] = str(path)
+    given = {it["name"]: here.get(it["value"], it["value"]) for it in broker["env"]}
+    of_image = dict(re.findall(r"(QUINQUE_\w*LISTEN)=(\S+)", CONTAINERFILE))
+
+    config = load({}, of_image | given)
+
+    assert secrets == {}
+    assert Users.from_config(config).first() is None  # a client must say which user it is
+    tls_context(config)  # the files are a certificate and its key
+    # The port is that of the service, and no client can connect without TLS.
+    assert of_image["QUINQUE_LISTEN"] == ":4777"
+    assert (config.tls_listen, config.listen) == ([":4777"], [])
+
+
 def test_the_recipe_scales_a_worker_by_a_metric_that_there_is() -> None:
     worker, scaler = yaml.safe_load_all(KEDA.read_text())
     validate(worker, KUBERNETES, strict=True)
@@ -135,7 +164,6 @@ def test_the_recipe_scales_a_worker_by_a_metric_that_there_is() -> None:
     assert set(re.findall(r"(\w+)=", chosen)) <= series()[metric]
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_units_and_finds_them_safe(tmp_path: Path) -> None:
     for path in UNITS:
         text = path.read_text().replace("/opt/quinque/bin/quinque", "/bin/true")
@@ -146,6 +174,21 @@ def test_systemd_accepts_the_units_and_finds_them_safe(tmp_path: Path) -> None:
         assert "LoadCredential=" in text
         assert analyzed("verify", "--man=no", "--recursive-errors=no", unit) == ""
         analyzed("security", "--offline=true", "--threshold=20", "--no-pager", unit)
+
+
+def rendered(home: Path, *options: str) -> list[Any]:
+    """The objects that the chart makes."""
+    text = helm(home, "template", "orders", CHART, *options)
+    return [it for it in yaml.safe_load_all(text) if it]
+
+
+def helm(home: Path, *words: object) -> str:
+    """What helm prints. The test fails if helm does."""
+    assert HELM, "PyPI has no helm for this kind of machine: install it, https://helm.sh"
+    bare = {**os.environ, "HOME": str(home)}  # no plugins, no settings of a cluster
+    done = subprocess.run([HELM, *map(str, words)], env=bare, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def analyzed(*words: object) -> str:

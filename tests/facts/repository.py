@@ -29,7 +29,7 @@ def text_files() -> Iterator[tuple[Path, str]]:
     """Every file that git would keep and that is UTF-8 text."""
     for folder, subfolders, files in os.walk(ROOT):
         subfolders[:] = sorted(set(subfolders) - _IGNORED_FOLDERS)
-        for file in sorted(files):
+        for file in sorted(set(files) - _IGNORED_FOLDERS):  # .git is a file in a linked worktree
             path = Path(folder, file)
             try:
                 yield path, path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A broker is killed under load, again and again: nothing acknowledged is lost, nothing acked comes back.
+"""Kills of a broker under load: nothing acknowledged is lost, nothing acked comes back.
 
 Jobs moreover are after each restart what they were, but for what was asked and for time: states,
 counters, delays, leases, reasons, keys, order, pauses and what is set for queues.

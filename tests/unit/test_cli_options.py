@@ -54,6 +54,7 @@ def test_good_settings_pass_the_check() -> None:
 def test_who_asks_brokers_from_the_same_shell_can_start_one() -> None:
     environ = {"QUINQUE_URL": "production", "QUINQUE_USERNAME": "ann", "QUINQUE_PASSWORD": "x"}
     environ["QUINQUE_PASSWORD_FILE"] = "/run/secrets/password"
+    environ["QUINQUE_URL_FILE"] = "/run/secrets/url"
 
     assert quinque("serve", "--check-config", environ=environ).exit_code == 0
 

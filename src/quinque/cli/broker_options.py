@@ -35,16 +35,27 @@ from quinque.model.urls import split_url
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 URL: Final = "redis://127.0.0.1:4777"
+URL_VARIABLE: Final = "QUINQUE_URL"
 PASSWORD: Final = "QUINQUE_PASSWORD"
-VARIABLES: Final = ("QUINQUE_URL", "QUINQUE_USERNAME", PASSWORD, PASSWORD + FILE_SUFFIX)
+VARIABLES: Final = (
+    *(URL_VARIABLE, URL_VARIABLE + FILE_SUFFIX, "QUINQUE_USERNAME"),
+    *(PASSWORD, PASSWORD + FILE_SUFFIX),
+)
 SAID: Final = ("url", "username", "password", "ca", "certificate", "key")
+
+
+class _Url(click.Option):
+    """The URL of the broker. It may have a password, so a file can have it too."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        return _secret(ctx, URL_VARIABLE) if self.envvar else None
 
 
 class _Credential(click.Option):
     """A user name or a password. The variable is used only if the broker sets none of its own."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        url = ctx.params.get("url") or os.environ.get("QUINQUE_URL", "")
+        url = ctx.params.get("url") or os.environ.get(URL_VARIABLE, "")
         username, _, password = split_url(url).netloc.rpartition("@")[0].partition(":")
         in_file = ctx.default_map or {}
         has_password = bool(password) or "password" in in_file
@@ -53,10 +64,7 @@ class _Credential(click.Option):
             return None
         if self.name == "username":
             return super().resolve_envvar_value(ctx)
-        try:
-            return secret_of(os.environ, PASSWORD) or None
-        except BadSetting as error:
-            raise click.BadParameter(str(error), ctx, param_hint=PASSWORD + FILE_SUFFIX) from error
+        return _secret(ctx, PASSWORD)
 
 
 def broker_options(default: str | None) -> Callable[[Command], Command]:
@@ -78,8 +86,9 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
                          help="User name, if not in the URL. Or set QUINQUE_USERNAME."),
             click.option(
                 "--url",
+                cls=_Url,
                 default=default,
-                envvar=None if default is None else "QUINQUE_URL",
+                envvar=None if default is None else URL_VARIABLE,
                 show_default=default is not None,
                 # Read first: the entry of the file gives the defaults of the other options.
                 is_eager=True,
@@ -87,7 +96,8 @@ def broker_options(default: str | None) -> Callable[[Command], Command]:
                 shell_complete=_complete_name,
                 help="URL of the broker, or of several (redis://h1:4777,h2:4777), or a name in "
                      "brokers.toml."
-                + ("" if default is None else " Or set QUINQUE_URL."),
+                + ("" if default is None else " Or set QUINQUE_URL, or set QUINQUE_URL_FILE to a "
+                   "file that has the URL."),
             ),
         ):  # fmt: skip
             command = option(command)
@@ -100,6 +110,16 @@ def brokers_file() -> Path:
     """Return the path of brokers.toml, if the file exists."""
     folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(folder) / "quinque" / "brokers.toml"
+
+
+def _secret(ctx: click.Context, variable: str) -> str | None:
+    """Return the value of the variable or of its file. Raises BadParameter."""
+    try:
+        return secret_of(os.environ, variable) or None
+    except BadSetting as error:
+        if ctx.resilient_parsing:  # the shell completes a command and shows no errors
+            return None
+        raise click.BadParameter(str(error), ctx, param_hint=variable + FILE_SUFFIX) from error
 
 
 def _known_url(ctx: click.Context, option: click.Parameter, url: str | None) -> str | None:

@@ -50,6 +50,15 @@ spec:
         - name: QUINQUE_REQUIREPASS_FILE
           value: /run/secrets/quinque/password
         {{- end }}
+        {{- if .Values.usersSecret }}
+        - {name: QUINQUE_USERS, value: /run/secrets/quinque-users/users.toml}
+        {{- end }}
+        {{- if .Values.tlsSecret }}
+        - {name: QUINQUE_LISTEN, value: ""}
+        - {name: QUINQUE_TLS_LISTEN, value: ":4777"}
+        - {name: QUINQUE_TLS_CERT, value: /run/secrets/quinque-tls/tls.crt}
+        - {name: QUINQUE_TLS_KEY, value: /run/secrets/quinque-tls/tls.key}
+        {{- end }}
         {{- range $name, $value := .Values.settings }}
         - name: {{ $name }}
           value: {{ $value | quote }}
@@ -75,6 +84,12 @@ spec:
         {{- if .Values.passwordSecret }}
         - {name: password, mountPath: /run/secrets/quinque, readOnly: true}
         {{- end }}
+        {{- if .Values.usersSecret }}
+        - {name: users, mountPath: /run/secrets/quinque-users, readOnly: true}
+        {{- end }}
+        {{- if .Values.tlsSecret }}
+        - {name: tls, mountPath: /run/secrets/quinque-tls, readOnly: true}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir: {}
@@ -85,5 +100,13 @@ spec:
     {{- if .Values.passwordSecret }}
     - name: password
       secret: {secretName: {{ .Values.passwordSecret | quote }}}
+    {{- end }}
+    {{- if .Values.usersSecret }}
+    - name: users
+      secret: {secretName: {{ .Values.usersSecret | quote }}}
+    {{- end }}
+    {{- if .Values.tlsSecret }}
+    - name: tls
+      secret: {secretName: {{ .Values.tlsSecret | quote }}}
     {{- end }}
 {{- end }}
