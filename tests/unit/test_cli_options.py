@@ -59,6 +59,12 @@ def test_who_asks_brokers_from_the_same_shell_can_start_one() -> None:
     assert quinque("serve", "--check-config", environ=environ).exit_code == 0
 
 
+def test_a_broker_starts_in_the_shell_that_compiled_it() -> None:
+    environ = {"QUINQUE_COMPILED": "1", "QUINQUE_COMPILED_LEVEL": "0"}
+
+    assert quinque("serve", "--check-config", environ=environ).exit_code == 0
+
+
 def test_flags_reach_the_settings() -> None:
     result = quinque(
         *("serve", "--print-config", "--listen", ":1", "--listen", "unix:/tmp/x"),

@@ -10,7 +10,7 @@ Not here: the settings (server/config.py).
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -18,6 +18,8 @@ from quinque.cli.broker_options import VARIABLES
 from quinque.cli.failures import code_of_work
 from quinque.cli.options import config_of, setting_options
 from quinque.server.config_text import example, listing
+
+_OF_BUILDS: Final = ("QUINQUE_COMPILED", "QUINQUE_COMPILED_LEVEL")  # setup.py
 
 
 @click.command()
@@ -52,8 +54,9 @@ def serve(
         return
 
     def run_broker() -> int:
-        # Variables of client commands in the same shell are not settings of the broker.
-        environ = {name: text for name, text in os.environ.items() if name not in VARIABLES}
+        # Variables of client commands, or of a build, in the same shell are not settings.
+        others = {*VARIABLES, *_OF_BUILDS}
+        environ = {name: text for name, text in os.environ.items() if name not in others}
         config = config_of(options, environ)
         if only_prints:
             click.echo(listing(config), nl=False)
