@@ -6,11 +6,13 @@ import asyncio
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -22,6 +24,30 @@ from quinque.model.work_ops import WorkView
 from tests.client.conftest import RUNNERS
 from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import TIMEOUT_S
+
+# It ends with 0 if a signal that comes while a request is packed raises the error of its handler.
+PACKS: Final = """
+import signal
+from quinque.client.link import packed
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt(number, frame):
+    raise Interrupted
+
+
+signal.signal(signal.SIGALRM, interrupt)
+for _ in range(20):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        while True:
+            packed([["QLEN", *range(1_000)]])
+    except Interrupted:
+        pass
+"""
 
 TLS = Path(__file__).parents[1] / "server" / "tls"
 
@@ -231,6 +257,12 @@ def test_a_reply_that_is_on_its_way_over_tls_is_given_back(queue: str) -> None:
         accepting.join(TIMEOUT_S)
 
     assert given_back.is_set()
+
+
+def test_a_signal_while_a_request_is_packed_raises_the_error_of_its_handler() -> None:
+    ended = subprocess.run([sys.executable, "-c", PACKS], timeout=TIMEOUT_S, check=False)
+
+    assert ended.returncode == 0
 
 
 def test_what_a_thread_was_about_to_get_is_ready_again(ways: Ways, queue: str) -> None:

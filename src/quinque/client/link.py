@@ -41,8 +41,10 @@ def packed(requests: Sequence[Sequence[Word]]) -> bytes:
 
 
 def _packed(words: Sequence[Word]) -> bytes:
+    # hiredis converts no int: the process would crash if a signal handler raised meanwhile.
+    plain = tuple([b"%d" % word if type(word) is int else word for word in words])
     try:
-        data: bytes = hiredis.pack_command(tuple(words))  # type: ignore[arg-type, unused-ignore]  # of any length
+        data: bytes = hiredis.pack_command(plain)  # type: ignore[arg-type, unused-ignore]  # of any length
     except (TypeError, UnicodeEncodeError) as error:
         raise BadArgument(f"a request cannot be sent: {error}") from error
     return data
