@@ -12,6 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -286,6 +287,48 @@ def test_what_a_thread_was_about_to_get_is_ready_again(ways: Ways, queue: str) -
 
     assert again is not None
     assert (again.body, again.nacks) == (b"x", 0)
+
+
+def test_a_signal_at_any_step_of_a_request_loses_no_message(
+    embedded_broker: RunningBroker, queue: str
+) -> None:
+    steps = {"ask", "_receive", "take_into"}
+    url = url_of(embedded_broker)
+    with quinque.connect(url) as others, quinque.connect(url) as queues:
+        for number in range(100):
+            others.jobs(queue).add(b"x")
+            queues.jobs(queue).info()  # connects
+            with interrupted_after_step(number, steps) as interrupted, suppress(KeyboardInterrupt):
+                queues.jobs(queue).take_many(1)
+            if not interrupted:
+                break
+            again = others.jobs(queue).take(timeout=TIMEOUT_S)
+            assert again is not None, f"step {number}: {interrupted}"
+            again.ack()
+
+    assert number > len(steps)
+
+
+@contextmanager
+def interrupted_after_step(number: int, steps: set[str]) -> Iterator[list[str]]:
+    """A signal handler raises when this one of the calls to functions written in C has returned, of
+    those that the client makes in these functions. What it returned is lost."""
+    called: list[str] = []
+    interrupted: list[str] = []
+
+    def profile(frame: FrameType, event: str, told: Any) -> None:
+        if event == "c_return" and frame.f_code.co_name in steps:
+            called.append(told.__name__)
+            if len(called) == number + 1:
+                interrupted.append(f"{frame.f_code.co_name} after {told.__name__}")
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    sys.setprofile(profile)
+    try:
+        yield interrupted
+    finally:
+        sys.setprofile(None)
 
 
 def waits_on(url: str, queue: str) -> bool:

@@ -9,6 +9,7 @@ Not here: sockets, and what happens when a broker does not answer (aio/broker.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, Final
 from weakref import WeakMethod
 
@@ -65,9 +66,7 @@ class Replies:
             return reply
 
         self._reader = hiredis.Reader(notEnoughData=_MORE, replyError=refused)
-
-    def feed(self, data: bytes) -> None:
-        self._reader.feed(data)
+        self.feed: Callable[[bytes], None] = self._reader.feed
 
     def take_into(self, replies: list[Any], most: int) -> None:
         """Append the complete replies to the list, until it has `most`.
@@ -75,8 +74,8 @@ class Replies:
         Raises ConnectionAbortedError when this is not a broker.
         """
         try:
-            while len(replies) < most and (reply := self._reader.gets()) is not _MORE:
-                replies.append(reply)
+            # In one call, so that a signal handler that raises loses no reply.
+            replies.extend(islice(iter(self._reader.gets, _MORE), most - len(replies)))
         except hiredis.ProtocolError as error:
             raise ConnectionAbortedError("the server is not a Quinque broker") from error
 
