@@ -493,7 +493,11 @@ class Desk:
         that can start at once, so that another crash affects few."""
         self._ahead.most = 0
         asyncio.get_running_loop().call_later(_CAREFUL_S, self._take_ahead_again)
-        await settle_left(left, self.source, self._asking)
+        try:
+            await settle_left(left, self.source, self._asking)
+        except asyncio.CancelledError:  # the process ends and does not wait for the broker
+            self._asking.has_failed = True
+            raise
 
     def _take_ahead_again(self) -> None:
         """Prefetch again, as before the process died."""
