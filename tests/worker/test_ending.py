@@ -112,6 +112,7 @@ def test_its_exit_code_tells_that_messages_could_not_be_given_back(
     assert code == is_in_hand
     said = "cannot return all messages to the queue; they become available when their leases end"
     assert any(said in line for line in worker.log) == is_in_hand
+    assert any("handlers did not finish" in line for line in worker.log) == is_in_hand
 
 
 PROGRAM = """

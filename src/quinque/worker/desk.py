@@ -520,6 +520,11 @@ class Desk:
         """Return whether all messages that were held at the stop were finished or returned."""
         return not self._asking.has_failed
 
+    @property
+    def has_running(self) -> bool:
+        """Return whether a handler runs, once the desk was told to stop."""
+        return self._open > 0
+
     async def give_back_unbegun(self) -> None:
         """Return messages that were not started. Call this after `take` has ended, which would take
         them again."""
