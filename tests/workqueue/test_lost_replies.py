@@ -81,7 +81,7 @@ class Interruptible(redis.Connection):
     is_interrupted = False
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        super().send_packed_command(command, check_health)
+        super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call, unused-ignore]
         if self.is_interrupted:
             raise KeyboardInterrupt
 
