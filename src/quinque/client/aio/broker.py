@@ -287,9 +287,7 @@ class Broker(TypedRun):
                 if refusals[0].startswith(_UNKNOWN_COMMAND):
                     await self._refuse_other_servers(self._addresses[at])
                 is_all = len(refusals) == len(requests)
-                failure = error_of(refusals, is_all=is_all)
-                if not is_all:
-                    failure.replies = [None if type(it) is Reply else it for it in replies]
+                failure = error_of(refusals, replies)
                 may_repeat = are_repeated(refusals, is_safe=is_safe, is_all=is_all)
             if isinstance(failure, OutcomeUnknown):
                 unknown = failure
