@@ -54,6 +54,8 @@ def test_a_task_of_a_tube_is_added_shown_taken_and_deleted(
         "two",
         "three",
     ]
+    shell.lines("message", "add", queue, "now", "--delay", "1us", "--ttl", "1h")
+    assert shell.json("message", "delete", queue, "4", "--yes") == {"deleted": 1}
     [delayed] = shell.json("message", "peek", queue, "--state", "delayed")
     assert delayed == shell.json("message", "show", queue, "3")
     [taken] = shell.json("message", "take", queue, "--ack")
@@ -214,6 +216,33 @@ def test_of_a_tube_that_gets_full_it_is_told_what_went_in(
         ["5"],
     )
     assert shell.run("message", "add", queue, "x").stderr.splitlines() == [full]
+
+
+@pytest.mark.parametrize("family", ["jobs", "events", "items", "tubes"])
+def test_if_one_of_several_is_too_large_it_is_told_which_went_in(
+    shell: Shell, client: Client, queue: str, family: str
+) -> None:
+    name = f"{queue}.{family}"
+    options: tuple[str, ...] = ("--ttl", "1h") if family == "tubes" else ("--family", family)
+    if family == "tubes":
+        client.call("TUBE.CREATE", name, "fifottl")
+    [_, before] = client.call("CONFIG", "GET", "max-arg-size")
+    client.call("CONFIG", "SET", "max-arg-size", "1kb")
+    try:
+        bodies = ("one", "two", "x" * 2_000, "three")
+        result = shell.run("message", "add", name, *bodies, *options)
+        lines = b"one\ntwo\n" + b"x" * 2_000 + b"\nthree\n"
+        of_lines = shell.run("message", "add", name, "--lines", *options, input=lines)
+        told = shell.json("message", "add", name, *bodies, *options, code=3)
+    finally:
+        client.call("CONFIG", "SET", "max-arg-size", before)
+
+    found = [row["id"] for row in shell.json("message", "peek", name)]
+    assert (result.exit_code, result.stdout.splitlines()) == (3, found[:2])
+    first, _ = result.stderr.splitlines()
+    assert first == "quinque: 2 messages added before the error:"
+    assert (of_lines.exit_code, of_lines.stderr) == (3, result.stderr)
+    assert told["added"] == found[4:]
 
 
 def test_a_job_is_found_in_its_own_queue_only(shell: Shell, queue: str) -> None:

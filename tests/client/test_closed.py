@@ -7,6 +7,7 @@ import pickle
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,40 @@ def test_what_was_handed_out_when_the_client_was_closed_is_given_back(opener: Op
     assert b"UNGETJOB" in request
     assert ID in request
     assert len(raised) == 1
+
+
+def test_closing_the_client_ends_a_wait_for_events_between_two_of_its_requests(
+    opener: Opener,
+) -> None:
+    """A broker with one event that another consumer is always faster to get."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        queues = opener.connect(f"redis://127.0.0.1:{server.getsockname()[1]}", retries=0)
+        asked: list[bytes] = []
+
+        def serve(connection: socket.socket) -> None:
+            with connection, suppress(OSError):
+                while request := connection.recv(1 << 16):
+                    if b"QGET" in request:
+                        asked.append(request)
+                        if len(asked) == 2:
+                            queues.close()
+                    told = {b"PING": b"+PONG", b"QGET": b"$-1", b"QNOTIFY": b"$1\r\nq"}
+                    connection.sendall(told[request.split(b"\r\n")[2]] + b"\r\n")
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=serve, args=server.accept()[:1]).start()
+
+        threading.Thread(target=accept).start()
+        try:
+            with pytest.raises(StoreClosed):
+                queues.events("q").group("g").take(timeout=TIMEOUT_S / 2)
+        finally:
+            queues.close()
+            server.shutdown(socket.SHUT_RDWR)
+
+    assert len(asked) == 2
 
 
 def test_closing_a_folder_wakes_a_thread_that_waits(tmp_path: Path, queue: str) -> None:

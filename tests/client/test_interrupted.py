@@ -6,11 +6,14 @@ import asyncio
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -22,6 +25,30 @@ from quinque.model.work_ops import WorkView
 from tests.client.conftest import RUNNERS
 from tests.server.broker import RunningBroker, start_broker, wait_until
 from tests.server.resp import TIMEOUT_S
+
+# It ends with 0 if a signal that comes while a request is packed raises the error of its handler.
+PACKS: Final = """
+import signal
+from quinque.client.link import packed
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt(number, frame):
+    raise Interrupted
+
+
+signal.signal(signal.SIGALRM, interrupt)
+for _ in range(20):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        while True:
+            packed([["QLEN", *range(1_000)]])
+    except Interrupted:
+        pass
+"""
 
 TLS = Path(__file__).parents[1] / "server" / "tls"
 
@@ -233,6 +260,12 @@ def test_a_reply_that_is_on_its_way_over_tls_is_given_back(queue: str) -> None:
     assert given_back.is_set()
 
 
+def test_a_signal_while_a_request_is_packed_raises_the_error_of_its_handler() -> None:
+    ended = subprocess.run([sys.executable, "-c", PACKS], timeout=TIMEOUT_S, check=False)
+
+    assert ended.returncode == 0
+
+
 def test_what_a_thread_was_about_to_get_is_ready_again(ways: Ways, queue: str) -> None:
     (url, to, settings), main = ways, threading.get_ident()
 
@@ -254,6 +287,48 @@ def test_what_a_thread_was_about_to_get_is_ready_again(ways: Ways, queue: str) -
 
     assert again is not None
     assert (again.body, again.nacks) == (b"x", 0)
+
+
+def test_a_signal_at_any_step_of_a_request_loses_no_message(
+    embedded_broker: RunningBroker, queue: str
+) -> None:
+    steps = {"ask", "_receive", "take_into"}
+    url = url_of(embedded_broker)
+    with quinque.connect(url) as others, quinque.connect(url) as queues:
+        for number in range(100):
+            others.jobs(queue).add(b"x")
+            queues.jobs(queue).info()  # connects
+            with interrupted_after_step(number, steps) as interrupted, suppress(KeyboardInterrupt):
+                queues.jobs(queue).take_many(1)
+            if not interrupted:
+                break
+            again = others.jobs(queue).take(timeout=TIMEOUT_S)
+            assert again is not None, f"step {number}: {interrupted}"
+            again.ack()
+
+    assert number > len(steps)
+
+
+@contextmanager
+def interrupted_after_step(number: int, steps: set[str]) -> Iterator[list[str]]:
+    """A signal handler raises when this one of the calls to functions written in C has returned, of
+    those that the client makes in these functions. What it returned is lost."""
+    called: list[str] = []
+    interrupted: list[str] = []
+
+    def profile(frame: FrameType, event: str, told: Any) -> None:
+        if event == "c_return" and frame.f_code.co_name in steps:
+            called.append(told.__name__)
+            if len(called) == number + 1:
+                interrupted.append(f"{frame.f_code.co_name} after {told.__name__}")
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    sys.setprofile(profile)
+    try:
+        yield interrupted
+    finally:
+        sys.setprofile(None)
 
 
 def waits_on(url: str, queue: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -45,6 +46,19 @@ def test_several_ids_in_one_str_are_refused(queues: Any, queue: str) -> None:
         for wrong in (b"1-1", 5, [5]):
             with pytest.raises(BadArgument, match="a message or its id, a str, is expected, and"):
                 ack(wrong)
+
+
+def test_none_or_several_where_one_is_expected_are_refused(queues: Any, queue: str) -> None:
+    jobs, items, tube = queues.jobs(queue), queues.items(queue), queues.tube(queue)
+    id = jobs.add(b"x")
+    calls: dict[Callable[[Any], Any], Any] = {jobs.show: id, jobs.extend: id}
+    calls |= {items.show: "1", tube.peek: 1}
+
+    for call, one in calls.items():
+        for several in ([], [one, one]):
+            with pytest.raises(BadArgument, match=f"is expected, and not {len(several)}"):
+                call(several)
+    assert jobs.show([id]).body == b"x"
 
 
 def test_one_body_where_several_are_expected_is_refused(queues: Any, queue: str) -> None:

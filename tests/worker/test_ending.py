@@ -23,9 +23,10 @@ from click.testing import CliRunner
 import quinque
 from quinque.cli.main import main
 from quinque.errors import BadSetting
-from quinque.model.work_ops import QueueView
+from quinque.model.states import State
+from quinque.model.work_ops import QueueView, WorkView
 from quinque.worker.health import CONNECTIONS_MOST, Health, HealthPort
-from quinque.worker.process import ENDED, find_app
+from quinque.worker.process import ENDED, FAILED, find_app
 from quinque.worker.supervisor import Asked, Supervisor
 from tests.server.broker import RunningBroker, start_broker
 from tests.server.resp import TIMEOUT_S
@@ -111,6 +112,7 @@ def test_its_exit_code_tells_that_messages_could_not_be_given_back(
     assert code == is_in_hand
     said = "cannot return all messages to the queue; they become available when their leases end"
     assert any(said in line for line in worker.log) == is_in_hand
+    assert any("handlers did not finish" in line for line in worker.log) == is_in_hand
 
 
 PROGRAM = """
@@ -291,6 +293,46 @@ def test_a_process_is_started_when_there_are_files_again(caplog: pytest.LogCaptu
         supervisor.close()
 
 
+def test_its_exit_code_tells_that_a_process_died_and_none_took_its_place(
+    broker: RunningBroker,
+    prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    url = f"redis://127.0.0.1:{broker.port}"
+    for name, value in (("BROKER", url), ("PREFIX", prefix), ("LEASE", "300")):
+        monkeypatch.setenv(name, value)
+    supervisor = Supervisor(
+        Asked("tests.worker.worked_app:app", 1, 1, 0.0, 300.0, None, None, None), None
+    )
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    try:
+        with quinque.connect(url) as queues:
+            jobs = queues.jobs(f"{prefix}jobs", codec="json")
+            id = jobs.add({"do": "hang"}, retry=300)
+            supervisor.look_after()
+            wait_until(lambda: supervisor.tell()[0][2].held, "it is worked")
+            [(pid, _, _)] = supervisor.tell()
+            os.kill(pid, signal.SIGKILL)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+            try:
+
+                def is_dead() -> bool:
+                    return supervisor.look_after() == ENDED and not supervisor.tell()[0][0]
+
+                wait_until(is_dead, "the process is dead, and none takes its place")
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            code = supervisor._end()
+            state = _state(jobs.show(id))
+    finally:
+        supervisor.close()
+
+    assert (code, state) == (FAILED, State.LEASED)
+    assert "cannot return 1 message of processes that died to the queue" in caplog.text
+
+
 def test_a_probe_is_answered_however_many_connections_are_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -318,6 +360,10 @@ def _view(worker: RunningWorker) -> QueueView:
     view = worker.queues.jobs(f"{worker.prefix}jobs").info()
     assert view is not None
     return view
+
+
+def _state(job: WorkView | None) -> State | None:
+    return None if job is None else job.state
 
 
 def _is_working(worker: RunningWorker) -> None:

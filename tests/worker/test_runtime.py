@@ -15,6 +15,7 @@ from quinque.client.sync.queues import Queues
 from quinque.errors import NoPermission, OutcomeUnknown
 from quinque.model.ops import Op
 from quinque.model.own_ops import Complete
+from quinque.model.states import State
 from quinque.model.work_ops import Add, LookAt, WorkView
 from quinque.worker import App, Message, Retry
 from quinque.worker.board import Board, Hand
@@ -204,6 +205,24 @@ def test_what_cannot_be_put_aside_or_told_stays(
     assert job.reason.startswith(b"WrongType: ")
     assert left is not None
     assert (left.ready, left.leased) == (0, 1)
+
+
+def test_a_result_that_json_cannot_express_fails_its_message(
+    app: CountingApp, queues: Queues, queue: str
+) -> None:
+    app.add(queue, float, results=f"{queue}.done", max_deliveries=1)
+    jobs = queues.jobs(queue)
+    with working(app):
+        jobs.add_many([b"nan", b"1"])
+        wait_until(
+            lambda: (it := jobs.info()) is not None and it.dead and not it.ready + it.leased,
+            "both have ended",
+        )
+
+    [dead] = jobs.peek(state=State.DEAD)
+    [told] = queues.jobs(f"{queue}.done", codec="json").take_many(100)
+    assert (dead.body, told.body["result"]) == (b"nan", 1.0)
+    assert dead.reason.startswith(b"ValueError: ")
 
 
 @pytest.mark.parametrize("lost", [Add, Complete])

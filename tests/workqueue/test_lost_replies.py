@@ -75,6 +75,41 @@ def test_what_is_safe_to_repeat_is_sent_again(
             assert worker.extend(held)
 
 
+class Interruptible(redis.Connection):
+    """A connection on which a signal handler raises as soon as a command is sent."""
+
+    is_interrupted = False
+
+    def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call, unused-ignore]
+        if self.is_interrupted:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("act", ["complete", "extend"])
+def test_the_reply_to_an_interrupted_command_is_not_that_of_another(
+    act: str, server: RedisServer, prefix: str
+) -> None:
+    pool = redis.ConnectionPool(
+        connection_class=Interruptible, host="127.0.0.1", port=server.port, max_connections=1
+    )
+    with server.client() as raw, redis.Redis(connection_pool=pool) as db:
+        worker = sync_worker(db, prefix)
+        worker.add_item(ITEM)
+        held = worker.lease()
+        assert held is not None
+        raw.execute_command("CLIENT", "PAUSE", 100, "ALL")  # the reply comes later
+        Interruptible.is_interrupted = True
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                getattr(worker, act)(held)
+        finally:
+            Interruptible.is_interrupted = False
+
+        assert not getattr(worker, act)(Item("", id="unknown"))
+        pool.disconnect()
+
+
 @contextmanager
 def _proxied(
     kind: str, library: Any, prefix: str, request: pytest.FixtureRequest

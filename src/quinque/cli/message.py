@@ -115,7 +115,11 @@ def add(broker: Broker, out: Output, /, name: str, bodies: tuple[str, ...], has_
                     tell(len(added))
                     if out.as_json or not has_lines:
                         ids += added
-    except QuinqueError:
+    except QuinqueError as error:
+        added = verbs.added_before(error)
+        count += len(added)
+        if out.as_json or not has_lines:
+            ids += added
         if count:
             _show_ids(out, ids)
             click.echo(f"quinque: {many(count, 'message')} added before the error:", err=True)

@@ -17,6 +17,7 @@ from quinque.cli.verbs import Shown, Tell, Verbs, instant
 from quinque.client.sync.broker import Broker
 from quinque.client.sync.items import Items
 from quinque.client.sync.reliable import Reliable
+from quinque.errors import QuinqueError
 from quinque.model.families import ITEMS, RELIABLE
 from quinque.model.states import State
 from quinque.model.work_ops import WorkView
@@ -63,16 +64,21 @@ class ItemVerbs(Verbs):
     def __init__(self, broker: Broker, queue: bytes) -> None:
         super().__init__(broker, queue)
         self._items: Items[bytes] = Items(broker, queue)
+        self._new: list[str] = []  # the ids of the last `add`, if they were not given
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
         """Add items and return their ids, given or new. An existing item is left out."""
         if "id" not in how:
             items = {str(uuid4()): body for body in bodies}
+            self._new = list(items)
             self._items.add_many(items)
-            return list(items)
+            return self._new
         if len(bodies) != 1:
             self.refuse("--id with several messages", "add one message at a time")
         return [how["id"]] if self._items.add(how["id"], bodies[0]) else []
+
+    def added_before(self, error: QuinqueError) -> list[str]:
+        return [id for id, is_added in zip(self._new, error.replies, strict=False) if is_added]
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
         items = self._items.lease_many(count, how.get("lease", _LEASE_S), wait_s)

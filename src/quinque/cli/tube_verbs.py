@@ -10,12 +10,19 @@ Not here: the meaning of the verbs (verbs.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
 from typing import Any, Final
 
 from quinque.cli.verbs import Shown, Tell, Verbs, as_ids
 from quinque.client.calls import as_map
-from quinque.errors import NoPermission, NoTask, NotDone, NotTaken, NoTube, TubeFull
+from quinque.errors import (
+    NoPermission,
+    NoTask,
+    NotDone,
+    NotTaken,
+    NoTube,
+    QuinqueError,
+    TubeFull,
+)
 from quinque.model.families import TUBES
 from quinque.model.states import State
 from quinque.model.task_bodies import plain
@@ -36,14 +43,16 @@ class TubeVerbs(Verbs):
 
     def add(self, bodies: Sequence[bytes], how: dict[str, Any]) -> list[str]:
         words: list[Any] = []
-        for option, word in (("delay", "DELAY"), ("ttl", "TTL"), ("pri", "PRI"), ("lane", "UTUBE")):
+        for option, word in (("delay", "DELAY"), ("ttl", "TTL")):
+            if option in how:
+                words += [word, _seconds(how[option])]
+        for option, word in (("pri", "PRI"), ("lane", "UTUBE")):
             if option in how:
                 words += [word, *as_ids([str(how[option])])]
         if not words:
             tasks = self.broker.call("TUBE.MPUT", self.queue, *bodies)
         else:
-            puts = (self.broker.call("TUBE.PUT", self.queue, body, *words) for body in bodies)
-            tasks = list(takewhile(lambda task: task is not None, puts))
+            tasks = self._put(bodies, words)
         if bodies and not tasks:
             raise TubeFull(self.queue)
         return [str(task[0]) for task in tasks]
@@ -81,7 +90,7 @@ class TubeVerbs(Verbs):
 
     def nack(self, ids: Sequence[str], how: dict[str, Any]) -> int:
         self._join_taker("nack", how)
-        delay = ["DELAY", str(how["delay"])] if "delay" in how else []
+        delay = ["DELAY", _seconds(how["delay"])] if "delay" in how else []
         returned = 0
         for id in as_ids(ids):
             try:
@@ -136,6 +145,22 @@ class TubeVerbs(Verbs):
         dead = [id for id in ids if (task := self.show(id)) and task.facts["state"] == "dead"]
         return self.delete(dead)
 
+    def _put(self, bodies: Sequence[bytes], words: Sequence[Any]) -> list[Any]:
+        """Put the tasks, until the tube is full or one is refused. Raises the error if that is the
+        first one."""
+        tasks: list[Any] = []
+        for body in bodies:
+            try:
+                task = self.broker.call("TUBE.PUT", self.queue, body, *words)
+            except QuinqueError:
+                if not tasks:
+                    raise
+                break
+            if task is None:
+                break
+            tasks.append(task)
+        return tasks
+
     def _drop_all(self) -> int:
         """Drop as many tasks as there are now: other clients may bury more meanwhile."""
         dropped, left = 0, self._buried()
@@ -180,6 +205,11 @@ class TubeVerbs(Verbs):
         except NotTaken:
             return 0
         return 1 if len(ids) == 1 else sum(task is not None for task in acked)
+
+
+def _seconds(span_s: float) -> str:
+    """Write a time as the commands take it, with milliseconds."""
+    return f"{span_s:.3f}"
 
 
 def _shown(task: list[Any], *, has_state: bool = True) -> Shown:

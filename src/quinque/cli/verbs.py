@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, NoReturn
 import msgpack
 
 from quinque.client.sync.broker import Broker
-from quinque.errors import BadSetting
+from quinque.errors import BadSetting, QuinqueError
 from quinque.model.families import Family
 from quinque.model.look_ops import BrowsePlaces, DividePlaces
 from quinque.model.rows import CHUNK_ROWS_MOST, Row
@@ -65,6 +65,13 @@ class Verbs:
         others raises the error.
         """
         raise NotImplementedError
+
+    def added_before(self, error: QuinqueError) -> list[str]:
+        """Return the ids of the messages that an `add` which raised this error has added."""
+        ids: list[bytes] = []
+        for reply in error.replies:
+            ids += reply if isinstance(reply, list) else [reply] if reply is not None else []
+        return [id.decode() for id in ids]
 
     def take(self, count: int, wait_s: float, is_acked: bool, how: dict[str, Any]) -> list[Shown]:
         """Lease up to `count` messages, or with `is_acked` finish them. `how` has options of

@@ -8,7 +8,7 @@ Not here: spans of time (spans.py), the same of commands (dialects/args.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from quinque.errors import BadArgument, BadId, BadSetting
@@ -55,6 +55,13 @@ def as_many(messages: Any) -> list[Any]:
         raise BadArgument(
             f"a message, an id or several of them are expected, and not {type(messages).__name__}"
         ) from None
+
+
+def only(ids: Sequence[bytes]) -> bytes:
+    """Return the id for a method that takes one message. Raises BadArgument for none or several."""
+    if len(ids) != 1:
+        raise BadArgument(f"one message or one id is expected, and not {len(ids)}")
+    return ids[0]
 
 
 def id_of(message: Any) -> str:

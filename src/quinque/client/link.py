@@ -9,6 +9,7 @@ Not here: sockets, and what happens when a broker does not answer (aio/broker.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, Final
 from weakref import WeakMethod
 
@@ -41,8 +42,10 @@ def packed(requests: Sequence[Sequence[Word]]) -> bytes:
 
 
 def _packed(words: Sequence[Word]) -> bytes:
+    # hiredis converts no int: the process would crash if a signal handler raised meanwhile.
+    plain = tuple([b"%d" % word if type(word) is int else word for word in words])
     try:
-        data: bytes = hiredis.pack_command(tuple(words))  # type: ignore[arg-type, unused-ignore]  # of any length
+        data: bytes = hiredis.pack_command(plain)  # type: ignore[arg-type, unused-ignore]  # of any length
     except (TypeError, UnicodeEncodeError) as error:
         raise BadArgument(f"a request cannot be sent: {error}") from error
     return data
@@ -63,9 +66,7 @@ class Replies:
             return reply
 
         self._reader = hiredis.Reader(notEnoughData=_MORE, replyError=refused)
-
-    def feed(self, data: bytes) -> None:
-        self._reader.feed(data)
+        self.feed: Callable[[bytes], None] = self._reader.feed
 
     def take_into(self, replies: list[Any], most: int) -> None:
         """Append the complete replies to the list, until it has `most`.
@@ -73,8 +74,8 @@ class Replies:
         Raises ConnectionAbortedError when this is not a broker.
         """
         try:
-            while len(replies) < most and (reply := self._reader.gets()) is not _MORE:
-                replies.append(reply)
+            # In one call, so that a signal handler that raises loses no reply.
+            replies.extend(islice(iter(self._reader.gets, _MORE), most - len(replies)))
         except hiredis.ProtocolError as error:
             raise ConnectionAbortedError("the server is not a Quinque broker") from error
 

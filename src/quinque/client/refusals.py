@@ -39,14 +39,17 @@ def is_of_code(reply: Reply, kind: type[QuinqueError]) -> bool:
     return str(reply).partition(" ")[0] == kind.code
 
 
-def error_of(refusals: Sequence[str], *, is_all: bool) -> QuinqueError:
-    """Make the error of the first error reply. It is OutcomeUnknown if other requests were carried
-    out."""
+def error_of(refusals: Sequence[str], replies: Sequence[Any]) -> QuinqueError:
+    """Make the error of the first error reply. If other requests were carried out, it has their
+    replies, and is OutcomeUnknown instead of NotDone."""
     error = error_told(refusals[0])
+    is_all = len(refusals) == len(replies)
     if isinstance(error, StoreUnavailable):
-        return OutcomeUnknown(str(error))
-    if isinstance(error, NotDone) and not is_all:
-        return OutcomeUnknown(f"the request was carried out only in part: {error}")
+        error = OutcomeUnknown(str(error))
+    elif isinstance(error, NotDone) and not is_all:
+        error = OutcomeUnknown(f"the request was carried out only in part: {error}")
+    if not is_all:
+        error.replies = [None if type(reply) is Reply else reply for reply in replies]
     return error
 
 

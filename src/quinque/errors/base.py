@@ -8,6 +8,7 @@ Not here: the tree of all of them (__init__.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 
@@ -17,6 +18,8 @@ class QuinqueError(Exception):
     code: ClassVar[str] = "ERR"
     retry: ClassVar[bool] = False
     closes: ClassVar[bool] = False
+    # If a call sent several requests and some were carried out: the reply to each, None for others.
+    replies: Sequence[Any] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the text only, because the arguments of the class differ."""

@@ -73,4 +73,7 @@ class Asking:
             LOG.warning("cannot return messages of queue %s: %s", self._queue, error)
             self.has_failed = True
             return error
+        except asyncio.CancelledError:  # the process ends and does not wait for the broker
+            self.has_failed = True
+            raise
         return None

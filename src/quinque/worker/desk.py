@@ -493,7 +493,11 @@ class Desk:
         that can start at once, so that another crash affects few."""
         self._ahead.most = 0
         asyncio.get_running_loop().call_later(_CAREFUL_S, self._take_ahead_again)
-        await settle_left(left, self.source, self._asking)
+        try:
+            await settle_left(left, self.source, self._asking)
+        except asyncio.CancelledError:  # the process ends and does not wait for the broker
+            self._asking.has_failed = True
+            raise
 
     def _take_ahead_again(self) -> None:
         """Prefetch again, as before the process died."""
@@ -515,6 +519,11 @@ class Desk:
     def is_settled(self) -> bool:
         """Return whether all messages that were held at the stop were finished or returned."""
         return not self._asking.has_failed
+
+    @property
+    def has_running(self) -> bool:
+        """Return whether a handler runs, once the desk was told to stop."""
+        return self._open > 0
 
     async def give_back_unbegun(self) -> None:
         """Return messages that were not started. Call this after `take` has ended, which would take

@@ -121,6 +121,7 @@ def text_of(error: BaseException) -> str:
 
 
 def result_body(message: Message) -> bytes:
-    """Return the result of the handler as JSON. Raises TypeError if JSON cannot express it."""
+    """Return the result of the handler as JSON. Raises TypeError or ValueError if JSON cannot
+    express it."""
     told = {"id": message.id, "queue": message.queue, "result": message.result}
-    return json.dumps(told).encode()
+    return json.dumps(told, allow_nan=False).encode()

@@ -169,10 +169,11 @@ class Runtime:
                 await asyncio.wait(unbegun)
                 await asyncio.gather(*(desk.finish() for desk in self._desks))
         except TimeoutError:
-            LOG.warning(
-                "handlers did not finish within %g s; returning their messages to the queue",
-                self._deadline_s,
-            )
+            if any(desk.has_running for desk in self._desks):
+                LOG.warning(
+                    "handlers did not finish within %g s; returning their messages to the queue",
+                    self._deadline_s,
+                )
         is_settled = True
         try:
             async with asyncio.timeout(_SETTLING_S):

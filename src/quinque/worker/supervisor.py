@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep, time
 from typing import Final
 
+from quinque.errors import many
 from quinque.worker.backoff import Backoff
 from quinque.worker.board import NOTHING, Board, Told
 from quinque.worker.failures import Failures, failures_file
@@ -228,7 +229,7 @@ class Supervisor:
     def _end(self) -> int:
         """Wait until all processes have ended. Kill them if they take too long or another signal
         comes. Return whether all stopped cleanly."""
-        # A process that has not started holds no messages, and the signal alone ends it.
+        # A process that has not started takes no messages, and the signal alone ends it.
         young = {seat.process for seat in self._seats if not seat.board.read().beat_s}
         running = [seat.process for seat in self._seats if seat.process is not None]
         for process in running:
@@ -249,7 +250,15 @@ class Supervisor:
             for process in running
             if (code := process.wait()) and not (process in young and code == -signal.SIGTERM)
         ]
-        return FAILED if codes else ENDED
+        # A process that was to take its place would have cleared the board of one that died.
+        left = sum(seat.board.count().total() for seat in self._seats)
+        if left and not codes:
+            LOG.error(
+                "cannot return %s of processes that died to the queue; they become available when "
+                "their leases end",
+                many(left, "message"),
+            )
+        return FAILED if codes or left else ENDED
 
     def close(self) -> None:
         """Close the files and the HTTP port."""

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeGuard
 
 from redis import Redis
 from redis.connection import AbstractConnection
+from redis.exceptions import ResponseError
 
 try:
     import hiredis
@@ -76,9 +77,18 @@ def ask_once(db: Redis, words: tuple[Any, ...]) -> Any:
 
 
 def _exchange(connection: Any, words: tuple[Any, ...]) -> Any:
-    if _pack is None or not isinstance(connection, AbstractConnection):
-        connection.send_command(*words)
-    else:
-        # It accepts arguments of any type, which redis-py would check one by one.
-        connection.send_packed_command([_pack(words)])
-    return connection.read_response(disable_decoding=True)
+    try:
+        if _pack is None or not isinstance(connection, AbstractConnection):
+            connection.send_command(*words)
+        else:
+            # It accepts arguments of any type, which redis-py would check one by one. But it would
+            # crash if a signal handler raised while it converts a number.
+            plain = tuple([b"%d" % word if type(word) is int else word for word in words])
+            connection.send_packed_command([_pack(plain)])
+        return connection.read_response(disable_decoding=True)
+    except ResponseError:
+        raise
+    except BaseException:
+        # A signal handler may raise between the two. The next command would get this reply.
+        connection.disconnect()
+        raise

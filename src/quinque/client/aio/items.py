@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from quinque.client.aio.runner import Runner
-from quinque.client.checks import as_many, as_name, as_state, as_whole, id_of
+from quinque.client.checks import as_many, as_name, as_state, as_whole, id_of, only
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import Seconds, as_some_ms, as_wait_ms
@@ -144,7 +144,7 @@ class Items(Generic[T]):
 
     async def show(self, id: OneItem) -> WorkView | None:
         """Return the current state of an item. Nothing changes."""
-        view: WorkView | None = await self._run(Show(ITEMS, _ids(id)[0], self.name))
+        view: WorkView | None = await self._run(Show(ITEMS, only(_ids(id)), self.name))
         return view
 
     async def info(self) -> QueueView | None:

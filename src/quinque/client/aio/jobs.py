@@ -33,6 +33,7 @@ from quinque.client.checks import (
     as_whole,
     as_work_id,
     id_of,
+    only,
     reason_of,
 )
 from quinque.client.codecs import Codec, Name, body_of, codec_of
@@ -252,8 +253,7 @@ class Jobs(Generic[T]):
 
     async def extend(self, job: OneJob) -> float:
         """Restart the lease of the job. Return its duration in seconds."""
-        [id] = _ids(job)
-        lease_ms: int = await self._run(Extend(JOBS, id))
+        lease_ms: int = await self._run(Extend(JOBS, only(_ids(job))))
         return lease_ms / 1000
 
     # -- looking and setting -----------------------------------------------------------------------
@@ -265,7 +265,7 @@ class Jobs(Generic[T]):
 
     async def show(self, id: OneJob) -> WorkView | None:
         """Return all fields of a job."""
-        view: WorkView | None = await self._run(Show(JOBS, _ids(id)[0]))
+        view: WorkView | None = await self._run(Show(JOBS, only(_ids(id))))
         return view
 
     async def find(self, key: str) -> str | None:

@@ -56,7 +56,7 @@ from quinque.errors import (
     error_told,
 )
 from quinque.model.giving_back import HANDING_OUT, giving_back
-from quinque.model.ops import Op
+from quinque.model.ops import Delivery, FindReady, Op, Reserve
 
 CALLS: Final = {**OWN_CALLS, **WORK_CALLS, **JOB_CALLS, **OWN_ID_CALLS}
 
@@ -190,6 +190,8 @@ class Broker(TypedRun):
         return _broker_again, (self._made_from,)
 
     def _carry_out(self, op: Op, wait_ms: int) -> Any:
+        if wait_ms and isinstance(op, Reserve):
+            return self._reserve(op, wait_ms)
         call = _call_of(op)
         if not wait_ms or call.waiting is None:
             requests = call.requests(op)
@@ -201,12 +203,30 @@ class Broker(TypedRun):
                 op=op,
             )
             return call.result(op, replies)
-        # In slices, each answered well within the time that an answer may take.
+        return self._wait(call, op, wait_ms, self._closings)
+
+    def _reserve(self, op: Reserve, wait_ms: int) -> list[Delivery]:
+        """Reserve events, and wait for them if there are none: the command that waits takes none.
+        `close` ends all of it."""
         until_s, since = monotonic() + wait_ms / 1000, self._closings
+        call, ready = _call_of(op), FindReady(op.family, op.group, [op.queue])
+        found: list[Delivery] = self._carry_out(op, 0)
+        while not found and (left_ms := int(1000 * (until_s - monotonic()))) > 0:
+            self._wait(_call_of(ready), ready, left_ms, since)
+            found = call.result(
+                op,
+                self._ask(call.requests(op), is_safe=False, is_alone=True, op=op, since=since),
+            )
+        return found
+
+    def _wait(self, call: Call, op: Op, wait_ms: int, since: int) -> Any:
+        """Carry out an operation that waits, unless the client was closed `since`."""
+        # In slices, each answered well within the time that an answer may take.
+        until_s = monotonic() + wait_ms / 1000
         while True:
             left_ms = max(int(1000 * min(until_s - monotonic(), self._timeout_s / 2)), 0)
             replies = self._ask(
-                call.waiting(op, left_ms),
+                call.waiting(op, left_ms) if call.waiting is not None else call.requests(op),
                 is_safe=call.may_repeat(op),
                 is_of_session=call.is_of_session,
                 is_alone=True,
@@ -265,7 +285,7 @@ class Broker(TypedRun):
                 if refusals[0].startswith(_UNKNOWN_COMMAND):
                     self._refuse_other_servers(self._addresses[at])
                 is_all = len(refusals) == len(requests)
-                failure = error_of(refusals, is_all=is_all)
+                failure = error_of(refusals, replies)
                 may_repeat = are_repeated(refusals, is_safe=is_safe, is_all=is_all)
             if isinstance(failure, OutcomeUnknown):
                 unknown = failure

@@ -17,6 +17,7 @@ import ssl
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from time import monotonic
 from time import sleep as sleep
@@ -63,6 +64,9 @@ class Link:
             sock.close()
             raise
         self._sock = sock
+        # From the socket to the reader in one call, so that a signal handler that raises loses no
+        # bytes (without TLS).
+        self._arrivals = map(self._replies.feed, iter(partial(sock.recv, READ_BYTES), b""))
         _LINKS.add(self)
         self._is_plain = tls is None
         self._limit(timeout_s)
@@ -83,7 +87,7 @@ class Link:
             while len(replies) < len(requests):
                 if self._refusal is not None:
                     return [*replies, *[self._refusal] * (len(requests) - len(replies))]
-                self._replies.feed(self._receive())
+                self._receive()
                 self._replies.take_into(replies, len(requests))
             self._asked_s = monotonic()
             return replies
@@ -106,12 +110,13 @@ class Link:
         OSError."""
         replies = self._came
         try:
+            self._replies.take_into(replies, len(requests))
             self._limit(timeout_s)
             if self._is_plain or is_alone:
                 # Not SSLSocket.shutdown: TLS cannot close one side, but TCP below it can.
                 socket.socket.shutdown(self._sock, socket.SHUT_WR)
             while len(replies) < len(requests):
-                self._replies.feed(self._receive())
+                self._receive()
                 self._replies.take_into(replies, len(requests))
             return replies
         finally:
@@ -176,7 +181,7 @@ class Link:
                 if not ways.poll(min(self._timeout_s, _WAIT_MOST_S) * 1000):
                     raise TimeoutError(LATE)
                 with suppress(*_NOT_NOW):
-                    self._replies.feed(self._receive())
+                    self._receive()
                     self._replies.take_into(replies, most)
                 with suppress(*_NOT_NOW):
                     unsent = unsent[self._sock.send(unsent[:_MUCH_BYTES]) :]
@@ -191,14 +196,12 @@ class Link:
         """Read the replies that came before the broker closed the connection."""
         with suppress(OSError):
             while True:
-                self._replies.feed(self._receive())
+                self._receive()
                 self._replies.take_into(replies, most)
 
-    def _receive(self) -> bytes:
-        data = self._sock.recv(READ_BYTES)
-        if not data:
+    def _receive(self) -> None:
+        if next(self._arrivals, CLOSED) is CLOSED:
             raise ConnectionResetError(CLOSED)
-        return data
 
 
 class Pool:

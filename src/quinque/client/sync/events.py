@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
@@ -28,12 +27,10 @@ from quinque.client.sync.one_by_one import one_by_one
 from quinque.client.sync.runner import Runner
 from quinque.errors import printable
 from quinque.model.families import EVENTS
-from quinque.model.limits import NEVER_MS
 from quinque.model.ops import (
     Ack,
     Count,
     Delivery,
-    FindReady,
     Flush,
     Put,
     QueueCount,
@@ -167,17 +164,10 @@ class Group(Generic[T]):
     def take_many(self, count: int, timeout: Seconds | None = 0) -> list[Event[T]]:
         """Take up to `count` events in one round trip. Return an empty list if no event arrives
         within `timeout` seconds."""
-        queue, wait_ms = self._events.name, as_wait_ms(timeout)
         count = as_whole("count", count, least=1)
-        until_s = monotonic() + wait_ms / 1000
-        while True:
-            found = self._run(Reserve(EVENTS, queue, self.name, self._lease_ms, count))
-            if found or not wait_ms:
-                return [Event(self, delivery, self._events.codec) for delivery in found]
-            left_ms = NEVER_MS if timeout is None else int(1000 * (until_s - monotonic()))
-            if left_ms <= 0:
-                return []
-            self._run(FindReady(EVENTS, self.name, [queue]), left_ms)
+        op = Reserve(EVENTS, self._events.name, self.name, self._lease_ms, count)
+        found = self._run(op, as_wait_ms(timeout))
+        return [Event(self, delivery, self._events.codec) for delivery in found]
 
     def __iter__(self) -> Iterator[Event[T]]:
         """Take events one by one, forever. Ack each of them."""

@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
-from quinque.client.checks import as_many, as_name, as_state, as_whole, id_of
+from quinque.client.checks import as_many, as_name, as_state, as_whole, id_of, only
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import Seconds, as_some_ms, as_wait_ms
@@ -142,7 +142,7 @@ class Items(Generic[T]):
 
     def show(self, id: OneItem) -> WorkView | None:
         """Return the current state of an item. Nothing changes."""
-        view: WorkView | None = self._run(Show(ITEMS, _ids(id)[0], self.name))
+        view: WorkView | None = self._run(Show(ITEMS, only(_ids(id)), self.name))
         return view
 
     def info(self) -> QueueView | None:

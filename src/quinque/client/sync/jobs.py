@@ -31,6 +31,7 @@ from quinque.client.checks import (
     as_whole,
     as_work_id,
     id_of,
+    only,
     reason_of,
 )
 from quinque.client.codecs import Codec, Name, body_of, codec_of
@@ -248,8 +249,7 @@ class Jobs(Generic[T]):
 
     def extend(self, job: OneJob) -> float:
         """Restart the lease of the job. Return its duration in seconds."""
-        [id] = _ids(job)
-        lease_ms: int = self._run(Extend(JOBS, id))
+        lease_ms: int = self._run(Extend(JOBS, only(_ids(job))))
         return lease_ms / 1000
 
     # -- looking and setting -----------------------------------------------------------------------
@@ -261,7 +261,7 @@ class Jobs(Generic[T]):
 
     def show(self, id: OneJob) -> WorkView | None:
         """Return all fields of a job."""
-        view: WorkView | None = self._run(Show(JOBS, _ids(id)[0]))
+        view: WorkView | None = self._run(Show(JOBS, only(_ids(id))))
         return view
 
     def find(self, key: str) -> str | None:

@@ -25,7 +25,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
 
 import msgpack
 
-from quinque.client.checks import as_bodies, as_many, as_name, as_state, as_whole
+from quinque.client.checks import as_bodies, as_many, as_name, as_state, as_whole, only
 from quinque.client.codecs import Codec, Name, body_of, codec_of
 from quinque.client.kept_body import UNHEARD, KeptBody
 from quinque.client.spans import Seconds, as_delay_ms, as_delay_s, as_ms, as_seconds, as_wait_ms
@@ -310,7 +310,7 @@ class Tube(Generic[T]):
 
     def peek(self, id: OneTask) -> Task[T] | None:
         """Return the current state of a task. Nothing changes."""
-        [view] = self._run(PeekTasks(self.name, _ids(id)))
+        [view] = self._run(PeekTasks(self.name, [only(_ids(id))]))
         return None if view is None else Task(self, view, self._codec)
 
     def browse(self, count: int = 10, state: State = State.READY) -> list[Task[T]]:
