@@ -97,6 +97,44 @@ def test_a_client_that_has_not_authenticated_has_its_part_too(tmp_path: Path) ->
         assert answered == [1, 1, 1]
 
 
+def test_clients_that_have_not_authenticated_hold_up_others_less(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"requirepass": "secret"}) as stage:
+        stage.send("b", [words("AUTH secret")])
+        stage.settle()
+        stage.replies()
+        hurry(stage, each_ms=1)
+        stage.send("a", [words("NOSUCH")] * 100)
+        stage.send("b", [words("NOSUCH")] * 100)
+
+        stage.go_on(1)
+
+        answered = {name: data.count(b"\r\n") for name, data in stage.replies().items()}
+        assert answered["a"] == 1
+        assert answered["b"] > 5
+        stage.settle()
+        assert stage.replies()["a"].count(b"\r\n") == 99
+
+
+def test_packets_before_the_password_hold_up_others_less(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"requirepass": "secret"}) as stage:
+        wire = Wire()
+        client = TarantoolConnection(stage.broker, TarantoolRequests(stage.broker))
+        client.connection_made(wire)
+        stage.settle()
+        wire.take()
+        hurry(stage, each_ms=1)
+        client.data_received(b"".join(iproto.packet(iproto.PING, sync, {}) for sync in range(10)))
+
+        answered = []
+        for _ in range(40):
+            stage.go_on(1)
+            answered.append(wire.take().count(b"\x83\x00\xce"))
+
+        client.connection_lost(None)
+        assert max(answered) == 1
+        assert sum(answered) == 10
+
+
 def test_a_transaction_is_one_part_of_a_turn(tmp_path: Path) -> None:
     with Stage(tmp_path, 2) as stage:
         hurry(stage)
