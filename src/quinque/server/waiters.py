@@ -396,11 +396,14 @@ class Waiters:
             op = self._part_of(waiting)
             if op is None:  # in other lines, others are before it
                 continue
-            self._looks_left -= len(op.queues) if isinstance(op, Take | FindReady) else 1
             together = [waiting] if self._answers_at_once else self._together(readers, at - 1)
             self._is_serving = True
             try:
-                found = self._run(op if len(together) == 1 else _gathered(op, together))
+                if isinstance(op, FindReady) and queue is not None and self._answers_at_once:
+                    found = self._find(op, queue)
+                else:
+                    self._looks_left -= len(op.queues) if isinstance(op, Take | FindReady) else 1
+                    found = self._run(op if len(together) == 1 else _gathered(op, together))
             except QuinqueError as error:
                 self._fail(waiting, error)
                 continue
@@ -417,6 +420,17 @@ class Waiters:
             self._expect_next(together, found, empty, go_on)
             return False
         return True
+
+    def _find(self, op: FindReady, queue: bytes) -> Any:
+        """Return the first of the reader's queues that has something, now that this one may have.
+        This one is looked at first, because it mostly has something for other groups only. When
+        the looks of this iteration are used up, it is the result."""
+        self._looks_left -= 1
+        found = self._run(replace(op, queues=(queue,)))
+        if found is None or self.is_spent:
+            return found
+        self._looks_left -= len(op.queues)
+        return self._run(op)
 
     def _expect_next(
         self,
