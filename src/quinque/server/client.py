@@ -482,13 +482,13 @@ class Client:
 
     def _part(self, transport: asyncio.Transport) -> None:
         """Send nothing more. Close, but let a client that broke the protocol close first, for a
-        while."""
-        if not self._is_misunderstood:
+        while. Over TLS it closes when it reads that the broker does, and what it sends until then
+        is dropped."""
+        if not self._is_misunderstood or not transport.can_write_eof():
             transport.close()
         elif self._lingering is None:
             self._lingering = self.broker.loop.call_later(_LINGER_S, transport.close)
-            if transport.can_write_eof():
-                transport.write_eof()
+            transport.write_eof()
 
     def _stop_lingering(self) -> None:
         if self._lingering is not None:
