@@ -66,6 +66,12 @@ DUE = {
         "GETJOB NOHANG FROM q",
         b"*-1\r\n",
     ),
+    "asks for a claim": (
+        ["ADDJOB q x 0 DELAY 1", "CLAIM.OPEN q s"],
+        "GETJOB FROM q",
+        "CLAIM.FILL q s 1 1 COUNT 1",
+        b"*-1\r\n",
+    ),
     "lease of an item": (
         ["WQ.ADD q 1 x", "WQ.LEASE q 1000"],
         "WQ.LEASE q 1000 BLOCK -1",

@@ -164,6 +164,11 @@ class Books:
         self.ready.add(name)
         self.ready_lanes.pop(name, None)
 
+    def is_for_others(self, name: bytes, was_ready: bool, lane: bytes | None = None) -> bool:
+        """Return whether what this operation found due in the queue is for the clients that block,
+        which `ready` wakes. Before it came there was nothing to take, or they would not block."""
+        return not was_ready and name in self.ready and self.has_takers(name, lane)
+
     def forget(self, queue: Worklist) -> None:
         """Remove an empty worklist. If that is not journaled, recovery finds a queue that has been
         idle for long, and forgets it too."""

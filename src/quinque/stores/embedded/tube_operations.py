@@ -162,10 +162,7 @@ class TubeOperations:
         count = len(op.sessions) or op.count
         for _ in range(ASIDE_MOST):
             tasks = self._tubes.to_take(tube, min(count, RESERVE_MOST), op.lane, now_ms)
-            if not tasks:
-                break
-            # As in work_taking.py.
-            if not was_ready and name in books.ready and books.has_takers(name, op.lane):
+            if not tasks or books.is_for_others(name, was_ready, op.lane):
                 break
             bodies = self._books.read_or_set_aside(tube, tasks, RESERVE_MOST_BYTES)
             if not bodies:

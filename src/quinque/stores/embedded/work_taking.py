@@ -158,11 +158,7 @@ class WorkTaking:
         given: list[WorkDelivery] = []
         for _ in range(ASIDE_MOST):
             messages = self._lists.to_take(queue, most, now_ms)
-            if not messages:
-                break
-            # What has just come back is for the clients that block, which `ready` wakes. Before it
-            # came there was nothing to take, or they would not block.
-            if not was_ready and name in self._books.ready and self._books.has_takers(name, None):
+            if not messages or self._books.is_for_others(name, was_ready):
                 break
             bodies = self._books.read_or_set_aside(queue, messages, room_bytes)
             if bodies:
