@@ -153,7 +153,7 @@ class Connection(Client):
 
     def bound_stranger(self) -> None:
         """A client that has not authenticated sends little: nothing while its requests wait in
-        line, and no large request. One that has authenticated just now is read on."""
+        line, and no large request. A client that has just authenticated is read on."""
         if self.user is not None:
             self._read_on()
         elif self._in_line:
