@@ -427,7 +427,7 @@ class Waiters:
         the looks of this iteration are used up, it is the result."""
         self._looks_left -= 1
         found = self._run(replace(op, queues=(queue,)))
-        if found is None or self.is_spent:
+        if found is None or self.is_spent or len(op.queues) == 1:
             return found
         self._looks_left -= len(op.queues)
         return self._run(op)
