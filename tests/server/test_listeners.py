@@ -18,6 +18,7 @@ import pytest
 
 from tests.server.broker import BrokerDidNotStart, RunningBroker, start_broker, wait_until
 from tests.server.resp import TIMEOUT_S, Client
+from tests.transcripts.stage import Stage, Wire
 
 TLS = Path(__file__).parent / "tls"
 CERTIFICATE, KEY = str(TLS / "certificate.pem"), str(TLS / "key.pem")
@@ -167,6 +168,32 @@ def test_a_tls_client_that_asks_and_says_goodbye_is_answered(tmp_path: Path) -> 
         client.send("QUIT")
 
         assert client.read_to_end() == b"+PONG\r\n+OK\r\n"
+
+
+def test_a_tls_client_that_sends_broken_bytes_is_told_so(tmp_path: Path) -> None:
+    with start_broker(tmp_path, *FLAGS) as broker, over_tls(broker) as client:
+        client.send("PING")
+        client.send_bytes(b"*x\r\n" + b"x" * 5_000_000)
+
+        assert client.read_to_end().startswith(b"+PONG\r\n-ERR Protocol error: invalid multibulk")
+
+
+class TlsWire(Wire):
+    """A transport that cannot close one direction alone."""
+
+    def can_write_eof(self) -> bool:
+        return False
+
+
+def test_a_tls_connection_with_broken_bytes_is_closed_at_once(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2) as stage:
+        wire = TlsWire()
+        stage.connect("a", wire).data_received(b"*x\r\n")
+
+        stage.settle()
+
+        assert wire.take().startswith(b"-ERR Protocol error: invalid multibulk length")
+        assert wire.is_closed
 
 
 def test_a_tls_client_that_leaves_is_nothing_to_speak_of(tmp_path: Path) -> None:

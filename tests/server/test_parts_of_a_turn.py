@@ -13,6 +13,7 @@ import pytest
 
 from quinque.server.tarantool_connection import TarantoolConnection
 from quinque.server.tarantool_requests import TarantoolRequests
+from quinque.server.waiters import LOOKS_MOST
 from tests.server import iproto
 from tests.transcripts.stage import Stage, Wire
 
@@ -95,6 +96,44 @@ def test_a_client_that_has_not_authenticated_has_its_part_too(tmp_path: Path) ->
             answered.append(stage.replies()["a"].count(b"\r\n"))
 
         assert answered == [1, 1, 1]
+
+
+def test_clients_that_have_not_authenticated_hold_up_others_less(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"requirepass": "secret"}) as stage:
+        stage.send("b", [words("AUTH secret")])
+        stage.settle()
+        stage.replies()
+        hurry(stage, each_ms=1)
+        stage.send("a", [words("NOSUCH")] * 100)
+        stage.send("b", [words("NOSUCH")] * 100)
+
+        stage.go_on(1)
+
+        answered = {name: data.count(b"\r\n") for name, data in stage.replies().items()}
+        assert answered["a"] == 1
+        assert answered["b"] > 5
+        stage.settle()
+        assert stage.replies()["a"].count(b"\r\n") == 99
+
+
+def test_packets_before_the_password_hold_up_others_less(tmp_path: Path) -> None:
+    with Stage(tmp_path, 2, {"requirepass": "secret"}) as stage:
+        wire = Wire()
+        client = TarantoolConnection(stage.broker, TarantoolRequests(stage.broker))
+        client.connection_made(wire)
+        stage.settle()
+        wire.take()
+        hurry(stage, each_ms=1)
+        client.data_received(b"".join(iproto.packet(iproto.PING, sync, {}) for sync in range(10)))
+
+        answered = []
+        for _ in range(40):
+            stage.go_on(1)
+            answered.append(wire.take().count(b"\x83\x00\xce"))
+
+        client.connection_lost(None)
+        assert max(answered) == 1
+        assert sum(answered) == 10
 
 
 def test_a_transaction_is_one_part_of_a_turn(tmp_path: Path) -> None:
@@ -282,3 +321,32 @@ def test_readers_of_many_paused_queues_do_not_hold_up_those_who_add_to_them(
         stage.send("b", [[b"PAUSE", queues[0], b"none"]])
         stage.settle()
         assert stage.replies()["a"].endswith(b"$1\r\nx\r\n")
+
+
+def test_readers_of_many_queues_are_asked_only_for_the_one_that_got_something(
+    tmp_path: Path,
+) -> None:
+    queues = [b"q%d" % number for number in range(400)]
+    groups = [b"g%d" % number for number in range(50)]
+    with Stage(tmp_path, 2) as stage:
+        stage.send("b", [words("QADD q399 100 x"), words("QGET q399 other EX 1")])
+        stage.send("b", [[b"QGET", b"q399", group, b"EX", b"0"] for group in groups])
+        stage.settle()
+        for group in groups:
+            stage.send(group.decode(), [[b"QNOTIFY", group, b"100", *queues]])
+        stage.settle()
+        stage.replies()
+
+        stage.move_clock(1_000)  # the lease of the other group ends, and the queue has something
+        looks = []
+        for _ in range(10):
+            stage.go_on(1)
+            looks.append(LOOKS_MOST - stage.broker.waiters._looks_left)
+
+        assert max(looks) == len(groups)
+        assert stage.replies() == {}
+        stage.send("b", [words("QADD q399 100 y"), words("QADD q1 100 y")])
+        stage.settle()
+        replies = stage.replies()
+        assert replies["g0"] == b"$2\r\nq1\r\n"
+        assert {replies[group.decode()] for group in groups} <= {replies["g0"], b"$4\r\nq399\r\n"}

@@ -39,6 +39,20 @@ def test_set_takes_effect_at_once(tmp_path: Path) -> None:
             assert refused.read_to_end() == b"-ERR max number of clients reached\r\n"
 
 
+def test_set_of_max_clients_is_refused_if_the_system_permits_fewer(tmp_path: Path) -> None:
+    before = ("prlimit", "--nofile=100:100")
+    with start_broker(tmp_path, before=before) as broker, broker.connect() as client:
+        refused = client.call("CONFIG", "SET", "slowlog-max-len", 7, "maxclients", 200)
+
+        assert refused == Refusal(
+            "ERR CONFIG SET failed (possibly related to argument 'max-clients') - The operating"
+            " system is not able to handle the specified number of clients, try with 68"
+        )
+        found = client.call("CONFIG", "GET", "max-clients", "slowlog-max-len")
+        assert found == [b"max-clients", b"68", b"slowlog-max-len", b"128"]
+        assert client.call("CONFIG", "SET", "max-clients", 60) == b"OK"
+
+
 def test_set_of_fsync_and_maxmemory_reaches_the_store(tmp_path: Path) -> None:
     with start_broker(tmp_path) as broker, broker.connect() as client:
         client.call("CONFIG", "SET", "fsync", "no", "maxmemory", "1kb")

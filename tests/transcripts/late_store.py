@@ -21,7 +21,7 @@ from quinque.model.measure_ops import MeasureStore
 from quinque.model.ops import Op
 from quinque.model.work_ops import LookAtNode, SetNode
 from quinque.stats.expirations import Expirations
-from quinque.stores.base import Fsync
+from quinque.stores.base import Fsync, HasTakers, no_takers
 from quinque.stores.consumers import Consumers
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.pending import Pending
@@ -35,6 +35,7 @@ class LateStore:
         self._loop = loop
         self._asked: list[tuple[Op, Pending]] = []
         self.on_doubt: Callable[[], None] = lambda: None
+        self.has_takers: HasTakers = no_takers
         self.failures: dict[str, Exception] = {}  # which commit and tick raise, by these names
 
     @property

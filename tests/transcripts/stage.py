@@ -198,6 +198,10 @@ class Stage:
         self._clock.advance(span_ms)
         self.settle()
 
+    def move_clock(self, span_ms: float) -> None:
+        """Time has passed, and nothing was run meanwhile."""
+        self._clock.advance(span_ms)
+
     def leave(self, client: str) -> None:
         """The client's connection is lost."""
         self._clients.pop(client)[0].connection_lost(None)

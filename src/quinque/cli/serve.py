@@ -18,11 +18,9 @@ import asyncio
 import gc
 import logging
 import os
-import resource
 import signal
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -42,6 +40,7 @@ from quinque.server.commands.subcommands import with_subcommands
 from quinque.server.commands.table import all_commands
 from quinque.server.config import Config
 from quinque.server.listener import addresses, close, listen, listen_for_tarantool, open_to_all
+from quinque.server.open_files import clients_allowed
 from quinque.server.users import Users
 from quinque.stores.base import Store
 from quinque.stores.embedded.store import EmbeddedStore
@@ -54,10 +53,6 @@ log = logging.getLogger("quinque")
 _FAILED, _ASKED_WRONGLY, _MAY_START_LATER = 1, 2, 4  # exit codes: docs/install.md
 
 _LATE_S = 1.0  # a Redis that has not answered for this time is logged
-
-_FILES_OF_OUR_OWN = 32  # listeners, segments, the event loop
-_FILES_OF_HTTP = 72  # as many connections as console/port.py accepts, and its listeners
-_OPEN_MAX = 10_240  # of macOS
 
 
 def run(config: Config) -> int:
@@ -263,30 +258,16 @@ async def _announce(broker: Broker, servers: list[asyncio.Server]) -> None:
 def _make_room_for_clients(config: Config) -> None:
     """Raise the limit of open files to the number of clients, or lower that number if the system
     does not permit it."""
-    ours = _FILES_OF_OUR_OWN + (_FILES_OF_HTTP if config.http_listen else 0)
-    most = _open_files_allowed(config.max_clients + ours)
-    if config.max_clients > most - ours:
-        allowed = max(1, most - ours)
+    allowed, files = clients_allowed(config)
+    if config.max_clients > allowed:
         log.warning(
             "reduced max-clients to %d from %d: this process is allowed %d open files; raise the "
             "limit (ulimit -n)",
             allowed,
             config.max_clients,
-            most,
+            files,
         )
         config.max_clients = allowed
-
-
-def _open_files_allowed(wanted: int) -> int:
-    """How many files this process may open from here on: as many as the system lets it."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # macOS says that there is no limit, and then refuses more than OPEN_MAX.
-    for limit in (most, max(now, wanted), max(now, _OPEN_MAX)):
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
-            break
-    now, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return sys.maxsize if now == resource.RLIM_INFINITY else now
 
 
 def _crash(what: str, exc: BaseException) -> None:

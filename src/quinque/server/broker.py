@@ -112,6 +112,7 @@ class Broker:
         self.waiters = Waiters(loop, store.run, answers_at_once=store.answers_at_once)
         store.watched = self.waiters.lines
         store.on_doubt = self.waiters.wake_patterns
+        store.has_takers = self.waiters.has_takers
         store.consumers.own = self._own_consumers
         self.turn = Turn(loop, store, Inbox(self), self.waiters, self.latency, crash)
         store.on_ready = self.turn.touch

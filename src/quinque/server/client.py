@@ -46,6 +46,8 @@ _TLS_FAILS_WITHIN: Final = 5
 # After this time in an iteration, further requests of a client wait for the next one, and other
 # clients are served in between. One request may take longer.
 BUDGET_NS: Final = 10_000_000
+# The same for a client that has not authenticated: anyone can open many such connections.
+STRANGER_BUDGET_NS: Final = 500_000
 # Of one client, no more requests and words are read in a turn, but for those of the bytes at hand.
 # Event loops read a socket up to 32 times, 256 KB each, before they look at another one.
 _READ_MOST: Final = 4096
@@ -172,6 +174,11 @@ class Client:
         self._read_words = 0
         self._is_misunderstood = False  # it gets one error, and its further bytes are dropped
         self._lingering: asyncio.TimerHandle | None = None
+
+    @property
+    def budget_ns(self) -> int:
+        """How long the client's requests may run in this iteration."""
+        return BUDGET_NS if self.user is not None else STRANGER_BUDGET_NS
 
     # -- what each protocol has its own way for -----------------------------------------------
 
@@ -475,13 +482,13 @@ class Client:
 
     def _part(self, transport: asyncio.Transport) -> None:
         """Send nothing more. Close, but let a client that broke the protocol close first, for a
-        while."""
-        if not self._is_misunderstood:
+        while. Over TLS it closes when it reads that the broker does, and what it sends until then
+        is dropped."""
+        if not self._is_misunderstood or not transport.can_write_eof():
             transport.close()
         elif self._lingering is None:
             self._lingering = self.broker.loop.call_later(_LINGER_S, transport.close)
-            if transport.can_write_eof():
-                transport.write_eof()
+            transport.write_eof()
 
     def _stop_lingering(self) -> None:
         if self._lingering is not None:

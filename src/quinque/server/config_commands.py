@@ -21,6 +21,7 @@ from quinque.server.config import SETTINGS, Config
 from quinque.server.config_names import OTHER_NAMES, translated
 from quinque.server.config_sources import broken_relations, closest
 from quinque.server.config_text import rewritten
+from quinque.server.open_files import clients_allowed
 from quinque.stores.embedded.disk import sync_file
 
 # Many times the longest name; a longer pattern only costs time to compile.
@@ -71,6 +72,8 @@ def set_live(config: Config, pairs: Iterable[tuple[bytes, bytes]]) -> None:
             raise _failed(asked, str(exc)) from None
     for blamed, rule in broken_relations(changed):
         raise _failed(blamed, rule)
+    if "max-clients" in names:
+        _check_open_files(changed)
     for name in names:
         config.put(name, changed.value(name), LIVE_ORIGIN)
 
@@ -111,6 +114,14 @@ def _assignment(asked: str, given: bytes) -> list[tuple[str, object]]:
     except UnicodeEncodeError:
         raise setting.kind.refusal(given) from None
     return [(name, setting.kind.value(text))]
+
+
+def _check_open_files(config: Config) -> None:
+    """Raises BadSetting, with the text of Redis, if the system permits fewer clients."""
+    allowed, _ = clients_allowed(config)
+    if config.max_clients > allowed:
+        why = "The operating system is not able to handle the specified number of clients, try with"
+        raise _failed("max-clients", f"{why} {allowed}")
 
 
 def _failed(name: str, reason: str) -> BadSetting:

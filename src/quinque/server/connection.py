@@ -153,11 +153,14 @@ class Connection(Client):
 
     def bound_stranger(self) -> None:
         """A client that has not authenticated sends little: nothing while its requests wait in
-        line, and no large request."""
-        if not self._in_line:
-            self._reader.refuse_large(STRANGER_MOST_ARGS, STRANGER_MOST_BYTES)
-        else:
+        line, and no large request. A client that has just authenticated is read on."""
+        if self.user is not None:
+            self._read_on()
+        elif self._in_line:
             self._stop_reading()
+        else:
+            self._reader.refuse_large(STRANGER_MOST_ARGS, STRANGER_MOST_BYTES)
+            self._read_on()
 
     def go_on(self) -> None:
         """Run what waits in line in the next turn, or close a client that ends, if nothing holds
@@ -168,11 +171,12 @@ class Connection(Client):
 
     def take_line(self) -> tuple[list[list[bytes]], int]:
         """The requests that waited in line, which the caller runs, and what they take in bytes. The
-        client is read again."""
+        client is read again, unless it has not authenticated (`bound_stranger`)."""
         requests, self._in_line = self._in_line, []
         size_bytes, self._in_line_bytes = self._in_line_bytes, 0
         self._is_line_full = False
-        self._read_on()
+        if self.user is not None:
+            self._read_on()
         return requests, size_bytes
 
     @property

@@ -423,7 +423,10 @@ class Dispatch:
         """Run a request whose reply depends on the session, now or when there is something."""
         if isinstance(request, Wait):
             if connection.executing is None:
-                self._broker.serve_first(request.queues)
+                is_of_any = bool(request.patterns) and isinstance(request.op, Take)
+                self._broker.serve_first(
+                    list(self._broker.store.ready) if is_of_any else request.queues
+                )
             else:
                 if request.patterns:  # it may look at all queues, and find nothing each time
                     if connection.executing.has_read_enough:

@@ -136,8 +136,9 @@ class Inbox:
                 if alike is not None:
                     self._finish(alike)
                     alike = None
+                is_stranger = connection.user is None
                 self._run_each(connection, requests, size_bytes)
-                if connection.user is None:
+                if is_stranger:
                     connection.bound_stranger()
             if connection.is_ending:
                 ending[connection] = None
@@ -239,7 +240,7 @@ class Inbox:
         the turn."""
         broker = self._broker
         dispatch = broker.dispatch
-        most_ns = dispatch.busy_ns + BUDGET_NS
+        most_ns = dispatch.busy_ns + connection.budget_ns
         for number, argv in enumerate(requests):
             if broker.pause_mode and broker.must_pause(connection, dispatch.row_of(argv)):
                 connection.put_in_line(requests, number, size_bytes)

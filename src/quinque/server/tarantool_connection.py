@@ -27,7 +27,6 @@ from quinque.errors import QuinqueError, StoreUnavailable
 from quinque.model.limits import WORDS_MOST
 from quinque.server import config_commands
 from quinque.server.client import (
-    BUDGET_NS,
     HELD_MOST_BYTES,
     REPLIES_MOST_BYTES,
     STRANGER_MOST_BYTES,
@@ -170,7 +169,7 @@ class TarantoolConnection(Client):
         """Run the requests, or put them in line. They take `size_bytes`; -1 means unknown."""
         at, count = 0, len(packets)
         broker, requests = self.broker, self._requests
-        most_ns = broker.dispatch.busy_ns + BUDGET_NS
+        most_ns = broker.dispatch.busy_ns + self.budget_ns
         while at < count:
             is_paused = broker.pause_mode and broker.must_pause(self, requests.row_of(packets[at]))
             if is_paused or self.is_held:
@@ -215,6 +214,8 @@ class TarantoolConnection(Client):
         size_bytes, self._in_line_bytes = self._in_line_bytes, 0
         self._is_line_full = False
         self._run(packets, size_bytes)
+        if self.user is None:
+            self._bound_stranger()
         self._read_on()
         if self._is_finished:
             self.broker.turn.add(self)

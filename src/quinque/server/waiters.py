@@ -175,6 +175,7 @@ class Waiters:
         self._comparing: dict[bytes, _Comparing] = {}  # by queue
         self._looks_left = LOOKS_MOST  # in this turn
         self._compared_left = COMPARED_MOST
+        self._is_serving = False
         self.count = 0
 
     def add(
@@ -395,10 +396,14 @@ class Waiters:
             op = self._part_of(waiting)
             if op is None:  # in other lines, others are before it
                 continue
-            self._looks_left -= len(op.queues) if isinstance(op, Take | FindReady) else 1
             together = [waiting] if self._answers_at_once else self._together(readers, at - 1)
+            self._is_serving = True
             try:
-                found = self._run(op if len(together) == 1 else _gathered(op, together))
+                if isinstance(op, FindReady) and queue is not None and self._answers_at_once:
+                    found = self._find(op, queue)
+                else:
+                    self._looks_left -= len(op.queues) if isinstance(op, Take | FindReady) else 1
+                    found = self._run(op if len(together) == 1 else _gathered(op, together))
             except QuinqueError as error:
                 self._fail(waiting, error)
                 continue
@@ -406,6 +411,8 @@ class Waiters:
                 log.exception("unexpected error for a blocked client")
                 self._fail(waiting, QuinqueError(_INTERNAL))
                 continue
+            finally:
+                self._is_serving = False
             if not isinstance(found, Pending):
                 self._give(waiting, found, empty)
                 continue
@@ -413,6 +420,17 @@ class Waiters:
             self._expect_next(together, found, empty, go_on)
             return False
         return True
+
+    def _find(self, op: FindReady, queue: bytes) -> Any:
+        """Return the first of the reader's queues that has something, now that this one may have.
+        This one is looked at first, because it mostly has something for other groups only. When
+        the looks of this iteration are used up, it is the result."""
+        self._looks_left -= 1
+        found = self._run(replace(op, queues=(queue,)))
+        if found is None or self.is_spent or len(op.queues) == 1:
+            return found
+        self._looks_left -= len(op.queues)
+        return self._run(op)
 
     def _expect_next(
         self,
@@ -584,6 +602,17 @@ class Waiters:
         if not waiting.is_over:
             self.remove(waiting)
             waiting.refuse(error)
+
+    def has_takers(self, queue: bytes, lane: bytes | None) -> bool:
+        """Return whether readers wait for messages of the queue, or of that lane, which they take;
+        or on any patterns. False while a reader is served, because it is the first of its line."""
+        if self._is_serving:
+            return False
+        ops = (waiting.wait.op for waiting in self.lines.get(queue, ()))
+        return bool(self._patterns) or any(
+            isinstance(op, Take) or (isinstance(op, TakeTasks) and op.lane in (None, lane))
+            for op in ops
+        )
 
     def waiting_on(self, queue: bytes) -> int:
         """Return how many readers wait for messages of the queue with this name. A put that waits

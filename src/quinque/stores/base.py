@@ -137,6 +137,12 @@ from quinque.stores.consumers import Consumers
 from quinque.stores.pending import Pending
 
 Fsync = Literal["always", "everysec", "no"]
+HasTakers = Callable[[bytes, bytes | None], bool]
+
+
+def no_takers(queue: bytes, lane: bytes | None) -> bool:
+    """No client blocks."""
+    return False
 
 
 class Store(Protocol):
@@ -168,6 +174,10 @@ class Store(Protocol):
 
     watched: Collection[bytes]
     """Ids whose end clients wait for, and queues that clients wait on. The caller owns it."""
+
+    has_takers: HasTakers
+    """Whether clients block until they can take from the queue, or from a lane of the tube. A store
+    that answers at once leaves to them what is due when another client takes."""
 
     @overload
     def run(self, op: Put) -> list[bytes]: ...

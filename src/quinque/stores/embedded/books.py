@@ -28,6 +28,7 @@ from quinque.model.events import FORGOTTEN, HELD, Event, Forgotten
 from quinque.model.limits import SETTLE_MOST, SETTLE_MOST_COUNTING, SETTLE_MOST_FLOODED
 from quinque.model.message import Message
 from quinque.stats.expirations import Expirations
+from quinque.stores.base import HasTakers, no_takers
 from quinque.stores.chance import Chance
 from quinque.stores.clock import Clock
 from quinque.stores.consumers import Consumers
@@ -110,6 +111,7 @@ class Books:
         self.ready_lanes: dict[bytes, set[bytes]] = {}
         self.expired = Expirations()
         self.watched: Collection[bytes] = ()
+        self.has_takers: HasTakers = no_takers
         # All changes come from operations of the caller, so neither is called.
         self.on_ready: Callable[[], None] = _nothing
         self.on_doubt: Callable[[], None] = _nothing
@@ -161,6 +163,11 @@ class Books:
         """All readers of the queue may find something, also those of single lanes."""
         self.ready.add(name)
         self.ready_lanes.pop(name, None)
+
+    def is_for_others(self, name: bytes, was_ready: bool, lane: bytes | None = None) -> bool:
+        """Return whether what this operation found due in the queue is for the clients that block,
+        which `ready` wakes. Before it came there was nothing to take, or they would not block."""
+        return not was_ready and name in self.ready and self.has_takers(name, lane)
 
     def forget(self, queue: Worklist) -> None:
         """Remove an empty worklist. If that is not journaled, recovery finds a queue that has been

@@ -65,12 +65,15 @@ class ClaimFilling:
 
     def _fill_from_worklist(self, found: Subscription, op: FillClaim, now_ms: int) -> None:
         lists = self._claims.lists
+        was_ready = op.queue in self._books.ready
         queue = lists.settled(found.family, op.queue, now_ms)
         if queue is None:
             return
         bodies: list[bytes] = []
         for _ in range(ASIDE_MOST):
             messages = lists.to_take(queue, min(op.count, FILL_MOST), now_ms)
+            if self._books.is_for_others(op.queue, was_ready):
+                messages = []
             if op.until_place:
                 messages = [it for it in messages if it.place <= op.until_place]
             bodies = self._read(queue, messages, FILL_MOST_BYTES)

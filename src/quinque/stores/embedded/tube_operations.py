@@ -152,7 +152,9 @@ class TubeOperations:
         return [TaskView(b"%d" % at, state, body) for at, body in enumerate(bodies, number)]
 
     def _take(self, op: TakeTasks) -> list[TaskView]:
-        tube, now_ms = self._find(op.queue)
+        books, name = self._books, op.queue
+        was_ready = name in books.ready
+        tube, now_ms = self._find(name)
         if tube.is_driven:
             return self._driven(tube, op, now_ms)
         if op.is_strict:
@@ -160,7 +162,7 @@ class TubeOperations:
         count = len(op.sessions) or op.count
         for _ in range(ASIDE_MOST):
             tasks = self._tubes.to_take(tube, min(count, RESERVE_MOST), op.lane, now_ms)
-            if not tasks:
+            if not tasks or books.is_for_others(name, was_ready, op.lane):
                 break
             bodies = self._books.read_or_set_aside(tube, tasks, RESERVE_MOST_BYTES)
             if not bodies:

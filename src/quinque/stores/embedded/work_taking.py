@@ -8,7 +8,7 @@ Not here: waiting for something to take (server/waiters.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from quinque.engine.work import decide
@@ -48,14 +48,21 @@ class WorkTaking:
             return self._unless_leaving(op, given)
         if op.is_drained:
             return self._unless_leaving(op, self._drain(op, now_ms))
-        if op.patterns:
-            self._lists.settle_alarms()
-        else:  # a name of another family refuses them all, before anything is changed
-            for name in op.queues:
-                self._lists.check_family(op.family, name)
-            for name in op.queues:
-                self._lists.settled(op.family, name, now_ms)
-        some: list[WorkDelivery] | Pending = self._books.sliced.begin(self._take_in_turn(op))
+        books = self._books
+        before, books.ready = books.ready, set()
+        try:
+            if op.patterns:
+                self._lists.settle_alarms()
+            else:  # a name of another family refuses them all, before anything is changed
+                for name in op.queues:
+                    self._lists.check_family(op.family, name)
+                for name in op.queues:
+                    self._lists.settled(op.family, name, now_ms)
+        finally:
+            due = books.ready - before
+            books.ready |= before
+        left = {name for name in due if books.has_takers(name, None)}
+        some: list[WorkDelivery] | Pending = books.sliced.begin(self._take_in_turn(op, left))
         return some
 
     def _unless_leaving(self, op: Take, given: list[WorkDelivery]) -> list[WorkDelivery]:
@@ -82,9 +89,10 @@ class WorkTaking:
             room_bytes -= sum(len(delivery.body) for delivery in some)
         return given
 
-    def _take_in_turn(self, op: Take) -> Slices:
+    def _take_in_turn(self, op: Take, for_others: Collection[bytes]) -> Slices:
         """Take one message from each work queue in turn, until there are enough or no more. If the
-        queues match patterns, the queue that was read last comes last."""
+        queues match patterns, the queue that was read last comes last. Queues `for_others` are left
+        out."""
         busy = self._lists.busy
         if sum(map(len, op.patterns)) > JOINED_MOST_BYTES:
             yield from _read(op.patterns)
@@ -104,6 +112,8 @@ class WorkTaking:
                     yield bool(given)
                     room = _LOOKS_MOST
                 room -= 1
+                if name in for_others:
+                    continue
                 if op.patterns:
                     queue = busy.get(name)
                     if queue is None or queue.family is not op.family:
@@ -134,6 +144,7 @@ class WorkTaking:
     def _take_from(
         self, op: Take, name: bytes, most: int, now_ms: int, room_bytes: int
     ) -> list[WorkDelivery]:
+        was_ready = name in self._books.ready
         queue = self._lists.settled(op.family, name, now_ms)
         if queue is None:
             # A reader that waits on a worklist makes it, so that other clients see that a reader
@@ -147,7 +158,7 @@ class WorkTaking:
         given: list[WorkDelivery] = []
         for _ in range(ASIDE_MOST):
             messages = self._lists.to_take(queue, most, now_ms)
-            if not messages:
+            if not messages or self._books.is_for_others(name, was_ready):
                 break
             bodies = self._books.read_or_set_aside(queue, messages, room_bytes)
             if bodies:

@@ -31,7 +31,7 @@ from quinque.model.measure_ops import MeasureQueues, MeasureStore
 from quinque.model.ops import Op
 from quinque.model.work_ops import LookAtNode
 from quinque.stats.expirations import Expirations
-from quinque.stores.base import Fsync
+from quinque.stores.base import Fsync, HasTakers, no_takers
 from quinque.stores.clock import Clock
 from quinque.stores.consumers import Consumers
 from quinque.stores.keeping import Keeping
@@ -97,6 +97,7 @@ class ServedRedisStore:
         self.expired = Expirations()
         self.on_ready: Callable[[], None] = _nothing
         self.on_doubt: Callable[[], None] = _nothing
+        self.has_takers: HasTakers = no_takers  # which is not asked
         self.edge = edge
         self._routes = routes
         self._follows = follows

@@ -15,7 +15,7 @@ from typing import Any
 
 from quinque.model.ops import Op
 from quinque.stats.expirations import Expirations
-from quinque.stores.base import Fsync
+from quinque.stores.base import Fsync, HasTakers
 from quinque.stores.clock import Clock
 from quinque.stores.consumers import Consumers
 from quinque.stores.keeping import Keeping
@@ -97,6 +97,14 @@ class RedisStore:
     @on_doubt.setter
     def on_doubt(self, on_doubt: Callable[[], None]) -> None:
         self._store.on_doubt = on_doubt
+
+    @property
+    def has_takers(self) -> HasTakers:
+        return self._store.has_takers
+
+    @has_takers.setter
+    def has_takers(self, has_takers: HasTakers) -> None:
+        self._store.has_takers = has_takers
 
     @property
     def watched(self) -> Collection[bytes]:
