@@ -617,6 +617,23 @@ def test_jobs_of_a_state_are_purged_a_little_at_a_time(
     check_indexes(store)
 
 
+def test_a_purge_in_a_transaction_does_not_carry_out_those_of_other_clients(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    jobs_of(store, *[b"%d" % number for number in range(2_000)])
+    first = store.run(Purge(JOBS, b"q", [State.READY]))
+    store.run(Add(JOBS, b"other", [b"x"] * 600, Terms(DAY_MS)))
+    second = store.run(Purge(JOBS, b"other", [State.READY]))
+
+    store.finish_slices()
+
+    assert second.value() == 600
+    assert not first.is_settled
+    tick_all(store, clock)
+    assert first.value() == 2_000
+    check_indexes(store)
+
+
 def test_what_changes_meanwhile_is_not_purged(store: EmbeddedStore, clock: ManualClock) -> None:
     ids = jobs_of(store, *[b"%d" % number for number in range(2_000)])
     first = store.run(Purge(JOBS, b"q", [State.READY]))
