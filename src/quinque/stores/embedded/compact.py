@@ -265,7 +265,8 @@ class Compactor:
         if is_damaged:
             yield from self._keep_from_memory(segment)
         for position in self._positions(segment):
-            yield from self._append(position)
+            if position is not None:
+                yield from self._append(position)
             if self._is_step():
                 yield
         while self._journal.has_pending or not self._may_drop():
@@ -501,11 +502,15 @@ class Compactor:
             work = self._former_names.find(home)
         return None if work is None else (work, message_kept(work.queue, work, body))
 
-    def _positions(self, segment: int) -> Iterator[Position]:
+    def _positions(self, segment: int) -> Iterator[Position | None]:
         """Yield the groups, work queues and other state that no later segment records, each with
-        the function that makes its record."""
+        the function that makes its record; None where many in a row need none."""
         for queue in list(self._queues.values()):
+            self._looks += 1
+            if self._looks >= _LOOKS:
+                yield None
             if isinstance(queue, Feed):
+                self._looks += len(queue.groups)
                 for group in list(queue.groups.values()):
                     if group.segment <= segment:
                         yield group, partial(self._group_kept, queue, group)
