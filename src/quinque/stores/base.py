@@ -322,8 +322,8 @@ class Store(Protocol):
         """Whether a client waits for something that only further ticks do."""
 
     def finish_slices(self) -> None:
-        """Carry out the operation that was begun last at once, if ticks carry it out in slices. Claims
-        that are being closed are left to the ticks."""
+        """Carry out the operation that was begun last at once, if ticks carry it out in slices.
+        Claims that are being closed are left to the ticks."""
 
     def now_ms(self) -> int:
         """The store's clock."""
