@@ -14,7 +14,7 @@ import pytest
 from quinque.errors import DiskFull, StoreUnavailable
 from quinque.model.claim_ops import FillClaim, OpenClaims
 from quinque.model.families import EVENTS, JOBS, RELIABLE
-from quinque.model.ops import Flush, Op, Put, Release, Reserve
+from quinque.model.ops import Flush, Op, Peek, Put, Release, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
 from quinque.model.queue_ops import DeleteQueues, RenameQueue, SetExpiry
 from quinque.model.stage_ops import Published
@@ -226,6 +226,18 @@ def test_a_get_behind_many_expired_events_that_came_back_is_cheap(
     assert lines < LINES_MOST
     assert tick_all(store, clock) < LINES_MOST
     assert store.info()["messages"] == 1
+
+
+def test_a_look_at_the_last_of_many_events_that_came_back_is_cheap(store: EmbeddedStore) -> None:
+    many(store, lambda bodies: Put(EVENTS, b"q", bodies))
+    ids = [it.message_id for it in store.run(Reserve(EVENTS, b"q", b"g", DAY_MS, MANY))]
+    store.run(Release(EVENTS, b"q", b"g", ids))
+    found: list[Any] = []
+
+    lines = lines_run(lambda: found.append(store.run(Peek(EVENTS, b"q", b"g", last=True))))
+
+    assert found[0].message_id == ids[-1]
+    assert lines < LINES_MOST // 100
 
 
 def test_events_that_expire_in_a_queue_of_many_groups_cost_little_at_a_time(
