@@ -541,6 +541,19 @@ def test_a_claim_of_many_chunks_can_shrink(store: Store) -> None:
     assert counts(store)[0] == len(expected) - 2
 
 
+def test_what_left_a_claim_that_shrank_is_in_it_no_more(store: Store) -> None:
+    added = add(store, b"1", b"2", b"3")
+    driver = subscribe(store)
+    driver.claim(1)
+    assert driver.mark(1, Outcome.NACK, *added) == 3
+
+    driver.play(1, keep=1)
+    finish(store, added[1])
+
+    assert driver.mark(1, Outcome.NACK, *added) == 1
+    assert store.run(AwaitEnd(JOBS, [added[1]])) == 1
+
+
 def test_plays_are_counted(store: Store) -> None:
     add(store, b"1")
     driver = subscribe(store)

@@ -16,6 +16,7 @@ from quinque.model.tube_ops import (
     DeleteTasks,
     DropTube,
     FindTubes,
+    JoinSession,
     KickTasks,
     LeaveSession,
     LeaveSessions,
@@ -127,6 +128,20 @@ def test_tasks_are_looked_through_by_state(plain: Workshop) -> None:
 
     assert (seen(State.READY), seen(State.READY, 1)) == ([b"b", b"d"], [b"b"])
     assert (seen(State.LEASED), seen(State.DEAD), seen(State.DELAYED)) == ([b"a"], [b"c"], [])
+
+
+def test_a_new_session_of_the_name_of_one_that_ended_does_not_have_its_tasks(
+    plain: Workshop,
+) -> None:
+    """An operation makes 500 tasks of ended sessions ready, so some are still to come back."""
+    plain.put_all(*[b"x"] * 1_600)
+    plain.take_all(1_600)
+    plain.store.run(LeaveSession(ME, 20))
+    plain.clock.advance(20)
+    plain.store.run(JoinSession(ME, is_new=True))
+
+    assert plain.ack(1_599) is None
+    assert plain.release(1_599) is None
 
 
 def test_a_session_is_kept_for_as_long_as_it_says(plain: Workshop) -> None:

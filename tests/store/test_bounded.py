@@ -14,7 +14,7 @@ import pytest
 from quinque.errors import DiskFull, StoreUnavailable
 from quinque.model.claim_ops import FillClaim, OpenClaims
 from quinque.model.families import EVENTS, JOBS, RELIABLE
-from quinque.model.ops import Flush, Op, Put, Release, Reserve
+from quinque.model.ops import Flush, Op, Peek, Put, Release, Reserve
 from quinque.model.own_ops import RELIABLE_TERMS
 from quinque.model.queue_ops import DeleteQueues, RenameQueue, SetExpiry
 from quinque.model.stage_ops import Published
@@ -226,6 +226,18 @@ def test_a_get_behind_many_expired_events_that_came_back_is_cheap(
     assert lines < LINES_MOST
     assert tick_all(store, clock) < LINES_MOST
     assert store.info()["messages"] == 1
+
+
+def test_a_look_at_the_last_of_many_events_that_came_back_is_cheap(store: EmbeddedStore) -> None:
+    many(store, lambda bodies: Put(EVENTS, b"q", bodies))
+    ids = [it.message_id for it in store.run(Reserve(EVENTS, b"q", b"g", DAY_MS, MANY))]
+    store.run(Release(EVENTS, b"q", b"g", ids))
+    found: list[Any] = []
+
+    lines = lines_run(lambda: found.append(store.run(Peek(EVENTS, b"q", b"g", last=True))))
+
+    assert found[0].message_id == ids[-1]
+    assert lines < LINES_MOST // 100
 
 
 def test_events_that_expire_in_a_queue_of_many_groups_cost_little_at_a_time(
@@ -614,6 +626,23 @@ def test_jobs_of_a_state_are_purged_a_little_at_a_time(
     assert tick_all(store, clock) < LINES_MOST
     assert answers[0].value() == MANY
     assert set(store.directory.by_id) == {*other, *more}
+    check_indexes(store)
+
+
+def test_a_purge_in_a_transaction_does_not_carry_out_those_of_other_clients(
+    store: EmbeddedStore, clock: ManualClock
+) -> None:
+    jobs_of(store, *[b"%d" % number for number in range(2_000)])
+    first = store.run(Purge(JOBS, b"q", [State.READY]))
+    store.run(Add(JOBS, b"other", [b"x"] * 600, Terms(DAY_MS)))
+    second = store.run(Purge(JOBS, b"other", [State.READY]))
+
+    store.finish_slices()
+
+    assert second.value() == 600
+    assert not first.is_settled
+    tick_all(store, clock)
+    assert first.value() == 2_000
     check_indexes(store)
 
 

@@ -177,6 +177,25 @@ def test_the_chunks_of_a_named_writer_are_read_back_from_the_disk(stage: Stage) 
     assert bodies == [b"new", b"0", b"new", b"1", b"new", b"2"]
 
 
+def test_a_writer_that_was_replaced_is_refused_after_compaction_and_a_restart(
+    stage: Stage,
+) -> None:
+    for writer in (b"first", b"second", b"last"):
+        stage_words.stage(stage.store, stage_words.run_of(writer), writer=writer)
+        stage.turn()
+
+    for _ in range(2):  # the second time, what the first one wrote is written again
+        stage.compact_all()
+        store = stage.reopened()
+        for writer in (b"first", b"second"):
+            with pytest.raises(OtherBatch):
+                stage_words.stage(store, stage_words.run_of(b"late"), chunk=1, writer=writer)
+
+    stage_words.stage(store, stage_words.run_of(b"more"), chunk=1, writer=b"last")
+    assert stage_words.publish_all(store, (0, 0, 2)) == 2
+    assert [it.body for it in store.run(Take(JOBS, [b"w"], 9))] == [b"last", b"more"]
+
+
 def count_marks(store: EmbeddedStore) -> int:
     """The marks in the records of this turn."""
     count = 0

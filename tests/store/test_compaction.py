@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from quinque.engine.work.worklist import Worklist
 from quinque.model.claim_ops import (
     FillClaim,
     OpenClaims,
@@ -607,7 +608,22 @@ def test_a_group_that_ended_while_positions_are_written_is_not_written(stage: St
     stage.clock.advance(HOUR_MS)
     stage.store.tick()
 
-    assert [kept() for _, kept in positions if kept() is not None] == []
+    assert [it for it in positions if it is not None and it[1]() is not None] == []
+
+
+def test_many_queues_that_need_no_record_are_passed_a_few_at_a_time(stage: Stage) -> None:
+    stage.put(b"event")
+    stage.turn()
+    stage.store.run(Flush(EVENTS, b"q"))
+    stage.turn()
+    queue = Worklist(b"w", JOBS, stage.store.directory, 0)
+    queue.segment = stage.store.journal.segment
+    stage.store.queues.update((b"%d" % number, queue) for number in range(25_000))
+
+    pauses = sum(1 for _ in stage.compact_first())
+
+    stage.store.queues.clear()
+    assert pauses >= 2
 
 
 def test_a_group_that_waited_for_room_is_not_written_when_its_name_is_of_another_family(

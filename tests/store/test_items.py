@@ -281,6 +281,23 @@ def test_a_claim_that_is_released_puts_items_back(folder: Path, clock: ManualClo
     store.close()
 
 
+def test_an_item_that_left_a_claim_and_is_done_can_be_added_again(
+    folder: Path, clock: ManualClock
+) -> None:
+    store = EmbeddedStore(folder, clock=clock)
+    add(store, b"1", b"2")
+    reader = subscribe(store, queue=ITEMS_QUEUE, family=ITEMS)
+    reader.claim(1)
+    assert add(store, b"1", b"2") == [False, False]
+
+    reader.play(1, keep=1)
+    complete(store, b"2")
+
+    assert add(store, b"1", b"2") == [False, True]
+    assert lease(store, 9) == [b"2"]
+    store.close()
+
+
 def test_items_are_published_once_under_the_ids_they_were_staged_with(
     folder: Path, clock: ManualClock
 ) -> None:

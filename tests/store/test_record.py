@@ -16,7 +16,7 @@ from quinque.model.events import REMOVED
 from quinque.model.families import EVENTS, JOBS, RELIABLE
 from quinque.model.lifecycle import Entry, Kind
 from quinque.model.look_ops import FindRecords, ReadRecord, Record
-from quinque.model.ops import Flush, Op, Put
+from quinque.model.ops import Flush, Op, Put, Release
 from quinque.model.own_ops import RELIABLE_TERMS
 from quinque.model.tube_ops import PutTasks, ReleaseTasks, TakeTasks, TaskTerms
 from quinque.model.work_ops import Add, Finish, PurgeAll, Take, Terms
@@ -379,3 +379,26 @@ def test_rows_of_a_queue_that_came_back_from_a_claim_have_its_family_after_a_cra
     with closing(EmbeddedStore(stage.copied(), clock=ManualClock(), fsync="no")) as copied:
         assert {row.family for row in rows(copied)} == {JOBS.code}
         assert len(rows(copied)) == 4
+
+
+def test_rows_of_events_that_were_flushed_while_held_have_their_family_after_a_crash(
+    stage: Stage,
+) -> None:
+    """The first that is read of the queue is a lease, which does not name the family."""
+    store = stage.store
+    id = stage.put(b"body")
+    stage.turn()
+    stage.take()
+    stage.turn()
+    store.run(Flush(EVENTS, b"q"))
+    stage.turn()
+    for _ in stage.compact_first():
+        stage.turn()
+    assert store.run(Release(EVENTS, b"q", b"g", [id])) == [True]
+    stage.turn()
+
+    with closing(EmbeddedStore(stage.copied(), clock=ManualClock(), fsync="no")) as copied:
+        told = [(row.seen.kind, row.family) for row in rows(copied)]
+
+    assert told[-1] == (Kind.RETURNED, EVENTS.code)
+    assert {family for _, family in told} == {EVENTS.code}

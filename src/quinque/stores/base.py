@@ -332,8 +332,8 @@ class Store(Protocol):
         """Whether a client waits for something that only further ticks do."""
 
     def finish_slices(self) -> None:
-        """Carry out all operations at once that ticks carry out in slices, except claims that are
-        being closed."""
+        """Carry out the operation that was begun last at once, if ticks carry it out in slices.
+        Claims that are being closed are left to the ticks."""
 
     def now_ms(self) -> int:
         """The store's clock."""

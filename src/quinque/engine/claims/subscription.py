@@ -82,6 +82,7 @@ class Claim:
     event of their own. `done` counts messages of closed chunks that the claim still has."""
 
     __slots__ = (
+        "_most_end",
         "_unread",
         "_where",
         "began_ms",
@@ -109,6 +110,7 @@ class Claim:
         self.ended_ms = 0
         self.chunks: dict[int, Chunk] = {}
         self.end = 0  # the number of the next chunk
+        self._most_end = 0  # the largest that `end` has been: a claim that shrinks ends earlier
         self.is_closing = False
         self.why = 0  # its messages go back, while it is closing
         self.closed = 0
@@ -132,11 +134,12 @@ class Claim:
 
     def add(self, chunk: Chunk) -> None:
         self.chunks[chunk.place] = chunk
-        if chunk.place < self.end:  # it takes the place of another, whose ids are in the index
+        if chunk.place < self._most_end:  # it takes the place of another: the index has its ids
             self._where = None
         elif self._where is not None:
             self._unread.append(chunk.place)
         self.end = max(self.end, chunk.place + 1)
+        self._most_end = max(self._most_end, self.end)
         self.messages += chunk.messages
         self.body_bytes += chunk.body_bytes
 

@@ -109,6 +109,13 @@ class Group:
         """The last message to redeliver that has not expired."""
         if not self.again or self._until_ms <= now_ms:
             return None
+        line = self._in_line
+        while line and not self._is_again(line[-1][0], line[-1][1]):
+            line.pop()
+        if line and not self._by_place:  # as mostly: the last in line is the last of all
+            message = self.again[line[-1][1]].message
+            if not 0 < message.expires_ms <= now_ms:
+                return message
         if self._from_last is None:
             self._from_last = [(-lease.message.place, id) for id, lease in self.again.items()]
             heapify(self._from_last)

@@ -23,6 +23,7 @@ from quinque.engine.queue import Queue
 from quinque.engine.work.message import WorkMessage
 from quinque.engine.work.worklist import DEAD, DELAYED, LEASED, READY, Worklist
 from quinque.model import events, own_events
+from quinque.model.families import EVENTS
 from quinque.model.lifecycle import Kind, Reason
 from quinque.model.message import Message
 from quinque.model.packing import Packing
@@ -54,6 +55,7 @@ _STAGED: Final = int(Reason.STAGED)
 _RECOVERED: Final = int(Reason.RECOVERED)
 _RENAMED: Final = int(Reason.RENAMED)
 _TTL_OVER: Final = int(Reason.TTL_OVER)
+_EVENTS: Final = EVENTS.code  # only they have groups: events about leases of a group name no family
 
 _WHY_REQUEUED: Final = {
     events.LAPSE: _LAPSED,
@@ -302,27 +304,26 @@ class Changes:
 
     def _leased(self, event: Any) -> None:
         _, queue, group, deadline_ms, _, ids = event
-        family = self.families.get(queue, 0)
-        self.put(_DELIVERED, 0, family, queue, group, 0, ids, None)
+        self.put(_DELIVERED, 0, _EVENTS, queue, group, 0, ids, None)
         if not deadline_ms:
-            self.put(_ACKED, _NO_ACK, family, queue, group, 0, ids, None)
+            self.put(_ACKED, _NO_ACK, _EVENTS, queue, group, 0, ids, None)
 
     def _acked(self, event: Any) -> None:
         _, queue, group, ids = event
-        self.put(_ACKED, 0, self.families.get(queue, 0), queue, group, 0, ids, None)
+        self.put(_ACKED, 0, _EVENTS, queue, group, 0, ids, None)
 
     def _released(self, event: Any) -> None:
         _, queue, group, ids, is_uncounted = events.Released(*event)
         reason = _ASKED if is_uncounted else _NACKED
-        self.put(_RETURNED, reason, self.families.get(queue, 0), queue, group, 0, ids, None)
+        self.put(_RETURNED, reason, _EVENTS, queue, group, 0, ids, None)
 
     def _extended(self, event: Any) -> None:
         _, queue, group, _, ids = event
-        self.put(_HELD, 0, self.families.get(queue, 0), queue, group, 0, ids, None)
+        self.put(_HELD, 0, _EVENTS, queue, group, 0, ids, None)
 
     def _lapsed(self, event: Any) -> None:
         _, queue, group, ids = event
-        self.put(_RETURNED, _LAPSED, self.families.get(queue, 0), queue, group, 0, ids, None)
+        self.put(_RETURNED, _LAPSED, _EVENTS, queue, group, 0, ids, None)
 
     def _expired(self, event: Any) -> None:
         _, queue, ids = event

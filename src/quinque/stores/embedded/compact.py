@@ -78,7 +78,14 @@ from quinque.stores.embedded.records import (
     read_whole_batches,
 )
 from quinque.stores.embedded.replay import Recovered
-from quinque.stores.embedded.staged import Batch, Place, PublishedMark, Run, staged_event
+from quinque.stores.embedded.staged import (
+    Batch,
+    Place,
+    PublishedMark,
+    Run,
+    replaced_event,
+    staged_event,
+)
 from quinque.stores.embedded.stages import StageOperations
 
 _WITH_BODY: Final = frozenset(
@@ -258,7 +265,8 @@ class Compactor:
         if is_damaged:
             yield from self._keep_from_memory(segment)
         for position in self._positions(segment):
-            yield from self._append(position)
+            if position is not None:
+                yield from self._append(position)
             if self._is_step():
                 yield
         while self._journal.has_pending or not self._may_drop():
@@ -494,11 +502,15 @@ class Compactor:
             work = self._former_names.find(home)
         return None if work is None else (work, message_kept(work.queue, work, body))
 
-    def _positions(self, segment: int) -> Iterator[Position]:
+    def _positions(self, segment: int) -> Iterator[Position | None]:
         """Yield the groups, work queues and other state that no later segment records, each with
-        the function that makes its record."""
+        the function that makes its record; None where many in a row need none."""
         for queue in list(self._queues.values()):
+            self._looks += 1
+            if self._looks >= _LOOKS:
+                yield None
             if isinstance(queue, Feed):
+                self._looks += len(queue.groups)
                 for group in list(queue.groups.values()):
                     if group.segment <= segment:
                         yield group, partial(self._group_kept, queue, group)
@@ -513,6 +525,9 @@ class Compactor:
         for batch in list(self._stages.batches.values()):
             if batch.is_decided and batch.segment <= segment:
                 yield batch, partial(self._stage_kept, batch)
+            # Every time: these are few, and which segments have them is not known.
+            for writer in [] if batch.is_decided else batch.replaced:
+                yield None, partial(self._replaced_kept, batch, writer)
         for run, mark in list(self._stages.published.items()):
             if mark.segment <= segment:
                 yield mark, partial(self._published_kept, run, mark)
@@ -574,6 +589,11 @@ class Compactor:
 
     def _stage_kept(self, batch: Batch) -> Event | None:
         return stage_kept(batch) if self._stages.batches.get(batch.name) is batch else None
+
+    def _replaced_kept(self, batch: Batch, writer: bytes) -> Event | None:
+        if self._stages.batches.get(batch.name) is not batch or batch.is_decided:
+            return None
+        return replaced_event(batch, writer)
 
     def _published_kept(self, run: Run, mark: PublishedMark) -> Event | None:
         return published_kept(run, mark) if self._stages.published.get(run) is mark else None

@@ -21,6 +21,7 @@ from typing import Any
 
 from quinque.drivers.registry import Drivers
 from quinque.drivers.space import BURIED, ID, STATE, TAKEN, Row
+from quinque.engine.tubes import decide
 from quinque.engine.tubes.task import Task
 from quinque.engine.tubes.tube import Tube, let_go
 from quinque.errors import BadRequest, DriverMissing, QuinqueError
@@ -251,7 +252,7 @@ def _take(seat: Seat, op: TakeTasks, now_ms: int) -> list[TaskView]:
 
 
 def _ack(seat: Seat, op: AckTasks, now_ms: int) -> list[TaskView | None]:
-    ids = [_held(seat, id, op.session) for id in op.message_ids]
+    ids = [_held(seat, id, op.session, now_ms) for id in op.message_ids]
     return _remove(seat, ids, now_ms, Call(is_ack=True), is_taken=True)
 
 
@@ -277,7 +278,7 @@ def _release(seat: Seat, op: ReleaseTasks, now_ms: int) -> list[TaskView | None]
         options.setdefault("pri", op.pri)
     if op.body is not None:
         options.setdefault("data", op.body)
-    ids = [_held(seat, id, op.session) for id in op.message_ids]
+    ids = [_held(seat, id, op.session, now_ms) for id in op.message_ids]
     return _each(
         seat,
         "release",
@@ -291,7 +292,7 @@ def _release(seat: Seat, op: ReleaseTasks, now_ms: int) -> list[TaskView | None]
 def _touch(seat: Seat, op: TouchTasks, now_ms: int) -> list[TaskView | None]:
     if op.by_ms <= 0:
         return [None] * len(op.message_ids)
-    ids = [_held(seat, id, op.session) for id in op.message_ids]
+    ids = [_held(seat, id, op.session, now_ms) for id in op.message_ids]
     return _each(
         seat,
         "touch",
@@ -395,12 +396,9 @@ def _there(seat: Seat, id: bytes) -> int | None:
     return int(id) if id in seat.tube.directory.by_id else None
 
 
-def _held(seat: Seat, id: bytes, session: bytes) -> int | None:
+def _held(seat: Seat, id: bytes, session: bytes, now_ms: int) -> int | None:
     """The task's number, if the session has taken it."""
-    task = seat.tube.directory.by_id.get(id)
-    if not isinstance(task, Task) or task.holder is None or task.holder.id != session:
-        return None
-    return int(id)
+    return None if decide.held(seat.tube, session, id, now_ms) is None else int(id)
 
 
 def _add_spans(options: dict[str, Any], **spans_ms: int | None) -> None:

@@ -97,6 +97,12 @@ class SlicedWork:
             self._under_way.append((slices, answer, has_changed))
 
     def finish(self) -> None:
-        """Carry out all slices of all operations."""
-        while self._under_way:
-            self.go_on()
+        """Carry out all slices of the operation that was begun last, and of those that its answer
+        begins. Those of other clients go on with the ticks."""
+        others = self._under_way
+        self._under_way = deque([others.pop()] if others else ())
+        try:
+            while self._under_way:
+                self.go_on()
+        finally:
+            self._under_way.extendleft(reversed(others))

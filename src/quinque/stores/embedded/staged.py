@@ -40,6 +40,8 @@ Run = tuple[bytes, bytes, bytes]
 Place = tuple[int, int, int]  # part, attempt, number of the chunk
 
 _REPLACED_MOST: Final = 16  # writers of a batch that are known to be replaced
+_NO_CHUNK: Final = -1  # in the record of a writer that was replaced, instead of its chunk
+_NO_ROWS: Final = b"\x90"  # an empty list, packed
 _VAIN_MOST: Final = 1024  # reminders that come to nothing, and more as there are more batches
 
 
@@ -52,6 +54,12 @@ def staged_event(
     if writer:
         return StagedBy(STAGED_BY, *about, writer, rows)
     return Staged(STAGED, *about, rows)
+
+
+def replaced_event(batch: Batch, writer: bytes) -> Staged | StagedBy:
+    """The record of a writer that was replaced, whose chunks are no longer in the journal."""
+    at = (batch.name, batch.family, (0, 0, _NO_CHUNK), batch.began_ms)
+    return staged_event(*at, _NO_ROWS, writer)
 
 
 class StagedChunk(Message):
@@ -113,11 +121,16 @@ class Batch:
     def take_over(self, writer: bytes) -> list[StagedChunk]:
         """All chunks are from that writer from here on. Returns those of the writer before."""
         if self.writer is not None:
-            self.replaced = [*self.replaced, self.writer][-_REPLACED_MOST:]
+            self.replace(self.writer)
             self.began_ms = NEVER_MS
         self.writer = writer
         self.in_parts.clear()
         return self.take_out(list(self.chunks))
+
+    def replace(self, writer: bytes) -> None:
+        """The writer may not stage any more."""
+        if writer not in self.replaced:
+            self.replaced = [*self.replaced, writer][-_REPLACED_MOST:]
 
     def take_out(self, places: Iterable[Place]) -> list[StagedChunk]:
         """Take those of the chunks that are there out of the batch."""
@@ -230,6 +243,9 @@ class Stages:
             batch = self.batches[name] = Batch(name, BY_CODE[event.family], NEVER_MS)
         gone: list[StagedChunk] = []
         writer = event.writer if isinstance(event, StagedBy) else b""
+        if event.chunk == _NO_CHUNK:
+            batch.replace(writer)
+            return NOTHING
         if batch.writer != writer:
             gone = batch.take_over(writer)
         if event.at_ms < batch.began_ms:
