@@ -20,5 +20,6 @@ def test_the_load_is_told_as_a_table_and_leaves_nothing(shell: Shell, family: st
         ("take and ack, 20 at a time", 55),
     ]
     assert all(row["per_second"] > 0 and row["p99_ms"] >= row["median_ms"] for row in rows)
-    left = shell.run("queue", "ls", "quinque-bench-*", "--json")
-    assert all(row["kept"] == 0 for row in json.loads(left.stdout))
+    left = shell.run("queue", "ls", "quinque-bench-*", "--family", family, "--json")
+    # The broker removes an empty queue of items after five minutes.
+    assert [row["kept"] for row in json.loads(left.stdout)] == ([0] if family == "items" else [])

@@ -43,6 +43,10 @@ commands = ["-QFLUSH", "-CLIENT|SETNAME"]
 password = "f"
 families = ["events", "jobs", "reliable", "items", "tubes"]
 
+[users.eventful]
+password = "e"
+families = ["events"]
+
 [users.stranger]
 password = "s"
 families = []
@@ -264,6 +268,19 @@ def test_a_user_of_every_family_may_ask_about_all_of_them(guarded: RunningBroker
     with login(guarded, "families") as client:
         for words in (("QUEUES",), ("LIFECYCLE.SHARDS",), ("CLAIM.LIST",), ("STAGE.LIST",)):
             assert not isinstance(client.call(*words), Refusal), words
+
+
+def test_the_counts_of_queues_have_only_the_families_of_the_user(guarded: RunningBroker) -> None:
+    with login(guarded, "boss") as boss, login(guarded, "families") as all_families:
+        boss.call("QADD", "counted", 60, "x")
+        boss.call("RQ.PUSH", "uncounted", "x")
+        with login(guarded, "eventful") as client:
+            for reply in (client.call("QUEUES"), client.call("QUEUES", "counted", "uncounted")):
+                names = {queue[1] for queue in reply[1]}
+                assert b"counted" in names
+                assert b"uncounted" not in names
+        names = {queue[1] for queue in all_families.call("QUEUES")[1]}
+        assert {b"counted", b"uncounted"} <= names
 
 
 def test_everyone_may_ask_for_the_nodes_and_only_admins_change_them(guarded: RunningBroker) -> None:

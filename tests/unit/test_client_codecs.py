@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from quinque.client.codecs import codec_of
@@ -36,3 +39,16 @@ def test_a_value_that_cannot_be_said(codec: str) -> None:
     for value in (object(), endless, deep, "\ud800", 1 << 70 if codec == "msgpack" else {(): 1}):
         with pytest.raises(BadArgument, match="cannot encode this body as"):
             codec_of(codec).encode(value)
+
+
+@pytest.mark.parametrize(
+    ("codec", "said"),
+    [
+        (json, "the codec json has no method encode"),
+        (json.JSONEncoder(), "the codec JSONEncoder has no method decode"),
+        (None, "the codec NoneType has no method encode"),
+    ],
+)
+def test_an_object_that_is_no_codec_is_refused_before_it_is_used(codec: Any, said: str) -> None:
+    with pytest.raises(BadArgument, match=f"^{said}: use the name of a codec"):
+        codec_of(codec)

@@ -233,7 +233,8 @@ def test_an_app_that_is_not_there_is_said_at_once(broker: RunningBroker, prefix:
     ("text", "spec", "said"),
     [
         ("", "apps:other", "module apps has no App named 'other'"),
-        ("", "apps.py", "cannot find module apps.py from"),
+        ("", "apps.py", "; write apps:app, without .py"),
+        ("", "apps.py:other", "; write apps:other, without .py"),
         ("", "./apps.py:app", "'./apps.py:app' does not name an app"),
         ("1 +", "apps:app", "cannot import module apps: SyntaxError: "),
         ("import no_such", "apps:app", "apps: ModuleNotFoundError: No module named"),

@@ -71,6 +71,7 @@ def test_what_an_app_cannot_do_is_said_when_it_is_asked() -> None:
         ("results", 5, "results is bytes or str, and not int"),
         ("dead", 5, "dead is bytes or str, and not int"),
         ("batch", "5", "batch '5' is not a whole number"),
+        ("codec", "yaml", "unknown codec 'yaml': use one of bytes, json, msgpack"),
         ("concurrency", 1.5, "concurrency 1.5 is not a whole number"),
         ("max_deliveries", "5", "max_deliveries '5' is not a whole number"),
     ],
@@ -98,6 +99,16 @@ def test_a_setting_of_another_type_is_refused_with_its_name(
 def test_a_name_that_no_queue_has_is_refused(queue: Any, said: str) -> None:
     with pytest.raises(BadSetting, match=f"^{re.escape(said)}$"):
         App("redis://127.0.0.1:1").add(queue, print, family="items")
+
+
+def test_a_handler_without_the_name_of_its_queue_is_refused() -> None:
+    app = App("redis://127.0.0.1:1")
+    said = 'handler requires the name of a queue, such as @app.handler("emails")'
+
+    with pytest.raises(BadSetting, match=f"^{re.escape(said)}$"):
+
+        @app.handler  # type: ignore[arg-type]
+        def _send(body: bytes) -> None: ...
 
 
 def test_the_times_of_a_handler_may_be_timedeltas() -> None:

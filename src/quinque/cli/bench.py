@@ -24,7 +24,7 @@ from quinque.cli.bars import telling
 from quinque.cli.exit_codes import DONE
 from quinque.cli.shown import Output
 from quinque.errors import QuinqueError
-from quinque.model.families import BY_NAME, TUBES
+from quinque.model.families import BY_NAME, JOBS, TUBES
 
 if TYPE_CHECKING:
     from quinque.cli.verbs import Verbs
@@ -56,7 +56,7 @@ _NAME: Final = "quinque-bench-"
 def bench(broker: Broker, out: Output, count: int, size_bytes: int, batch: int, family: str) -> int:
     """Measure the speed of a broker: one client adds, takes and acks messages.
 
-    The command uses a new queue and empties it at the end.
+    The command uses a new queue and removes it at the end.
     """
     from quinque.cli.verbs_of import VERBS
 
@@ -126,5 +126,7 @@ def _remove(broker: Broker, verbs: Verbs) -> None:
     if verbs.family is TUBES:
         broker.call("TUBE.TRUNCATE", verbs.queue)
         broker.call("TUBE.DROP", verbs.queue)
+    elif verbs.family is JOBS:
+        broker.call("QPURGE", verbs.queue, "FORGET")
     else:
         verbs.flush(lambda some: None)

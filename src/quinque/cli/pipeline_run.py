@@ -17,7 +17,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -121,6 +121,8 @@ def _run(asked: Asked, work: Work) -> dict[str, Any]:
     if broker is not None:
         with broker:
             broker.call("PING")
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+
     from quinque.spark.options import BadOption
     from quinque.spark.session import NoJava, build_session
 
@@ -140,13 +142,29 @@ def _run(asked: Asked, work: Work) -> dict[str, Any]:
             raise
         except BadOption as exc:
             raise BadSetting(str(exc)) from exc
+        except (OSError, Py4JNetworkError) as exc:
+            if not _has_ended(spark):
+                raise JobFailed(_last_words(exc), log) from exc
+            raise JobFailed("the Java process of Spark has ended", log) from exc
         except Exception as exc:
             refused = _refusal(exc)
             if refused is not None:
                 raise BadSetting(refused) from exc
             raise JobFailed(_last_words(exc), log) from exc
         finally:
-            spark.stop()
+            with suppress(OSError, Py4JError):  # if Java has ended, nothing is left to stop
+                spark.stop()
+
+
+def _has_ended(spark: SparkSession) -> bool:
+    """Return whether the Java process of Spark no longer runs."""
+    from py4j.protocol import Py4JNetworkError
+
+    try:
+        spark.sparkContext.applicationId  # noqa: B018  # Java answers
+    except (OSError, Py4JNetworkError):
+        return True
+    return False
 
 
 class JobFailed(QuinqueError):

@@ -114,6 +114,13 @@ NAMED: Final[dict[str, Codec[Any]]] = {"bytes": Bytes(), "json": Json(), "msgpac
 def codec_of(codec: str | Codec[Any]) -> Codec[Any]:
     """Return the codec, which may be given by name. Raises BadArgument."""
     if not isinstance(codec, str):
+        for method in ("encode", "decode"):
+            if not callable(getattr(codec, method, None)):
+                name = getattr(codec, "__name__", type(codec).__name__)
+                raise BadArgument(
+                    f"the codec {name} has no method {method}: use the name of a codec"
+                    f" ({', '.join(NAMED)}), or an object with encode and decode"
+                )
         return codec
     if codec not in NAMED:
         raise BadArgument(f"unknown codec '{codec}': use one of {', '.join(NAMED)}")

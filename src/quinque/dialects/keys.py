@@ -291,7 +291,7 @@ def _of_reliable(argv: list[bytes]) -> Family:
     return RELIABLE
 
 
-def _of_any(argv: list[bytes]) -> None:
+def of_any(argv: list[bytes]) -> None:
     """Return no family: the command works with queues of every family."""
 
 
@@ -319,7 +319,7 @@ def _row(
     )
 
 
-_looks: Final = partial(_row, right="read", family=_of_any)
+_looks: Final = partial(_row, right="read", family=of_any)
 _timed: Final = partial(_row, with_session=True)
 
 COMMANDS: Final = [

@@ -524,6 +524,9 @@ class Client:
     def sees(self, queue: bytes) -> bool:
         return self.user is None or self.user.is_unlimited or self.user.sees(queue)
 
+    def sees_family(self, family: str) -> bool:
+        return self.user is None or self.user.sees_family(family)
+
     def sees_all(self) -> bool:
         return self.user is None or self.user.queues is None
 

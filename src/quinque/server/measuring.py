@@ -56,7 +56,7 @@ class Reading:
 async def measure(
     broker: Broker,
     names: Collection[bytes] = (),
-    sees: Callable[[bytes], bool] = lambda name: True,
+    sees: Callable[[QueueMeasure], bool] = lambda found: True,
 ) -> Reading:
     """Collect all values that the table of metrics needs. With `names`, only these queues are in
     it, and only queues that `sees` allows. Other clients are served meanwhile."""
@@ -72,7 +72,7 @@ async def measure(
 
 
 async def _measure_queues(
-    broker: Broker, reading: Reading, names: Collection[bytes], sees: Callable[[bytes], bool]
+    broker: Broker, reading: Reading, names: Collection[bytes], sees: Callable[[QueueMeasure], bool]
 ) -> None:
     # By name and shard: the store may report a queue twice.
     largest: dict[tuple[bytes, int], QueueMeasure] = {}
@@ -86,7 +86,7 @@ async def _measure_queues(
         op = MeasureQueues(_AT_ONCE, cursor, is_counting=True, names=names)
         some: QueueMeasures = await _answer(broker, op)
         for found in some.found:
-            if not sees(found.queue):
+            if not sees(found):
                 continue
             part = found.queue if found.shard == NO_SHARD else (found.queue, found.shard)
             if part not in seen:

@@ -133,8 +133,12 @@ class User:
             return True
         return any(pattern.fullmatch(queue) for pattern in self.queues)
 
+    def sees_family(self, family: str) -> bool:
+        """True when the user may run commands of the family."""
+        return self.families is None or family in self.families
+
     def _may_run(self, command: str, family: str, right: str) -> bool:
-        if family and self.families is not None and family not in self.families:
+        if family and not self.sees_family(family):
             return False
         words = {command, re.split(r"[ |]", command, maxsplit=1)[0]}
         if not words.isdisjoint(self.refused_commands):

@@ -94,7 +94,12 @@ class App:
         self._stops: set[Callable[[], object]] = set()  # functions that stop the current runs
 
     def handler(self, queue: str, **settings: Unpack[Settings]) -> Callable[[F], F]:
-        """Register the decorated function as the handler of the queue, like `add`."""
+        """Register the decorated function as the handler of the queue, like `add`.
+
+        Raises BadSetting.
+        """
+        if callable(queue):  # @app.handler, as other libraries have it
+            raise BadSetting('handler requires the name of a queue, such as @app.handler("emails")')
 
         def added(function: F) -> F:
             self.add(queue, function, **settings)
@@ -139,7 +144,7 @@ class App:
             function,
             raw_queue,
             BY_NAME[family],
-            codec_of(codec),
+            _codec(codec),
             _name("group", group, may_be_empty=True),
             _some_s("lease", lease),
             max_deliveries,
@@ -257,6 +262,14 @@ def _name(what: str, name: str, *, may_be_empty: bool = False) -> bytes:
     """Encode a name. Raises BadSetting."""
     try:
         return as_name(what, name, may_be_empty=may_be_empty)
+    except BadArgument as error:
+        raise BadSetting(str(error)) from None
+
+
+def _codec(codec: Name | Codec[Any]) -> Codec[Any]:
+    """Return the codec of that name, or the object. Raises BadSetting."""
+    try:
+        return codec_of(codec)
     except BadArgument as error:
         raise BadSetting(str(error)) from None
 

@@ -72,7 +72,9 @@ def find_app(spec: str) -> App:
         found = import_module(module)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-            raise BadSetting(f"cannot find module {module} from {os.getcwd()}") from None
+            bare = module.removesuffix(".py")
+            hint = "" if bare == module else f"; write {bare}:{name or 'app'}, without .py"
+            raise BadSetting(f"cannot find module {module} from {os.getcwd()}{hint}") from None
         why = f"{type(error).__name__}: {error}"
         raise BadSetting(f"cannot import module {module}: {why}") from error
     app = getattr(found, name or "app", None)

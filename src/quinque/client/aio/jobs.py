@@ -337,7 +337,8 @@ class Jobs(Generic[T]):
         if not ttl_ms:
             raise BadArgument("ttl 0 must be 1 or more")
         if delay_ms >= ttl_ms:
-            raise BadArgument(f"delay {delay_ms / 1000} must be less than ttl {ttl_ms / 1000}")
+            said = f"delay {delay_ms / 1000:.15g} must be less than ttl {ttl_ms / 1000:.15g}"
+            raise BadArgument(f"{said}: set a longer ttl")
         retry_ms = default_retry_ms(ttl_ms) if retry is None else as_whole_ms("retry", retry)
         most = as_whole("max_deliveries", max_deliveries or self._max_deliveries)
         return Terms(ttl_ms, delay_ms, retry_ms, most)

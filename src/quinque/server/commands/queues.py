@@ -18,7 +18,7 @@ from typing import Final
 
 from quinque.dialects.args import check_count
 from quinque.dialects.command import Command
-from quinque.dialects.keys import GROUP
+from quinque.dialects.keys import GROUP, of_any
 from quinque.dialects.options import read_any_queue
 from quinque.errors import NotDone
 from quinque.model.lifecycle import Kind
@@ -49,13 +49,18 @@ def run_queues(connection: Connection, argv: list[bytes]) -> Pending:
 
     Return the message counts of each queue, or of these, and what happened to its messages
     since the first QUEUES request to this broker. The reply is the number of queues left out,
-    because other queues have more messages, and a map for each of the others.
+    because other queues have more messages, and a map for each of the others. Queues of families
+    that the user may not use do not count.
     """
     check_count("queues", argv[1:])
     names = frozenset(read_any_queue(name) for name in argv[1:])
     answer = Pending()
     broker = connection.broker
-    task = broker.loop.create_task(measure(broker, names, connection.sees))
+
+    def sees(found: QueueMeasure) -> bool:
+        return connection.sees_family(found.family.name) and connection.sees(found.queue)
+
+    task = broker.loop.create_task(measure(broker, names, sees))
     _UNDER_WAY.add(task)
     task.add_done_callback(partial(_settle, answer))
     return answer
@@ -107,6 +112,7 @@ COMMANDS: Final = [
         -1,
         run=run_queues,
         queues=lambda argv: argv[1:],
+        family=of_any,
         in_multi="refused",  # other clients are served before it has its answer
     )
 ]
