@@ -42,8 +42,13 @@ run: .venv/package
 test: tested $(if $(TESTS),,tested-on-spark tested-compiled)
 
 # worksteal: the tests of tests/faults take many times longer than the others.
-tested: lint programs $(NODE_CLIENTS)
+tested: lint programs $(NODE_CLIENTS) tests/unit/__pycache__
 	$(BIN)/python -m pytest $(SPREAD) $(or $(TESTS),--ignore=tests/spark)
+
+# In a clean clone: pytest compiles all tests once, and not in each of its processes at a time. What
+# is wrong with a test, the run itself says.
+tests/unit/__pycache__: .venv/develop
+	-$(BIN)/python -m pytest --collect-only -qq --ignore=tests/spark >/dev/null
 
 # They share one Spark, and mostly wait for it.
 tested-on-spark: .venv/develop programs
