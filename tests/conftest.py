@@ -123,9 +123,10 @@ def redis_url(redis_server: RedisServer) -> str:
 
 @pytest.fixture(scope="session")
 def redis_cluster() -> Iterator[RedisCluster]:
-    """A real Redis Cluster of this test process alone: three primaries, a replica each."""
+    """A real Redis Cluster of this test process alone: three primaries, and no replicas, which
+    would do again whatever their primaries do."""
     # Patient: on a busy machine a node may be silent for a while and yet be well.
-    with RedisCluster(node_timeout_ms=15_000) as cluster:
+    with RedisCluster(replicas=0, node_timeout_ms=15_000) as cluster:
         yield cluster
 
 
