@@ -16,7 +16,9 @@ KINDS = tuple(kind for kind in stores.ALL if kind != "cluster")
 
 @pytest.fixture(scope="session")
 def embedded_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    with start_broker(tmp_path_factory.mktemp("broker"), "--fsync", "no") as running:
+    with start_broker(
+        tmp_path_factory.mktemp("broker"), "--fsync", "no", is_forked=False
+    ) as running:
         yield running
 
 
@@ -31,7 +33,9 @@ def broker(
     # Not the server that others use: they would find a broker there, and take what it has.
     with (
         RedisServer(on_socket=True) as server,
-        start_broker(tmp_path_factory.mktemp("broker"), "--store", server.url) as running,
+        start_broker(
+            tmp_path_factory.mktemp("broker"), "--store", server.url, is_forked=False
+        ) as running,
     ):
         yield running
 

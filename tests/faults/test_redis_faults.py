@@ -13,7 +13,7 @@ from tests.faults.redis_faults import FAULTS
 from tests.faults.redis_run import Outcome, report, run
 from tests.model.effort import EFFORT
 
-SECONDS = float(max(1, EFFORT))
+SECONDS = float(EFFORT) or 0.5
 SEED = 4  # of what clients do and when faults come; the rest is up to the machine
 
 # Where every promise holds. What the other faults lose is measured, by hand.

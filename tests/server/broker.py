@@ -1,7 +1,7 @@
 """A broker of its own for a test: `python -m quinque serve` on a free port, as users run it.
 
 Called by   every test that needs a broker.
-Calls       resp.py for connections, tests/servers/ports.py.
+Calls       resp.py for connections, fork_server.py, tests/servers/ports.py.
 
     with start_broker(tmp_path, "--fsync", "no") as broker, broker.connect() as client:
         assert client.call("PING") == b"PONG"
@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
+from tests.server.fork_server import Forked, can_fork, forked
 from tests.server.resp import TIMEOUT_S, Client
 from tests.servers.ports import ReservedPort
 
@@ -34,7 +35,8 @@ class RunningBroker:
     """A broker process. `log` is what it has said so far, a line each.
 
     `before` are words to put before its command line (a program that runs it: strace, prlimit),
-    `variables` are added to its environment.
+    `variables` are added to its environment. It is forked from a process that has imported the
+    package, unless it has such words or `is_forked` is False: then it is a new Python.
     """
 
     def __init__(
@@ -43,10 +45,12 @@ class RunningBroker:
         flags: tuple[str, ...],
         before: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
+        is_forked: bool = True,
     ) -> None:
         self.folder = folder
         self.flags = flags
         self.before = before
+        self.is_forked = is_forked and not before
         self.variables = dict(variables or {})
         self.log: list[str] = []
         self.addresses: list[str] = []
@@ -136,16 +140,8 @@ class RunningBroker:
         except ProcessLookupError:
             pass  # it has just ended, and what runs it is about to
 
-    def _start(self) -> subprocess.Popen[str]:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("QUINQUE_")}
-        process = subprocess.Popen(
-            self.command(f"127.0.0.1:{self._place.number}"),
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            env=environment | self.variables,
-        )
+    def _start(self) -> subprocess.Popen[str] | Forked:
+        process = self._new_process()
         listens = threading.Event()
         self._reader = threading.Thread(
             target=self._read_log, args=(process, listens), name="broker's log", daemon=True
@@ -161,7 +157,22 @@ class RunningBroker:
         self.pid = self.pid or process.pid
         return process
 
-    def _read_log(self, process: subprocess.Popen[str], listens: threading.Event) -> None:
+    def _new_process(self) -> subprocess.Popen[str] | Forked:
+        words = self.command(f"127.0.0.1:{self._place.number}")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("QUINQUE_")}
+        variables = kept | self.variables
+        if self.is_forked and can_fork(variables):
+            return forked(words[words.index("serve") :], variables)
+        return subprocess.Popen(
+            words,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=variables,
+        )
+
+    def _read_log(self, process: subprocess.Popen[str] | Forked, listens: threading.Event) -> None:
         assert process.stderr is not None
         self.addresses = []
         self.pid = 0
@@ -190,12 +201,13 @@ def start_broker(
     *flags: str,
     before: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
+    is_forked: bool = True,
 ) -> RunningBroker:
     """A broker with its data in `folder`/data, listening on a free port of 127.0.0.1.
 
     Raises BrokerDidNotStart with what it said.
     """
-    return RunningBroker(folder / "data", flags, before, variables)
+    return RunningBroker(folder / "data", flags, before, variables, is_forked)
 
 
 def process_state(pid: int) -> str:

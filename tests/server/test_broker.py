@@ -12,16 +12,16 @@ from tests.server.broker import BrokerDidNotStart, start_broker
 
 
 def test_a_folder_belongs_to_one_broker_at_a_time(tmp_path: Path) -> None:
-    with start_broker(tmp_path) as broker, broker.connect() as client:
+    with start_broker(tmp_path, is_forked=False) as broker, broker.connect() as client:
         with pytest.raises(BrokerDidNotStart) as caught:
-            start_broker(tmp_path)
+            start_broker(tmp_path, is_forked=False)
 
         assert str(tmp_path / "data") in str(caught.value)
         assert client.call("PING") == b"PONG", "the first one goes on"
 
 
 def test_a_folder_is_free_again_when_its_broker_was_killed(tmp_path: Path) -> None:
-    with start_broker(tmp_path) as broker:
+    with start_broker(tmp_path, is_forked=False) as broker:
         broker.kill()
 
         broker.restart()
@@ -34,7 +34,7 @@ def test_a_folder_that_is_a_file_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("precious")
 
     with pytest.raises(BrokerDidNotStart) as caught:
-        start_broker(tmp_path)
+        start_broker(tmp_path, is_forked=False)
 
     assert f"data directory {tmp_path / 'data'}" in str(caught.value)
     assert (tmp_path / "data").read_text() == "precious"
@@ -53,14 +53,14 @@ def test_a_wrong_setting_stops_the_start_and_is_named(
     tmp_path: Path, flags: tuple[str, ...], words: str
 ) -> None:
     with pytest.raises(BrokerDidNotStart) as caught:
-        start_broker(tmp_path, *flags)
+        start_broker(tmp_path, *flags, is_forked=False)
 
     assert words in str(caught.value)
     assert not (tmp_path / "data").exists()
 
 
 def test_the_log_tells_where_the_broker_listens_and_what_it_found(tmp_path: Path) -> None:
-    with start_broker(tmp_path) as broker:
+    with start_broker(tmp_path, is_forked=False) as broker:
         with broker.connect() as client:
             client.call("QADD", "q", 60, "x")
 
@@ -71,7 +71,7 @@ def test_the_log_tells_where_the_broker_listens_and_what_it_found(tmp_path: Path
 
 
 def test_the_log_can_be_json_lines(tmp_path: Path) -> None:
-    with start_broker(tmp_path, "--log-json") as broker:
+    with start_broker(tmp_path, "--log-json", is_forked=False) as broker:
         broker.stop()
 
         lines = [json.loads(line) for line in broker.log]

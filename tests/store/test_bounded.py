@@ -59,9 +59,9 @@ from tests.servers.steps import lines_run
 from tests.store.disk import Disk
 from tests.store.picture import check_indexes, messages_of
 
-MANY = 20_000
+MANY = 10_000
 TOGETHER = 5_000
-# To remove one message takes about 100 lines, so this is room for a tenth of them.
+# To remove one message takes about 100 lines, so this is room for a third of them.
 LINES_MOST = 300_000
 SOON_MS, DAY_MS = 1_000, 86_400_000
 
@@ -285,7 +285,7 @@ def fill_tube(store: EmbeddedStore) -> None:
     begin(store, b"utubettl")
     for lane in range(4):
         terms = TaskTerms(ttl_ms=DAY_MS, lane=b"%d" % lane)
-        store.run(PutTasks(TUBE, [b"x"] * TOGETHER, terms))
+        store.run(PutTasks(TUBE, [b"x"] * (MANY // 4), terms))
     store.run(PutTasks(TUBE, [b"x"] * 100, TaskTerms(delay_ms=5_000)))
 
 

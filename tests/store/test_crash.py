@@ -1,5 +1,7 @@
 """The crash rule: cut the journal at any byte, and all that was acknowledged before is there.
 
+    QUINQUE_EFFORT=1 pytest tests/store/test_crash.py    at each byte, and not at some of them
+
 A journal is made by random work; after each commit the store is pictured. Then the file is cut,
 or its end is replaced by what a failing machine leaves, and opened again: the store must look as
 it did at the last commit before the cut, say what was cut, and go on.
@@ -21,7 +23,7 @@ from quinque.model.families import EVENTS
 from quinque.model.ops import Put
 from quinque.stores.clock import ManualClock
 from quinque.stores.embedded.journal import Fsync
-from quinque.stores.embedded.records import SECTOR_BYTES, Batch, read_batches
+from quinque.stores.embedded.records import HEADER_BYTES, SECTOR_BYTES, Batch, read_batches
 from quinque.stores.embedded.store import EmbeddedStore
 from quinque.stores.keeping import Keeping
 from tests.model.effort import EFFORT
@@ -98,6 +100,17 @@ def check_goes_on(store: EmbeddedStore) -> None:
     again.close()
 
 
+def cuts(past: Past) -> list[int]:
+    """Every byte with QUINQUE_EFFORT; else every seventh, and those at the ends of batches and of
+    their headers."""
+    size = len(past.data)
+    if EFFORT:
+        return list(range(size + 1))
+    bounds = {end + after for end in past.ends for after in (0, HEADER_BYTES)}
+    near = {bound + by for bound in bounds for by in range(-2, 3)}
+    return sorted({*range(0, size, 7), *(cut for cut in near if 0 <= cut <= size)})
+
+
 @pytest.mark.parametrize("kind", WORKERS)
 @pytest.mark.parametrize("seed", range(max(1, EFFORT)))
 def test_cut_at_any_byte_the_journal_keeps_all_that_was_acknowledged_before(
@@ -105,7 +118,7 @@ def test_cut_at_any_byte_the_journal_keeps_all_that_was_acknowledged_before(
 ) -> None:
     past = make_past(folder, seed, turns=10, kind=kind)
 
-    for cut in range(len(past.data) + 1):
+    for cut in cuts(past):
         # tests/store/test_record_crash.py does the same with the record.
         store = open_with(folder, past.data[:cut], records=cut % 10 == 0)
         end = past.before(cut)

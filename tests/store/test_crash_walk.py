@@ -66,7 +66,7 @@ _SETTLED: Final[dict[str, Callable[[Any], object]]] = {
 
 
 @pytest.mark.usefixtures("compaction_pauses_often")
-@pytest.mark.parametrize("seed", range(5, 5 + 2 * max(1, EFFORT)))
+@pytest.mark.parametrize("seed", range(5, 5 + max(1, EFFORT)))
 def test_killed_at_any_call_of_the_file_system_a_store_is_as_it_was_committed(
     folder: Path, seed: int
 ) -> None:
@@ -79,7 +79,7 @@ def test_killed_at_any_call_of_the_file_system_a_store_is_as_it_was_committed(
 
 
 @pytest.mark.usefixtures("compaction_pauses_often", "one_chunk_in_a_step")
-@pytest.mark.parametrize("seed", range(20, 20 + 2 * max(1, EFFORT)))
+@pytest.mark.parametrize("seed", range(20, 20 + max(1, EFFORT)))
 def test_killed_in_the_middle_of_closing_claims_a_store_is_as_it_was_committed(
     folder: Path, seed: int
 ) -> None:
@@ -92,7 +92,7 @@ def test_killed_in_the_middle_of_closing_claims_a_store_is_as_it_was_committed(
 
 
 @pytest.mark.usefixtures("compaction_pauses_often")
-@pytest.mark.parametrize("seed", range(2 * max(1, EFFORT)))
+@pytest.mark.parametrize("seed", range(max(1, EFFORT)))
 def test_killed_on_a_full_disk_a_store_is_as_it_was_committed(folder: Path, seed: int) -> None:
     walk = FullDiskWalk(folder, seed, settled_look_of)
 
@@ -102,7 +102,7 @@ def test_killed_on_a_full_disk_a_store_is_as_it_was_committed(folder: Path, seed
 
 
 @pytest.mark.usefixtures("compaction_pauses_often", "queues_are_emptied_slowly")
-@pytest.mark.parametrize("seed", range(20, 20 + 2 * max(1, EFFORT)))
+@pytest.mark.parametrize("seed", range(20, 20 + max(1, EFFORT)))
 def test_killed_while_queues_are_being_emptied_a_store_is_as_it_was_committed(
     folder: Path, seed: int
 ) -> None:
@@ -134,7 +134,7 @@ class SlicedWalk(Walk):
 
 
 @pytest.mark.usefixtures("compaction_pauses_often", "requests_are_sliced")
-@pytest.mark.parametrize("seed", range(40, 40 + 2 * max(1, EFFORT)))
+@pytest.mark.parametrize("seed", range(40, 40 + max(1, EFFORT)))
 def test_killed_in_the_middle_of_a_request_a_store_is_as_it_was_committed(
     folder: Path, seed: int
 ) -> None:

@@ -93,10 +93,10 @@ def test_a_crash_at_any_turn_leaves_the_same_rows(
     worker = kind(store, clock, seed=3)
     for turn in range(120):
         worker.turn()
-        if turn % 3 == 0:
+        if turn % 5 == 0:
             copy = crashed(work, turn)
             found = rows_in(copy)
-            if turn % 6 == 0:  # whoever reads has it written
+            if turn % 10 == 0:  # whoever reads has it written
                 assert found == rows(store)
     store.close()
 
@@ -116,7 +116,7 @@ def test_a_crash_while_queues_are_being_emptied_leaves_the_same_rows(
         if turn % 12 == 0:
             store.run(PurgeAll(JOBS))
             store.commit()
-        if turn % 4 == 0:
+        if turn % 7 == 0:
             found = rows_in(crashed(work, turn))
             told = rows(store)
             assert told == found[: len(told)]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import selectors
 import shutil
 from collections.abc import Callable, Coroutine, Iterable
 from itertools import count
@@ -38,6 +39,7 @@ from tests.transcripts.late_store import LateStore
 # Request, NOBLOCK's addition, its turn, a reader it wakes, a tick: each is one iteration later, and
 # three with a store that answers later; and several readers may be woken one after the other.
 _ITERATIONS = 100
+_MOMENT_S = 0.001
 T = TypeVar("T")
 
 
@@ -61,7 +63,8 @@ class ManualLoop(asyncio.SelectorEventLoop):
         # Counted from the start: in seconds since 1970 a float is too coarse for microseconds.
         self._start_us = clock.now_us()
         self._waited_s = 0.0  # how long finish() took
-        super().__init__()
+        self._sockets = selectors.DefaultSelector()
+        super().__init__(self._sockets)
 
     def time(self) -> float:
         return (self._clock.now_us() - self._start_us) / 1e6 + self._waited_s
@@ -71,7 +74,10 @@ class ManualLoop(asyncio.SelectorEventLoop):
         left, end_s = _ITERATIONS, monotonic() + PATIENCE_S
         while left:
             self.iterate()
-            left = _ITERATIONS if is_asking() else left - 1
+            left = left - 1
+            if is_asking():
+                self._wait()
+                left = _ITERATIONS
             assert monotonic() < end_s, "the store is still asking"
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
@@ -80,6 +86,7 @@ class ManualLoop(asyncio.SelectorEventLoop):
         task, before_s = self.create_task(work), monotonic()
         while not task.done():
             self.iterate()
+            self._wait()
             now_s = monotonic()
             self._waited_s += now_s - before_s
             before_s = now_s
@@ -89,6 +96,12 @@ class ManualLoop(asyncio.SelectorEventLoop):
     def iterate(self) -> None:
         self.call_soon(self.stop)
         self.run_forever()
+
+    def _wait(self) -> None:
+        """The next iteration has something to do, or a moment has passed: the processor is left to
+        the server that is asked."""
+        if not self._ready:  # type: ignore[attr-defined]
+            self._sockets.select(_MOMENT_S)
 
 
 class Wire(asyncio.Transport):
