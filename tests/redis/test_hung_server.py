@@ -234,6 +234,24 @@ def test_a_store_closes_though_a_job_waits_for_a_replica(
     asyncio.run(play())
 
 
+def test_a_store_closes_soon_though_requests_may_wait_for_very_long(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quinque.stores.redis.served._CLOSE_S", 0.1, raising=False)
+
+    async def play() -> None:
+        store = await ServedRedisStore.open(server.url, timeout_s=3_600)
+        await settled(store.run(JoinSession(SESSION, is_new=True)))
+        server.pause()
+        waiting = store.run(add(None))
+
+        await asyncio.wait_for(store.aclose(), PATIENCE_S)
+        with pytest.raises((NotDone, StoreUnavailable)):
+            await settled(waiting)
+
+    asyncio.run(play())
+
+
 def add(confirm_ms: int | None) -> Add:
     return Add(JOBS, b"w", [b"1"], Terms(60_000, replicas=2), confirm_ms=confirm_ms)
 
