@@ -70,7 +70,7 @@ _ROUNDS: Final = 30  # after this many rounds all of them have been
 _EMPTY_ROUNDS: Final = (
     600  # after this many rounds all slots that are believed to be empty have been
 )
-_CLOSE_S: Final = 5.0  # for what is under way when the store is closed
+_CLOSE_S: Final = 5.0  # for what is under way when the store of a broker is closed
 _TRIM_ROUNDS: Final = 10  # after this many rounds, old entries of the record are removed
 _TRIM_SLOTS: Final = 100  # slots that are asked for that in a round, on average, at most
 _COUNTED: Final = 6  # fields of each change, as lib/record.lua has it
@@ -264,12 +264,13 @@ class ServedRedisStore:
         if self._round is not None:
             self._round.cancel()
         self.edge.foreign.end()
+        within_s = self.edge.timeout_ms / 1000
         if self._wakeups is not None:
             await self._wakeups.close()
+            within_s = min(within_s, _CLOSE_S)
             last = [steps(self.edge) for steps in (nodes.retire, consumers.retire, sessions.retire)]
         else:
             last = [sessions.part(self.edge)]
-        within_s = min(self.edge.timeout_ms / 1000, _CLOSE_S)
         late_s = asyncio.get_running_loop().time() + within_s
         # If Redis does not answer, its notes about this broker end by themselves.
         said = [self._ended(steps) for steps in (*last, event_ids.leave(self.edge))]
