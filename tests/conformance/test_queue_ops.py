@@ -16,7 +16,7 @@ from quinque.model.queue_ops import (
     RenameQueue,
     SetExpiry,
 )
-from quinque.model.work_ops import Add, LookAt, Terms
+from quinque.model.work_ops import Add, Finish, LookAt, Terms
 from quinque.stores.base import Store
 from quinque.stores.clock import ManualClock
 from tests.conformance.conftest import Reopen
@@ -182,6 +182,17 @@ def test_a_queue_that_is_not_there_has_no_other_name(store: Store, only_free: bo
         rename(store, QUEUE, QUEUE, only_free=only_free)
 
     assert lengths(store, OTHER) == (1, 0)
+
+
+def test_a_name_is_not_looked_at_for_a_queue_that_is_not_there(store: Store) -> None:
+    fill_others(store)
+    store.run(Finish(JOBS, store.run(Add(JOBS, OTHER, [b"1"], Terms(HOUR_MS)))))
+
+    for name in (JOB_QUEUE, FEED, OTHER):
+        with pytest.raises(NoQueue):
+            rename(store, QUEUE, name)
+
+    assert family(store, OTHER) is JOBS, "it is empty, and makes way only for another queue"
 
 
 def test_the_old_name_can_be_used_again(store: Store) -> None:

@@ -19,7 +19,7 @@ from quinque.model.limits import NEVER_MS
 from quinque.model.tube_ops import JoinSession, LeaveSession
 from quinque.model.work_ops import Add, Take, Terms
 from quinque.stores.pending import Pending
-from quinque.stores.redis import runners, sessions
+from quinque.stores.redis import runners, sessions, ticks
 from quinque.stores.redis.calls import Call, Steps
 from quinque.stores.redis.courier import Courier, Errand
 from quinque.stores.redis.edge import Edge
@@ -190,6 +190,34 @@ def test_an_answer_that_came_while_the_broker_stood_still_counts(
     asyncio.run(play())
 
 
+def test_a_server_that_answers_one_request_after_the_other_is_not_given_up(
+    server: RedisServer,
+) -> None:
+    """Those that were sent together take longer than a request may wait for an answer."""
+
+    async def play() -> None:
+        store = await ServedRedisStore.open(server.url, timeout_s=PATIENCE_S, is_alone=True)
+        [courier] = store._routes._couriers.values()
+        server.pause()
+        first, second = (store.start(ticks.look_at_partitions(store.edge)) for _ in range(2))
+        while not courier._under_way:
+            await asyncio.sleep(0)
+        assert list(courier._batches) == [2]
+
+        courier._sent_s -= 2 * PATIENCE_S
+        assert courier._link is not None
+        courier._link.data_received(b"*4\r\n" + b"*0\r\n" * 4)
+        for _ in range(2):
+            courier._look_at_time()
+
+        assert first.is_settled
+        assert not second.is_settled
+        assert len(courier._under_way) == 1, "the connection is as it was"
+        store.close()
+
+    asyncio.run(play())
+
+
 @pytest.fixture
 def replica(server: RedisServer) -> Iterator[RedisServer]:
     with RedisServer(replica_of=server) as running:
@@ -229,6 +257,24 @@ def test_a_store_closes_though_a_job_waits_for_a_replica(
 
         await store.aclose()
         with pytest.raises(StoreUnavailable):
+            await settled(waiting)
+
+    asyncio.run(play())
+
+
+def test_a_store_closes_soon_though_requests_may_wait_for_very_long(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quinque.stores.redis.served._CLOSE_S", 0.1, raising=False)
+
+    async def play() -> None:
+        store = await ServedRedisStore.open(server.url, timeout_s=3_600)
+        await settled(store.run(JoinSession(SESSION, is_new=True)))
+        server.pause()
+        waiting = store.run(add(None))
+
+        await asyncio.wait_for(store.aclose(), PATIENCE_S)
+        with pytest.raises((NotDone, StoreUnavailable)):
             await settled(waiting)
 
     asyncio.run(play())

@@ -33,6 +33,7 @@ from tests.conformance.tube_words import (
 )
 from tests.conformance.words import tick
 
+MINUTE_MS = 60_000
 NAMES = [b"a", b"b", b"c", b"d"]  # of four slots
 PLACE = "quinque:{sessions}:"
 Foreign = Any
@@ -63,6 +64,14 @@ def go_unheard(store: RedisStore, foreign: Foreign) -> None:
     """The broker is not heard of for so long that it is given up."""
     assert foreign.zrem(PLACE + "heard", edge_of(store).sessions.broker(edge_of(store).chance))
     foreign.zadd(PLACE + "heard", {edge_of(store).sessions.broker(edge_of(store).chance): 1})
+    foreign.delete(PLACE + "beaten")  # however long ago that was, other brokers were heard
+
+
+def stand_still(foreign: Foreign, ms: int) -> None:
+    """Redis heard no broker for so long; if that is negative, its clock was set back."""
+    for broker, heard_ms in foreign.zrange(PLACE + "heard", 0, -1, withscores=True):
+        foreign.zadd(PLACE + "heard", {broker: heard_ms - ms})
+    foreign.decrby(PLACE + "beaten", ms)
 
 
 def one(call: Call) -> Steps:
@@ -142,6 +151,28 @@ def test_a_broker_that_is_not_heard_of_loses_its_sessions(
         assert taken(other, *NAMES) == [2, 2, 2, 2]
         clock.advance(keep_ms)
     assert taken(other, *NAMES) == [1, 1, 1, 1], "those of Ben, who has another connection"
+
+
+@pytest.mark.parametrize("ms", [60_000, -3_600_000])
+def test_brokers_that_redis_could_not_hear_keep_their_sessions(
+    store: Any, other: Any, foreign: Foreign, ms: int
+) -> None:
+    begin(store, b"t")
+    join(store, ANN, is_new=True)
+    take(store)
+    for broker in (store, other):
+        beat(broker)
+
+    stand_still(foreign, ms)
+    beat(other)
+
+    assert state(other, b"0") == TAKEN
+    heard = foreign.zrange(PLACE + "heard", 0, -1, withscores=True)
+    seconds, _ = foreign.time()
+    assert [abs(heard_ms - 1000 * seconds) < MINUTE_MS for _, heard_ms in heard] == [True]
+    go_unheard(store, foreign)
+    beat(other)
+    assert state(other, b"0") == READY
 
 
 def test_another_broker_ends_a_session_that_was_half_ended(

@@ -274,10 +274,10 @@ class Courier:
             self._end("the server sent an unexpected reply")
             return
         errand = self._under_way.popleft()
+        self._sent_s = self._loop.time()
         self._batches[0] -= 1
         if not self._batches[0]:
             self._batches.popleft()
-            self._sent_s = self._loop.time()
             if self._posted or self._missed:
                 self._send_soon()
         if not isinstance(errand, Errand):

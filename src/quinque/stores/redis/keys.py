@@ -209,6 +209,7 @@ SESSION_KEYS: Final = (
     Key("broker:<broker>", "HASH", "session -> number of its connections at this broker"),
     Key("totals", "HASH", "broker -> number of its connections that belong to a session"),
     Key("heard", "ZSET", "broker by the time it was last seen (ms), by the clock of Redis"),
+    Key("beaten", "STRING", "the time of the last heartbeat of any broker (ms)"),
     Key("keeps", "HASH", "broker -> how long its sessions are kept after it stops responding (ms)"),
     Key("left", "ZSET", "session without connections, by the time at which it ends (ms)"),
     Key("shared", "SET", "sessions that took, or may have taken, tasks through several brokers"),

@@ -137,10 +137,9 @@ class Routes:
                 errand.replicas = self._replicas
             self._go(errand)
 
-    async def close(self) -> None:
-        """Wait a while until all that was posted is carried out or given up, and close the
-        connections."""
-        late_s = self._loop.time() + self._timeout_s
+    async def close(self, late_s: float = 0.0) -> None:
+        """Wait until all that was posted is carried out or given up, but not longer than until that
+        time of the loop, and close the connections."""
         while not self.is_idle and self._loop.time() < late_s:
             await asyncio.sleep(_SOON_S)
         connecting = self.abort()

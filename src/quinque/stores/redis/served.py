@@ -19,7 +19,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
 from typing import Any, Final
@@ -71,6 +70,7 @@ _ROUNDS: Final = 30  # after this many rounds all of them have been
 _EMPTY_ROUNDS: Final = (
     600  # after this many rounds all slots that are believed to be empty have been
 )
+_CLOSE_S: Final = 5.0  # for what is under way when the store of a broker is closed
 _TRIM_ROUNDS: Final = 10  # after this many rounds, old entries of the record are removed
 _TRIM_SLOTS: Final = 100  # slots that are asked for that in a round, on average, at most
 _COUNTED: Final = 6  # fields of each change, as lib/record.lua has it
@@ -265,15 +265,18 @@ class ServedRedisStore:
         if self._round is not None:
             self._round.cancel()
         self.edge.foreign.end()
+        within_s = self.edge.timeout_ms / 1000
         if self._wakeups is not None:
             await self._wakeups.close()
+            within_s = min(within_s, _CLOSE_S)
             last = [steps(self.edge) for steps in (nodes.retire, consumers.retire, sessions.retire)]
         else:
             last = [sessions.part(self.edge)]
-        for steps in (*last, event_ids.leave(self.edge)):
-            with suppress(QuinqueError):  # what was noted in Redis ends by itself
-                await self._end_of(steps)
-        await self._routes.close()
+        late_s = asyncio.get_running_loop().time() + within_s
+        # If Redis does not answer, its notes about this broker end by themselves.
+        said = [self._ended(steps) for steps in (*last, event_ids.leave(self.edge))]
+        await asyncio.wait(said, timeout=within_s)
+        await self._routes.close(late_s)
 
     def compact(self) -> bool:
         """There is no journal."""
@@ -307,6 +310,14 @@ class ServedRedisStore:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.start(steps).then(future.set_result, future.set_exception)
         return await future
+
+    def _ended(self, steps: Steps) -> asyncio.Future[None]:
+        """Carry out the steps; done when they are, or have failed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.start(steps).then(
+            lambda result: future.set_result(None), lambda error: future.set_result(None)
+        )
+        return future
 
     def _start_unasked(self, steps: Steps) -> None:
         """As start(), without a caller that waits. If it fails, the next round does it."""

@@ -32,11 +32,12 @@ local family, now_ms, queue, settle_most = ARGV[1], tonumber(ARGV[2]), ARGV[3], 
 local new_name, only_free, most = ARGV[6], ARGV[7] == '1', tonumber(ARGV[8])
 
 local list = work_find(from, queue, family, now_ms, settle_most, false)
-local other = work_find(to, new_name, family, now_ms, settle_most, false)
+if list == false then
+  return work_answer('missing')
+end
+local other = list and work_find(to, new_name, family, now_ms, settle_most, false)
 if list == nil or other == nil then
   return work_answer(redis.error_reply('WRONGTYPE ' .. WRONG_TYPE))
-elseif not list then
-  return work_answer('missing')
 elseif other and only_free then
   return work_answer('taken')
 elseif list == other then

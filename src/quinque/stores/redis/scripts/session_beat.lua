@@ -34,13 +34,27 @@ local function lose(other)
   end
 end
 
+-- If Redis could hear no broker for long, because it was away or stood still, or if its clock jumped,
+-- the silence of a broker says nothing: all of them have their time again from now on.
+local function hear_all_after_a_gap(heard, heard_ms)
+  local last_ms = tonumber(redis.call('GET', place .. 'beaten') or heard_ms)
+  if last_ms > heard_ms or last_ms + failed_ms / 2 <= heard_ms then
+    for _, other in ipairs(redis.call('ZRANGE', heard, 0, -1)) do
+      redis.call('ZADD', heard, string.format('%d', heard_ms), other)
+    end
+  end
+  redis.call('SET', place .. 'beaten', string.format('%d', heard_ms))
+end
+
 local known = redis.call('HGET', place .. 'totals', broker) or '0'
 if total ~= '0' or known ~= '0' then
   session_hear(place, broker, keep_ms)
 end
-local time = redis.call('TIME')
-local heard_ms = tonumber(time[1]) * 1000 - failed_ms
-local others = redis.call('ZRANGEBYSCORE', place .. 'heard', '-inf', string.format('%d', heard_ms),
+local heard, heard_ms = place .. 'heard', time_of_redis()
+if redis.call('EXISTS', heard) == 1 then
+  hear_all_after_a_gap(heard, heard_ms)
+end
+local others = redis.call('ZRANGEBYSCORE', heard, '-inf', string.format('%d', heard_ms - failed_ms),
     'LIMIT', 0, 1)
 if others[1] then
   lose(others[1])
