@@ -197,7 +197,7 @@ def test_lines_that_cannot_be_read_are_refused_or_set_aside(
 ) -> None:
     from quinque.spark.jobs.ingest import BadLines, Ingest, ingest
 
-    lines = ['{"b": null, "a": 1.10}', "{broken", "", '[{"c": 1}, 7]']
+    lines = ['{"b": null, "a": 1.10}', "{broken", "", "\t", '\t[{"c": 1}, 7]']
     (tmp_path / "rows.json").write_text("\n".join(lines))
     (tmp_path / "rows.csv").write_text("a,b\n1,\n2\n3,4\n")
     asked = Ingest(str(tmp_path / "rows.json"), "rows", "json", broker={"url": url})
@@ -205,7 +205,7 @@ def test_lines_that_cannot_be_read_are_refused_or_set_aside(
         asked, source=str(tmp_path / "rows.csv"), format="csv", reading={"header": "true"}
     )
 
-    for files, count in ((asked, 2), (table, 1)):
+    for files, count in ((asked, 2), (table, 1), (replace(table, body_column="a"), 1)):
         with pytest.raises(BadLines, match=f"{count} of .*--bad-lines"):
             ingest(spark, files)
     assert broker.call("QLEN", "rows") == 0
