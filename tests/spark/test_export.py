@@ -15,10 +15,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from quinque.cli.exporting import variables_of
 from quinque.errors import BadSetting, FolderLocked
 from quinque.model.families import EVENTS
 from quinque.model.look_ops import FindRecords
 from quinque.model.ops import Put
+from quinque.server.config import Config
 from quinque.spark.arrow import JOURNAL_SCHEMA
 from quinque.spark.export import Exporter, export_until
 from quinque.spark.journal_files import JournalFolder, read_spans
@@ -320,6 +322,21 @@ def test_a_password_comes_from_the_environment(tmp_path: Path) -> None:
     with start_broker(tmp_path, "--requirepass", "secret") as broker:
         assert export_once(broker, lake(tmp_path)) == 1
         assert export_once(broker, lake(tmp_path), QUINQUE_PASSWORD="secret") == 0
+
+
+def test_the_exporter_of_a_broker_connects_as_the_default_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("USERNAME", "PASSWORD", "PASSWORD_FILE"):
+        monkeypatch.setenv(f"QUINQUE_{name}", "of a client")
+    config = Config()
+    variables_of(config)
+    config.requirepass = "new"  # as CONFIG SET does
+
+    variables = variables_of(config)
+
+    assert variables["QUINQUE_PASSWORD"] == "new"
+    assert not variables.keys() & {"QUINQUE_USERNAME", "QUINQUE_PASSWORD_FILE"}
 
 
 def test_a_broker_that_stops_has_exported_everything(broker: RunningBroker, tmp_path: Path) -> None:
