@@ -193,6 +193,27 @@ def test_another_one_exports_while_an_exporter_has_rows_in_memory(
     assert seqs(tmp_path) == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_writer_that_was_killed_before_it_noted_its_files_is_noticed(
+    store: EmbeddedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with JournalFolder(tmp_path, is_kept=True) as folder:
+        exporter = Exporter(store, folder)
+        put(store, 3)
+        exporter.read()
+        exporter.flush()
+        put(store, 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(JournalFolder, "_note_spans", failing(JournalFolder._note_spans, 0))
+            with pytest.raises(OSError, match="it is to fail"):
+                export_until(store, tmp_path)  # rows 4 and 5 are in a file
+        put(store, 1)
+        exporter.read()
+        exporter.flush()
+
+    assert exporter.done.rows == 4
+    assert seqs(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
 def test_what_was_exported_is_noted_and_files_that_are_gone_do_not_change_that(
     store: EmbeddedStore, tmp_path: Path
 ) -> None:
