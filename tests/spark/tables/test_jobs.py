@@ -577,7 +577,9 @@ def test_the_audit_says_when_the_broker_holds_something_else(
 def test_columns_and_files_that_are_not_there_are_named(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
     from quinque.spark.jobs.ingest import Ingest, ingest
+    from quinque.spark.jobs.lake import Lake
 
     source = _write_orders(tmp_path / "orders.json")
 
@@ -589,6 +591,10 @@ def test_columns_and_files_that_are_not_there_are_named(
         ingest(spark, Ingest(str(tmp_path / "nowhere"), "q", "json"))
     with pytest.raises(BadSetting, match="not avro"):
         ingest(spark, Ingest(source, "q", "avro"))
+    with pytest.raises(BadSetting, match=r"a\[b: the path .* cannot have \["):
+        drain(spark, Drain("q", str(tmp_path / "a[b"), "s", str(tmp_path / "c"), "delta"))
+    with pytest.raises(BadSetting, match=r"a\{b: the path .* cannot have \{"):
+        Lake(str(tmp_path / "a{b"))
     (tmp_path / "empty.csv").touch()
     with pytest.raises(BadSetting, match=r"empty.csv: no columns"):
         ingest(spark, Ingest(str(tmp_path / "empty.csv"), "q", "csv"))
