@@ -208,8 +208,8 @@ def _reading(asked: Ingest) -> dict[str, str]:
     # Programs other than Spark double a quote in a value. Spark itself expects a backslash.
     is_doubled = asked.format == "csv" and quote and "escape" not in given
     escape = {"escape": quote} if is_doubled else {}
-    # Of a line of CSV, Spark would read only the columns that are used, and not notice that others
-    # are missing.
+    # Otherwise Spark reads only the used columns of a line of CSV, and does not notice that it has
+    # too few or too many.
     whole = {"columnPruning": "false"} if asked.format == "csv" else {}
     return escape | asked.reading | whole | {"columnNameOfCorruptRecord": BAD}
 
