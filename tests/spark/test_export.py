@@ -15,10 +15,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from quinque.cli.exporting import variables_of
 from quinque.errors import BadSetting, FolderLocked
 from quinque.model.families import EVENTS
 from quinque.model.look_ops import FindRecords
 from quinque.model.ops import Put
+from quinque.server.config import Config
 from quinque.spark.arrow import JOURNAL_SCHEMA
 from quinque.spark.export import Exporter, export_until
 from quinque.spark.journal_files import JournalFolder, read_spans
@@ -191,6 +193,27 @@ def test_another_one_exports_while_an_exporter_has_rows_in_memory(
     assert seqs(tmp_path) == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_writer_that_was_killed_before_it_noted_its_files_is_noticed(
+    store: EmbeddedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with JournalFolder(tmp_path, is_kept=True) as folder:
+        exporter = Exporter(store, folder)
+        put(store, 3)
+        exporter.read()
+        exporter.flush()
+        put(store, 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(JournalFolder, "_note_spans", failing(JournalFolder._note_spans, 0))
+            with pytest.raises(OSError, match="it is to fail"):
+                export_until(store, tmp_path)  # rows 4 and 5 are in a file
+        put(store, 1)
+        exporter.read()
+        exporter.flush()
+
+    assert exporter.done.rows == 4
+    assert seqs(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
 def test_what_was_exported_is_noted_and_files_that_are_gone_do_not_change_that(
     store: EmbeddedStore, tmp_path: Path
 ) -> None:
@@ -320,6 +343,21 @@ def test_a_password_comes_from_the_environment(tmp_path: Path) -> None:
     with start_broker(tmp_path, "--requirepass", "secret") as broker:
         assert export_once(broker, lake(tmp_path)) == 1
         assert export_once(broker, lake(tmp_path), QUINQUE_PASSWORD="secret") == 0
+
+
+def test_the_exporter_of_a_broker_connects_as_the_default_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("USERNAME", "PASSWORD", "PASSWORD_FILE"):
+        monkeypatch.setenv(f"QUINQUE_{name}", "of a client")
+    config = Config()
+    variables_of(config)
+    config.requirepass = "new"  # as CONFIG SET does
+
+    variables = variables_of(config)
+
+    assert variables["QUINQUE_PASSWORD"] == "new"
+    assert not variables.keys() & {"QUINQUE_USERNAME", "QUINQUE_PASSWORD_FILE"}
 
 
 def test_a_broker_that_stops_has_exported_everything(broker: RunningBroker, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from quinque.model.lifecycle import Kind
 from quinque.model.look_ops import FindRecords
+from quinque.spark.jobs.audit import count_messages
 from tests.server.broker import RunningBroker, start_broker
 from tests.spark.queries import Kept, Queue, on_redis_too, run
 from tests.spark.queries import on_its_stores as pytest_generate_tests
@@ -40,6 +41,16 @@ def log(spark: SparkSession, queue: Queue, **options: object) -> DataFrame:
         for name, value in options.items()
     }
     return spark.read.format("quinque").options(**given).load()
+
+
+@on_redis_too
+def test_the_audit_counts_tasks_of_a_temporary_tube_if_they_are_in_the_log(queue: Queue) -> None:
+    queue.broker.call("TUBE.CREATE", queue.name, "fifo", "TEMPORARY")
+    before = ends(queue)
+    queue.broker.call("TUBE.PUT", queue.name, '"task"')
+    is_logged = ends(queue) != before
+
+    assert (("tubes", queue.name) in count_messages(queue.broker)) == is_logged
 
 
 @on_redis_too

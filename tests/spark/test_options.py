@@ -122,6 +122,13 @@ def test_a_position_is_a_word_or_rows_by_shard() -> None:
         (PEEK, {"queue": "q", "states": "old"}, "'old' is not some of ready,delayed,leased,dead"),
         (PEEK, {"queue": "q", "subscription": "s"}, "option subscription has no effect here"),
         (LOG, {"startingOffset": "[1]"}, "is not earliest, latest or rows by shard"),
+        (LOG, {"startingOffset": '{"0": true}'}, "is not earliest, latest or rows by shard"),
+        (LOG, {"startingOffset": '{"0": -5}'}, "is not earliest, latest or rows by shard"),
+        (
+            LOG,
+            {"maxMessagesPerTrigger": "1"},
+            "option maxMessagesPerTrigger has no effect here: it is for a stream",
+        ),
         (WRITE, {"queue": "a,b"}, "a write has one"),
         (WRITE, {"queue": "a", "runId": "r"}, "set both options runId and batchId"),
     ],
@@ -131,6 +138,16 @@ def test_what_is_wrong_is_said_in_one_sentence(use: str, given: dict[str, str], 
         read_options(given, use)
 
     assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("use", "given"),
+    [(LOG, {"endingOffset": "latest"}), (WRITE, {"queue": "q", "runId": "r", "batchId": "1"})],
+)
+def test_a_stream_refuses_the_options_of_a_batch(use: str, given: dict[str, str]) -> None:
+    read_options(given, use)
+    with pytest.raises(BadOption, match="has no effect here: it is for a batch"):
+        read_options(given, use, is_stream=True)
 
 
 def test_options_of_others_are_left_alone() -> None:

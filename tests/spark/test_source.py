@@ -309,6 +309,24 @@ def test_queues_of_a_pattern_join_when_they_come(
 
 
 @on_redis_too
+def test_a_claim_of_a_feed_whose_events_are_gone_is_read_without_the_checkpoint(
+    spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path
+) -> None:
+    feed = Queue(broker, f"{queue.name}.a", "events")
+    feed.add([b"a", b"b"])
+    kept = Kept()
+    pattern = f"{queue.name}.*"
+    with pytest.raises(StreamingQueryException):
+        run(feed.stream(spark, queuePattern=pattern), tmp_path / "old", failing(0))
+    feed.broker.call("QFLUSH", feed.name)  # as if all had expired: the queue is not listed
+
+    run(feed.stream(spark, queuePattern=pattern), tmp_path / "new", kept)
+
+    assert kept.bodies == [b"a", b"b"]
+    assert feed.in_flight() == 0
+
+
+@on_redis_too
 def test_every_group_of_a_feed_sees_every_event(
     spark: SparkSession, broker: RunningBroker, queue: Queue, tmp_path: Path
 ) -> None:

@@ -152,6 +152,7 @@ def test_an_id_is_for_a_feed_or_an_item() -> None:
         ({"body": [b"a"], "id": [b""]}, {"family": "events"}, "column id is empty in row 1 of"),
         ({"body": [b"a"], "queue": [""]}, {"queue": None}, "column queue is empty in row 1 of"),
         ({"body": [b"a"], "delay_ms": [9]}, {"family": "events"}, "column delay_ms: the family ev"),
+        ({"body": [b"a"], "retry_ms": [9]}, {"family": "events"}, "column retry_ms: the family ev"),
         (
             {"body": [b"a"], "ttl_ms": [9]},
             {"family": "reliable"},

@@ -41,8 +41,7 @@ class Exporting:
             *(sys.executable, "-m", "quinque.spark.export", "--beside", str(os.getpid())),
             *("--url", broker_url(address), "--folder", str(Path(config.lifecycle_export))),
         )
-        self._variables = {**os.environ, "QUINQUE_PASSWORD": config.requirepass}
-        self._variables.pop("QUINQUE_PASSWORD_FILE", None)
+        self._config = config
         self._is_stopping = False
         self._process: asyncio.subprocess.Process | None = None
         self._task = asyncio.get_running_loop().create_task(self._keep_running())
@@ -66,7 +65,7 @@ class Exporting:
         while True:
             self._process = await asyncio.create_subprocess_exec(
                 *self._words,
-                env=self._variables,
+                env=variables_of(self._config),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -97,6 +96,15 @@ async def _relay(stderr: asyncio.StreamReader) -> None:
     """Copy its output to the broker's log, in the format of that log, until it ends."""
     async for line in stderr:
         log.warning("lifecycle exporter: %s", line.decode(errors="replace").rstrip())
+
+
+def variables_of(config: Config) -> dict[str, str]:
+    """Return the environment of an exporter: it connects as the default user, with the password
+    that the broker has now, whatever this process was given for its own clients."""
+    variables = {**os.environ, "QUINQUE_PASSWORD": config.requirepass}
+    for name in ("QUINQUE_PASSWORD_FILE", "QUINQUE_USERNAME"):
+        variables.pop(name, None)
+    return variables
 
 
 def broker_url(address: str) -> str:

@@ -88,13 +88,17 @@ class JournalFolder:
         FolderLocked."""
         lock = lock_file(self.path / "_writing", self._patience_s)
         try:
-            if self._seen is None or self._seen != self._state():
+            # The file has something in it while a process writes, and when one was killed.
+            is_unfinished = os.fstat(lock).st_size > 0
+            if is_unfinished or self._seen is None or self._seen != self._state():
                 self._spans = self._found()
-            before = dict(self._spans)
+            before = {} if is_unfinished else dict(self._spans)
+            os.pwrite(lock, b"1", 0)
             yield
             if self._spans != before:
                 self._note_spans()
             self._seen = self._state()
+            os.ftruncate(lock, 0)
         finally:
             os.close(lock)
 

@@ -113,7 +113,9 @@ def _position(text: str) -> str | dict[int, int]:
     if text.lower() in ("earliest", "latest"):
         return text.lower()
     rows = json.loads(text)
-    if not isinstance(rows, dict) or not all(isinstance(row, int) for row in rows.values()):
+    if not isinstance(rows, dict) or not all(type(row) is int for row in rows.values()):
+        raise ValueError
+    if min(rows.values(), default=0) < 0:
         raise ValueError
     return {int(shard): int(row) for shard, row in rows.items()}
 

@@ -147,6 +147,10 @@ OPTIONS: Final = (
            "limit of the queue"),
 )  # fmt: skip
 
+# Spark decides how often a stream writes, and where it ends.
+_OF_BATCHES: Final = ("endingOffset", "runId", "batchId")
+_OF_STREAMS: Final = ("maxMessagesPerTrigger",)
+
 _NO_OPTIONS: Final = (
     "no option is set; Spark drops the options of CREATE TABLE … USING quinque: use "
     "CREATE TEMPORARY VIEW … USING quinque OPTIONS (…), or FROM table WITH (url = '…', queue = '…')"
@@ -223,15 +227,20 @@ class Options:
         )
 
 
-def read_options(given: Mapping[str, str], use: str) -> Options:
-    """Return the options for that use. Raises BadOption."""
+def read_options(given: Mapping[str, str], use: str, is_stream: bool | None = None) -> Options:
+    """Return the options for that use, in a stream or in a batch. Raises BadOption."""
     known: dict[str, str] = {}
+    is_stream = use == CLAIM if is_stream is None else is_stream
+    others = _OF_BATCHES if is_stream else _OF_STREAMS
     for name, text in given.items():
         option = BY_LOWER_NAME.get(name.lower())
         if option is None:
             _refuse_if_misspelt(name)
         elif use not in option.uses:
             raise BadOption(f"option {option.name} has no effect here: it is for {_for(option)}")
+        elif option.name in others:
+            kind = "batch" if is_stream else "stream"
+            raise BadOption(f"option {option.name} has no effect here: it is for a {kind}")
         else:
             known[option.field] = text
     if not known and use in (PEEK, WRITE):

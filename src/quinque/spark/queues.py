@@ -8,14 +8,21 @@ Not here: reading them (stream.py, batch.py).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from typing import Final
 
 from quinque.client.sync.broker import Broker
+from quinque.errors import LimitReached
+from quinque.model.claim_ops import ClaimState, FindClaims
 from quinque.model.glob import compile_glob
 from quinque.model.ops import Count
 from quinque.model.work_ops import ScanQueues
 from quinque.spark.options import Options
 
+OPEN_CLAIMS: Final = (ClaimState.FILLING, ClaimState.SEALED)
+
+_LOG: Final = logging.getLogger(__name__)
 _SCAN_COUNT = 1_000
 
 
@@ -25,6 +32,29 @@ def find_queues(broker: Broker, options: Options) -> list[bytes]:
         return [queue_name(text) for text in options.queues]
     is_chosen = chooser(options)
     return sorted({queue for queue in _all_queues(broker, options) if is_chosen(queue)})
+
+
+def claimed_queues(broker: Broker, options: Options) -> list[bytes]:
+    """Return the events queues that match the pattern and have open claims of the subscription,
+    sorted. Their claims may have events that expired: then find_queues() does not return them."""
+    if options.pattern is None or options.family.is_worklist:
+        return []
+    is_chosen, subscription = chooser(options), (options.subscription or "").encode()
+    try:
+        views = broker.run(FindClaims())
+    except LimitReached as error:
+        _LOG.warning("claims of expired events are not looked for: %s", error)
+        return []
+    return sorted(
+        {
+            view.queue
+            for view in views
+            if view.family is options.family
+            and view.subscription == subscription
+            and is_chosen(view.queue)
+            and any(claim.state in OPEN_CLAIMS for claim in view.claims)
+        }
+    )
 
 
 def chooser(options: Options) -> Callable[[bytes], bool]:

@@ -73,7 +73,7 @@ class QuinqueDataSource(DataSource):
         mode = read_mode(self.options, CLAIM)
         if mode == PEEK:
             raise BadOption("option mode: peek requires a batch read; use mode=claim for a stream")
-        options = read_options(self.options, mode)
+        options = read_options(self.options, mode, is_stream=True)
         if mode == LOG:
             from quinque.spark.log import LogStreamReader, log_columns
 
@@ -98,6 +98,6 @@ class QuinqueDataSource(DataSource):
 
         if overwrite:
             raise BadOption("a queue cannot be overwritten: write with outputMode('append')")
-        options = read_options(self.options, WRITE)
+        options = read_options(self.options, WRITE, is_stream=True)
         check_columns(schema, options)
         return QuinqueStreamWriter(options)

@@ -205,8 +205,9 @@ class Stager:
         )
         if not self._has_keys:
             without = [("delay_ms", delay_ms), ("max_deliveries", max_deliveries)]
+            without.append(("retry_ms", retry_ms))
             if self._family.owns_ids:
-                without += [("ttl_ms", ttl_ms), ("retry_ms", retry_ms)]
+                without.append(("ttl_ms", ttl_ms))
             for name, value in without:
                 if value:
                     raise BadRow(

@@ -37,11 +37,10 @@ from quinque.model.claim_ops import (
 )
 from quinque.model.limits import FILL_MOST
 from quinque.spark.options import Options
-from quinque.spark.queues import find_queues
+from quinque.spark.queues import OPEN_CLAIMS, claimed_queues, find_queues
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 5.0  # for queues that match a pattern, and shards that were added
-_OPEN: Final = (ClaimState.FILLING, ClaimState.SEALED)
 
 
 class Shard(NamedTuple):
@@ -109,8 +108,12 @@ class Subscriptions:
         now_s = time.monotonic()
         if self._is_bounded or now_s - self._looked_s < _LOOK_EVERY_S:
             return
+        is_first = self._looked_s == float("-inf")
         self._looked_s = now_s
-        for queue in find_queues(self._broker, self._options):
+        queues = find_queues(self._broker, self._options)
+        if is_first:
+            queues += claimed_queues(self._broker, self._options)
+        for queue in queues:
             self._open_queue(queue)
         self._beat()
 
@@ -268,7 +271,7 @@ class Subscriptions:
         claims = [claim for view in views.values() for claim in view.claims]
         return {shard: view.backlog for shard, view in views.items()}, {
             "backlog": sum(view.backlog for view in views.values()),
-            "inflight": sum(claim.messages for claim in claims if claim.state in _OPEN),
+            "inflight": sum(claim.messages for claim in claims if claim.state in OPEN_CLAIMS),
             "oldest_ms": max((view.oldest_ms for view in views.values()), default=0),
         }
 

@@ -197,7 +197,7 @@ def test_lines_that_cannot_be_read_are_refused_or_set_aside(
 ) -> None:
     from quinque.spark.jobs.ingest import BadLines, Ingest, ingest
 
-    lines = ['{"b": null, "a": 1.10}', "{broken", "", '[{"c": 1}, 7]']
+    lines = ['{"b": null, "a": 1.10}', "{broken", "", "\t", '\t[{"c": 1}, 7]']
     (tmp_path / "rows.json").write_text("\n".join(lines))
     (tmp_path / "rows.csv").write_text("a,b\n1,\n2\n3,4\n")
     asked = Ingest(str(tmp_path / "rows.json"), "rows", "json", broker={"url": url})
@@ -205,7 +205,7 @@ def test_lines_that_cannot_be_read_are_refused_or_set_aside(
         asked, source=str(tmp_path / "rows.csv"), format="csv", reading={"header": "true"}
     )
 
-    for files, count in ((asked, 2), (table, 1)):
+    for files, count in ((asked, 2), (table, 1), (replace(table, body_column="a"), 1)):
         with pytest.raises(BadLines, match=f"{count} of .*--bad-lines"):
             ingest(spark, files)
     assert broker.call("QLEN", "rows") == 0
@@ -577,7 +577,9 @@ def test_the_audit_says_when_the_broker_holds_something_else(
 def test_columns_and_files_that_are_not_there_are_named(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    from quinque.spark.jobs.drain import Drain, drain
     from quinque.spark.jobs.ingest import Ingest, ingest
+    from quinque.spark.jobs.lake import Lake
 
     source = _write_orders(tmp_path / "orders.json")
 
@@ -589,6 +591,10 @@ def test_columns_and_files_that_are_not_there_are_named(
         ingest(spark, Ingest(str(tmp_path / "nowhere"), "q", "json"))
     with pytest.raises(BadSetting, match="not avro"):
         ingest(spark, Ingest(source, "q", "avro"))
+    with pytest.raises(BadSetting, match=r"a\[b: the path .* cannot have \["):
+        drain(spark, Drain("q", str(tmp_path / "a[b"), "s", str(tmp_path / "c"), "delta"))
+    with pytest.raises(BadSetting, match=r"a\{b: the path .* cannot have \{"):
+        Lake(str(tmp_path / "a{b"))
     (tmp_path / "empty.csv").touch()
     with pytest.raises(BadSetting, match=r"empty.csv: no columns"):
         ingest(spark, Ingest(str(tmp_path / "empty.csv"), "q", "csv"))

@@ -101,6 +101,25 @@ def test_the_series_count_every_message_once(
     assert series.oldest_s[-1] == pytest.approx(end_s - open_since / 1000)
 
 
+def test_messages_that_were_added_before_the_log_are_in_the_series(
+    spark: SparkSession, lake: Path, histories: list[History]
+) -> None:
+    from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+
+    from quinque.spark.jobs.build import read_table
+    from quinque.spark.jobs.lake import Lake
+    from quinque.spark.report.series import gather
+
+    rows = read_table(spark, Lake(str(lake)), "lifecycle")
+
+    series = gather(rows.withColumn("added", F.lit(None).cast("timestamp")))
+
+    lives = _message_lives(histories)
+    assert series is not None
+    assert sum(series.added) == sum(series.depth) == 0
+    assert sum(series.ended) == sum(life.ended_ms is not None for life in lives)
+
+
 def test_slots_are_as_long_as_the_record_wants() -> None:
     from quinque.spark.report.series import slot_of
 

@@ -173,7 +173,7 @@ def count_messages(broker: Broker) -> dict[tuple[str, str], tuple[int, int]]:
             held[family.name, _shown(queue)] = (live + claimed.get((family, queue), 0), dead)
     for name in _worklists(broker, TUBES):
         tube = broker.run(LookAtTube(name))
-        if tube is not None and not tube.settings.is_temporary:  # of which nothing is on record
+        if tube is not None and (not tube.settings.is_temporary or _logs_temporary(broker)):
             live = tube.ready + tube.delayed + tube.taken
             held[TUBES.name, _shown(tube.queue)] = (live, tube.buried)
     for count in broker.run(Count(EVENTS)):
@@ -201,6 +201,12 @@ def differences(
                 }
             )
     return found
+
+
+def _logs_temporary(broker: Broker) -> bool:
+    """Return whether the store logs tasks of temporary tubes: on Redis they are like others."""
+    told: bytes = broker.call("INFO", "server")
+    return b"quinque_store:embedded\r" not in told
 
 
 def _worklists(broker: Broker, family: Family) -> set[bytes]:

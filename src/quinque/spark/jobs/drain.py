@@ -78,7 +78,7 @@ def drain(
     source = {**asked.broker, "queue": one_name(asked.queue), "subscription": asked.subscription}
     rows = shaped(spark.readStream.format("quinque").options(**source).load(), asked)
     if asked.format == "delta":
-        _check_delta()
+        _check_delta(asked.target)
         writer = rows.writeStream.foreachBatch(_delta_writer(asked))
     else:
         _check_folder(spark, asked)
@@ -190,11 +190,12 @@ def _last_batch(spark: SparkSession, folder: str) -> int:
     return max((int(name[1]) for name in names if name), default=-1)
 
 
-def _check_delta() -> None:
+def _check_delta(target: str) -> None:
     try:
-        import deltalake  # noqa: F401 - checks that the package is installed
+        from quinque.spark.jobs.lake_table import check_path
     except ModuleNotFoundError as exc:
         raise package_missing(exc.name, "delta", "the format is delta") from exc
+    check_path(target)
 
 
 def _delta_writer(asked: Drain) -> Any:

@@ -45,6 +45,7 @@ _AS_JSON: Final = {
 # Spark passes over files that are older than the newest one it has seen, by a week.
 _ANY_AGE: Final = {"maxFileAge": "36500d"}
 _LINE: Final = "_quinque_line"
+_BLANKS: Final = " \t\r\n"  # of JSON
 _SET_HERE: Final = ("mode", "columnnameofcorruptrecord")
 _SHOWN_MOST: Final = 80  # characters of a bad line
 
@@ -207,7 +208,10 @@ def _reading(asked: Ingest) -> dict[str, str]:
     # Programs other than Spark double a quote in a value. Spark itself expects a backslash.
     is_doubled = asked.format == "csv" and quote and "escape" not in given
     escape = {"escape": quote} if is_doubled else {}
-    return escape | asked.reading | {"columnNameOfCorruptRecord": BAD}
+    # Otherwise Spark reads only the used columns of a line of CSV, and does not notice that it has
+    # too few or too many.
+    whole = {"columnPruning": "false"} if asked.format == "csv" else {}
+    return escape | asked.reading | whole | {"columnNameOfCorruptRecord": BAD}
 
 
 def _read(
@@ -229,10 +233,11 @@ def _read(
     folders = {name.lower(): _column(name) for name in lines.columns if name != "value"}
     schema = StructType([field for field in schema if field.name.lower() not in folders])
     # A line may have a list of rows.
-    is_list = F.ltrim("value").startswith("[")
+    trimmed = F.btrim("value", F.lit(_BLANKS))
+    is_list = trimmed.startswith("[")
     listed = F.transform(F.from_json("value", "array<variant>"), lambda row: F.to_json(row))
     each = F.when(is_list, listed)
-    lines = lines.where(F.trim("value") != "")
+    lines = lines.where(trimmed != "")
     every = F.explode(F.coalesce(each, F.array("value"))).alias(_LINE)
     lines = lines.select(every, *folders.values())
     row = F.from_json(_LINE, schema, _reading(asked)).alias("_")

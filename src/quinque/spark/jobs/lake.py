@@ -49,7 +49,7 @@ from pyspark.sql.types import (
 )
 
 from quinque.errors import BadSetting, FolderLocked
-from quinque.spark.jobs.lake_table import LakeTable
+from quinque.spark.jobs.lake_table import LakeTable, check_path
 from quinque.spark.journal_files import EXPORTED, Spans, lock_file, read_spans
 from quinque.spark.tables.columns import JOURNAL_RAW
 
@@ -65,6 +65,7 @@ RANGES: Final = StructType(
         StructField("batch", StringType()),
     ]
 )
+_PATTERNS: Final = "{}*?"  # Spark takes a path with one of them for a pattern
 _NAME: Final = re.compile(r"dt=[\d-]+/hour=\d+/(\d+)-(\d+)-(\d+)\.parquet")
 
 
@@ -99,6 +100,7 @@ class Lake:
     """The folder, given as a path or as a URL that pyarrow and Spark both know."""
 
     def __init__(self, url: str) -> None:
+        check_path(url, _PATTERNS)
         self.url = url.rstrip("/") if "://" in url else str(Path(url).absolute())
         try:
             self.files, self.root = pa.fs.FileSystem.from_uri(_as_uri(self.url))

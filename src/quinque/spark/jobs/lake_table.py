@@ -22,6 +22,7 @@ import json
 import time
 import uuid
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -37,6 +38,8 @@ from pyspark.sql.types import StructType
 from quinque.errors import BadSetting, FolderLocked
 
 APPLICATION: Final = "quinque"
+# In a path, deltalake takes these for something else, or panics.
+_NOT_IN_A_PATH: Final = "[]^|%\\"
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -207,6 +210,16 @@ class LakeTable:
 
     def _changed(self) -> FolderLocked:
         return FolderLocked(f"another job has written to {self.url}: run this job again")
+
+
+def check_path(path: str, others: str = "") -> None:
+    """Raise BadSetting for the path of a directory in which deltalake cannot keep a table, or which
+    has one of the `others`."""
+    found = sorted({*_NOT_IN_A_PATH, *others} & {*str(Path(path).absolute())})
+    if found and "://" not in path:
+        raise BadSetting(
+            f"{path}: the path of a directory with Delta tables cannot have {' '.join(found)}"
+        )
 
 
 def _in_path(path: str) -> dict[str, str | None]:

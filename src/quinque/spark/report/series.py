@@ -77,10 +77,12 @@ def gather(lifecycle: DataFrame) -> Series | None:
 
 
 def _gathered(messages: DataFrame, worked: DataFrame) -> Series | None:
+    # Messages that were added before the log have no `added`.
+    oldest = F.min(F.least("added", "first_delivered", "changed"))
     newest = F.max("changed")
     span = (
         messages.unionByName(worked)
-        .agg(F.unix_seconds(F.min("added")).alias("first"), F.unix_seconds(newest).alias("last"))
+        .agg(F.unix_seconds(oldest).alias("first"), F.unix_seconds(newest).alias("last"))
         .first()
     )
     if span is None or span["first"] is None:
