@@ -15,6 +15,7 @@ import pytest
 import yaml
 from kubernetes_validate import validate
 
+from quinque.server.address import Address, parse_address
 from quinque.server.config import SETTINGS
 from quinque.server.config_sources import load
 from quinque.server.listener import tls_context
@@ -150,6 +151,17 @@ def test_the_chart_gives_the_broker_its_certificate_and_its_users(tmp_path: Path
     # The port is that of the service, and no client can connect without TLS.
     assert of_image["QUINQUE_LISTEN"] == ":4777"
     assert (config.tls_listen, config.listen) == ([":4777"], [])
+
+
+@pytest.mark.parametrize("ip", ["10.1.2.3", "fd00::12"])
+def test_a_pod_on_redis_announces_its_own_address(ip: str, tmp_path: Path) -> None:
+    [pod] = pods(rendered(tmp_path, *ON_REDIS))
+    [broker] = pod["containers"]
+    given = {it["name"]: it.get("value", ip).replace("$(POD_IP)", ip) for it in broker["env"]}
+
+    config = load({}, {name: given[name] for name in given.keys() & VARIABLES})
+
+    assert parse_address(config.announce) == Address(ip, 4777)
 
 
 def test_the_recipe_scales_a_worker_by_a_metric_that_there_is() -> None:

@@ -38,7 +38,7 @@ spec:
         - name: POD_IP
           valueFrom: {fieldRef: {fieldPath: status.podIP}}
         - name: QUINQUE_ANNOUNCE
-          value: "$(POD_IP):4777"
+          value: "[$(POD_IP)]:4777"  # an IPv6 address needs the brackets, IPv4 allows them
         - name: QUINQUE_STORE
           {{- if .Values.storeSecret }}
           valueFrom: {secretKeyRef: {name: {{ .Values.storeSecret | quote }}, key: store}}
