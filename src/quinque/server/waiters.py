@@ -397,13 +397,8 @@ class Waiters:
             if op is None:  # in other lines, others are before it
                 continue
             together = [waiting] if self._answers_at_once else self._together(readers, at - 1)
-            self._is_serving = True
             try:
-                if isinstance(op, FindReady) and queue is not None and self._answers_at_once:
-                    found = self._find(op, queue)
-                else:
-                    self._looks_left -= len(op.queues) if isinstance(op, Take | FindReady) else 1
-                    found = self._run(op if len(together) == 1 else _gathered(op, together))
+                found = self._look(op, together, queue)
             except QuinqueError as error:
                 self._fail(waiting, error)
                 continue
@@ -411,8 +406,6 @@ class Waiters:
                 log.exception("unexpected error for a blocked client")
                 self._fail(waiting, QuinqueError(_INTERNAL))
                 continue
-            finally:
-                self._is_serving = False
             if not isinstance(found, Pending):
                 self._give(waiting, found, empty)
                 continue
@@ -420,6 +413,17 @@ class Waiters:
             self._expect_next(together, found, empty, go_on)
             return False
         return True
+
+    def _look(self, op: Any, together: Sequence[Waiting], queue: bytes | None) -> Any:
+        """Run the operation of these readers, which no other reader must be served before."""
+        self._is_serving = True
+        try:
+            if isinstance(op, FindReady) and queue is not None and self._answers_at_once:
+                return self._find(op, queue)
+            self._looks_left -= len(op.queues) if isinstance(op, Take | FindReady) else 1
+            return self._run(op if len(together) == 1 else _gathered(op, together))
+        finally:
+            self._is_serving = False
 
     def _find(self, op: FindReady, queue: bytes) -> Any:
         """Return the first of the reader's queues that has something, now that this one may have.
