@@ -192,33 +192,36 @@ class Dispatch:
                 raise BadRequest(_NOT_IN_MULTI)
         connection.is_asking = True
 
-        def answer(result: Any) -> None:
-            connection.is_asking = False
-            try:
-                go_on(result)
-            except QuinqueError as error:
-                self.refuse(connection, row, error)
-            except Exception:
-                self._apologize(connection, row)
-            end()
+        pending.then(
+            partial(self._told, connection, row, go_on), partial(self._told_not, connection, row)
+        )
 
-        def refuse(error: QuinqueError) -> None:
-            connection.is_asking = False
+    def _told(
+        self, connection: Connection, row: Command, go_on: Callable[[Any], None], result: Any
+    ) -> None:
+        """The store has answered."""
+        connection.is_asking = False
+        try:
+            go_on(result)
+        except QuinqueError as error:
             self.refuse(connection, row, error)
-            end()
+        except Exception:
+            self._apologize(connection, row)
+        self._let_go(connection)
 
-        def end() -> None:
-            if connection.executing is not None and not connection.is_asking:
-                self._execute_rest(connection, connection.executing)
-            if (
-                connection.waiting is None
-                and not connection.is_asking
-                and connection.executing is None
-            ):
-                connection.skip_replies -= connection.skip_replies > 0
-            self._broker.turn.add(connection)
+    def _told_not(self, connection: Connection, row: Command, error: QuinqueError) -> None:
+        """The store has refused."""
+        connection.is_asking = False
+        self.refuse(connection, row, error)
+        self._let_go(connection)
 
-        pending.then(answer, refuse)
+    def _let_go(self, connection: Connection) -> None:
+        """The client is held by the store no longer."""
+        if connection.executing is not None and not connection.is_asking:
+            self._execute_rest(connection, connection.executing)
+        if connection.waiting is None and not connection.is_asking and connection.executing is None:
+            connection.skip_replies -= connection.skip_replies > 0
+        self._broker.turn.add(connection)
 
     def _apologize(self, connection: Connection, row: Command) -> None:
         log.exception("unexpected error in %s", row.name)

@@ -210,30 +210,45 @@ class TarantoolCalls:
         client.begin_asking(asked.packets)
         client.is_joining |= isinstance(request, Join)
 
-        def settle(go_on: Callable[[], None]) -> None:
+        pending.then(
+            partial(self._told, client, asked, request),
+            partial(self._told_not, client, asked, request),
+        )
+
+    def _told(self, client: TarantoolConnection, asked: Asked, request: Any, result: Any) -> None:
+        """The store has answered."""
+        if client.is_gone:
             client.end_asking(asked.packets)
-            if isinstance(request, Join):
-                client.is_joining = False
-            try:
-                go_on()
-            except QuinqueError as error:
-                self._refuse_or_split(client, asked, error)
-            except Exception:
-                self._apologize(client, asked)
-            client.broker.turn.add(client)
+            op = request.op if isinstance(request, Wait) else request
+            self._broker.give_back(op, result)
+        else:
+            go_on = partial(self._answer_late, client, asked, request, result)
+            self._let_go(client, asked, request, go_on)
 
-        def answer(result: Any) -> None:
-            if client.is_gone:
-                client.end_asking(asked.packets)
-                op = request.op if isinstance(request, Wait) else request
-                self._broker.give_back(op, result)
-            else:
-                settle(partial(self._answer_late, client, asked, request, result))
+    def _told_not(
+        self, client: TarantoolConnection, asked: Asked, request: Any, error: QuinqueError
+    ) -> None:
+        """The store has refused."""
+        go_on = partial(self._refuse_or_split, client, asked, error)
+        self._let_go(client, asked, request, go_on)
 
-        def refuse(error: QuinqueError) -> None:
-            settle(partial(self._refuse_or_split, client, asked, error))
-
-        pending.then(answer, refuse)
+    def _let_go(
+        self,
+        client: TarantoolConnection,
+        asked: Asked,
+        request: Any,
+        go_on: Callable[[], None],
+    ) -> None:
+        client.end_asking(asked.packets)
+        if isinstance(request, Join):
+            client.is_joining = False
+        try:
+            go_on()
+        except QuinqueError as error:
+            self._refuse_or_split(client, asked, error)
+        except Exception:
+            self._apologize(client, asked)
+        client.broker.turn.add(client)
 
     def _answer_late(
         self, client: TarantoolConnection, asked: Asked, request: Any, result: Any

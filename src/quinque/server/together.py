@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from quinque.dialects.command import Command, Wait
@@ -108,27 +109,29 @@ class Together:
         for connection in alike.connections:
             connection.is_asking = True
 
-        def let_go() -> None:
+        pending.then(partial(self._told, go_on), partial(self._told_not, alike))
+
+    def _told(self, go_on: _Answer, results: Any) -> None:
+        """The store has answered."""
+        self._let_go(go_on.alike)
+        try:
+            self._answer(go_on, results)
+        except Exception:
+            self.fail(go_on.alike)
+
+    def _told_not(self, alike: Alike, error: QuinqueError) -> None:
+        """The store has refused."""
+        self._let_go(alike)
+        if isinstance(error, FOR_ALL):
             for connection in alike.connections:
-                connection.is_asking = False
-                self._broker.turn.add(connection)
+                self._dispatch.refuse(connection, alike.row, error)
+        else:
+            self._execute_each(alike, 0)
 
-        def answer(results: Any) -> None:
-            let_go()
-            try:
-                self._answer(go_on, results)
-            except Exception:
-                self.fail(alike)
-
-        def refuse(error: QuinqueError) -> None:
-            let_go()
-            if isinstance(error, FOR_ALL):
-                for connection in alike.connections:
-                    self._dispatch.refuse(connection, alike.row, error)
-            else:
-                self._execute_each(alike, 0)
-
-        pending.then(answer, refuse)
+    def _let_go(self, alike: Alike) -> None:
+        for connection in alike.connections:
+            connection.is_asking = False
+            self._broker.turn.add(connection)
 
     def _answer(self, go_on: _Answer, results: Any) -> None:
         alike = go_on.alike

@@ -12,6 +12,7 @@ Not here: what the server does until then (server/connection.py holds the client
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from quinque.errors import QuinqueError
@@ -64,12 +65,19 @@ class Pending:
             del error  # or its traceback would hold this frame, and this frame the error
 
     def _tell(self) -> None:
-        assert self._answer is not None
-        assert self._refuse is not None
+        answer, refuse = self._answer, self._refuse
+        assert answer is not None
+        assert refuse is not None
+        # Not kept: what they refer to may refer to this one.
+        self._answer = self._refuse = _told
         if self._error is not None:
-            self._refuse(self._error)
+            refuse(self._error)
         else:
-            self._answer(self._result)
+            answer(self._result)
+
+
+def _told(_: Any) -> None:
+    raise AssertionError("an answer comes once")
 
 
 def _without_frames(error: QuinqueError) -> QuinqueError:
@@ -90,16 +98,17 @@ def after(result: Any, change: Callable[[Any], Any]) -> Any:
         return change(result)
     changed = Pending()
 
-    def go_on(found: Any) -> None:
-        try:
-            value = change(found)
-        except QuinqueError as error:
-            changed.fail(error)
-            return
-        if isinstance(value, Pending):
-            value.then(changed.settle, changed.fail)
-        else:
-            changed.settle(value)
-
-    result.then(go_on, changed.fail)
+    result.then(partial(_change, changed, change), changed.fail)
     return changed
+
+
+def _change(changed: Pending, change: Callable[[Any], Any], found: Any) -> None:
+    try:
+        value = change(found)
+    except QuinqueError as error:
+        changed.fail(error)
+        return
+    if isinstance(value, Pending):
+        value.then(changed.settle, changed.fail)
+    else:
+        changed.settle(value)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from quinque.drivers.registry import Drivers
@@ -382,14 +383,17 @@ def _each(
 ) -> list[TaskView | None]:
     """For each id that is there, and is taken if it must be, what `work` makes of it. All of them
     are one call."""
-
-    def work_on(id: int | None) -> TaskView | None:
-        row = None if id is None else seat.space.get(id)
-        if id is None or row is None or (is_taken and row[STATE] != TAKEN):
-            return None
-        return work(id, row)
-
+    work_on = partial(_work_on, seat, work, is_taken)
     return seat.call(word, now_ms, lambda: [work_on(id) for id in ids], call)
+
+
+def _work_on(
+    seat: Seat, work: Callable[[int, Row], TaskView | None], is_taken: bool, id: int | None
+) -> TaskView | None:
+    row = None if id is None else seat.space.get(id)
+    if id is None or row is None or (is_taken and row[STATE] != TAKEN):
+        return None
+    return work(id, row)
 
 
 def _there(seat: Seat, id: bytes) -> int | None:
