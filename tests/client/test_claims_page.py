@@ -20,7 +20,9 @@ def test_the_program_reads_every_message_that_it_acks(
 ) -> None:
     url = f"redis://127.0.0.1:{embedded_broker.port}"
     [block] = BLOCK.findall(PAGE)
-    program = block.replace("redis://localhost:4777", url).replace('b"orders"', repr(queue.encode()))
+    program = block.replace("redis://localhost:4777", url).replace(
+        'b"orders"', repr(queue.encode())
+    )
     with quinque.connect(url) as queues:
         # The claim has room for one more after four of them, but the reply has not.
         jobs = queues.jobs(queue)
