@@ -39,9 +39,7 @@ def archive(
     exported_s = watch.seconds
     built = build_tables(spark, lake, tell)
     if broker is None and not lake.batches():
-        raise BadSetting(
-            f"no lifecycle log in {lake.url}: name a broker with --url to copy its log"
-        )
+        raise BadSetting(f"no lifecycle log in {lake.url}: name a broker that has one with --url")
     if plain is not None:
         write_plain(spark, lake, plain)
     return {

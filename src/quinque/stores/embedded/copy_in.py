@@ -62,8 +62,8 @@ class FolderWriter:
             for name in queues:
                 if name in self._had.queues or self._had.subscriptions.of(name):
                     raise CopyRefused(
-                        f"{self.identity} already has a queue {printable(name)}: remove it there, or use "
-                        "another target"
+                        f"{self.identity} already has a queue {printable(name)}: remove it there, "
+                        "or use another target"
                     )
             self._mark.write(source, Progress(b"", 0), is_first=True)
         self._facts = facts._replace(

@@ -75,8 +75,8 @@ class RedisWriter:
         for name in queues:
             if name in there:
                 raise CopyRefused(
-                    f"{self.identity} already has a queue {printable(name)}: remove it there, or use "
-                    "another target"
+                    f"{self.identity} already has a queue {printable(name)}: remove it there, "
+                    "or use another target"
                 )
         self._set_mark(Progress(b"", 0))
         return None
