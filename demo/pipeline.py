@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from demo.demo import Broker, Row, run_together, table_of
-from quinque.client.sync.broker import Broker as BrokerClient
+from quinque.claims import Broker as BrokerClient
 from quinque.spark.jobs.archive import archive
 from quinque.spark.jobs.audit import audit
 from quinque.spark.jobs.drain import Drain, drain

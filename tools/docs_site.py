@@ -32,7 +32,10 @@ BUILT: Final = ROOT / "build" / "site"
 
 # The packages that programs use: the page of the site, its title and its public modules.
 API: Final = {
-    "docs/api/client.md": ("API of the Python client", ("quinque", "quinque.aio")),
+    "docs/api/client.md": (
+        "API of the Python client",
+        ("quinque", "quinque.aio", "quinque.claims", "quinque.tracing"),
+    ),
     "docs/api/worker.md": ("API of the worker", ("quinque.worker",)),
     "docs/api/workqueue.md": (
         "API of the work-queue library",

@@ -32,6 +32,16 @@ def test_columns_are_aligned_and_lines_have_no_blanks_at_their_ends() -> None:
     ]
 
 
+def test_a_summary_has_words_for_what_is_true_and_for_lists(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_summary({"redriven": 1_000, "dry_run": False, "is_whole": True, "sample_ids": ["a", "b"]})
+
+    assert capsys.readouterr().out == (
+        "redriven    1,000\ndry run     no\nis whole    yes\nsample ids  a, b\n"
+    )
+
+
 def test_a_name_is_no_markup_and_does_nothing_to_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

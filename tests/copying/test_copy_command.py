@@ -194,7 +194,10 @@ def test_a_target_that_has_the_queue_is_refused(source: FolderPlace, tmp_path: P
 
     why = refused(source.folder, tmp_path / "b")
 
-    assert why == f"embedded:{tmp_path / 'b'} already has a queue mail"
+    assert why == (
+        f"embedded:{tmp_path / 'b'} already has a queue mail: remove it there, or use another "
+        "target"
+    )
 
 
 def test_a_folder_in_use_and_a_redis_that_is_not_there_are_failures(
@@ -208,6 +211,7 @@ def test_a_folder_in_use_and_a_redis_that_is_not_there_are_failures(
 
     assert (in_use.returncode, not_there.returncode) == (1, 1)
     assert "is in use by the process" in in_use.stderr
+    assert "; stop it, or use another directory" in in_use.stderr
     assert not_there.stderr.count("\n") == 1
 
 

@@ -6,6 +6,7 @@ test_readme.py in tests/transcripts, and test_page.py in the folder of each prog
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator
@@ -18,6 +19,17 @@ from tests.facts.repository import name
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\S*/)?quinque (.*)$", re.MULTILINE)
+# A program imports only these. Other modules may change with any version.
+PUBLIC = {
+    "quinque",
+    "quinque.aio",
+    "quinque.claims",
+    "quinque.drivers",
+    "quinque.errors",
+    "quinque.tracing",
+    "quinque.worker",
+    "quinque.workqueue",
+}
 # The rest of such a line is for another program.
 ENDS = {"|", ">", "&&", "&", ";", "<"}
 
@@ -41,6 +53,27 @@ def test_all_python_on_the_pages_compiles() -> None:
         for kind, block in FENCED.findall(text_of(page)):
             if kind == "python":
                 compile(block, name(page), "exec")
+
+
+def test_the_programs_on_the_pages_import_only_public_modules() -> None:
+    imported = {
+        (name(page), module)
+        for page in pages()
+        for kind, block in FENCED.findall(text_of(page))
+        if kind == "python"
+        for module in _imports(block)
+    }
+
+    assert {it for it in imported if it[1] not in PUBLIC} == set()
+    assert {module for _, module in imported} >= {"quinque.claims", "quinque.tracing"}
+
+
+def _imports(program: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.Import):
+            yield from (it.name for it in node.names if it.name.split(".")[0] == "quinque")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "quinque":
+            yield node.module or ""
 
 
 def _commands(text: str) -> Iterator[list[str]]:

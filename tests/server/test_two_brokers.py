@@ -34,6 +34,12 @@ def brokers(
 Brokers = tuple[RunningBroker, RunningBroker]
 
 
+def test_a_broker_says_which_store_it_has_opened(brokers: Brokers) -> None:
+    store = brokers[0].flags[brokers[0].flags.index("--store") + 1]
+
+    assert brokers[0].has_said(f"opened {store}")
+
+
 def test_what_one_was_given_the_other_hands_out(brokers: Brokers) -> None:
     with brokers[0].connect() as one, brokers[1].connect() as two:
         id = one.call("ADDJOB", "q", "hello", 0)

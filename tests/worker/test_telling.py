@@ -61,18 +61,18 @@ def test_a_worker_says_where_it_works_and_what_it_handles(
     app.add(clicks, count, family="events", group="report")
 
     with working(app):
-        log.heard("report")
+        log.heard("working at")
 
     assert log.lines()[:3] == [
-        f"working at {app.url}",
         f"handler fail for jobs queue {queue}, up to 3 threads",
         f"handler {count.__qualname__} for events queue {clicks} of group report, up to 100 tasks",
+        f"working at {app.url}",
     ]
 
 
 def test_a_password_is_not_in_the_log(tmp_path: Path, queue: str, log: Log) -> None:
-    with start_broker(tmp_path) as running:
-        app = App(f"redis://ann:secret@127.0.0.1:{running.port}")
+    with start_broker(tmp_path, "--requirepass", "secret") as running:
+        app = App(f"redis://:secret@127.0.0.1:{running.port}")
         app.add(queue, fail)
         with working(app):
             log.heard("working at")
@@ -180,12 +180,16 @@ def test_a_worker_says_when_its_broker_is_back(tmp_path: Path, queue: str, log: 
         app.add(queue, len)
         with working(app):
             log.heard(f"no broker for queue {queue} yet")
+            early = [line for line in log.lines() if line.startswith("working at")]
             running.restart()
             log.heard(f"reconnected: prepared queue {queue}")
+            log.heard("working at")
             running.kill()
             log.heard(f"cannot take messages from queue {queue}")
             running.restart()
             log.heard(f"reconnected: taking messages from queue {queue} again")
+
+    assert early == []
 
 
 def test_a_worker_says_that_its_broker_is_a_plain_redis(
@@ -198,6 +202,7 @@ def test_a_worker_says_that_its_broker_is_a_plain_redis(
         record = log.heard(f"cannot take messages from queue {queue}")
 
     assert "is not a Quinque broker" in record.getMessage()
+    assert not any(line.startswith("working at") for line in log.lines())
 
 
 def test_a_retry_takes_a_span_or_a_time() -> None:

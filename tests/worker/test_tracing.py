@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,11 +14,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import quinque
-from quinque.client.aio import traced_runner as aio
-from quinque.client.sync.queues import Queues
-from quinque.client.sync.traced_runner import TracedRunner
-from quinque.client.traced import Traced
+import quinque.aio
 from quinque.errors import BadSetting
+from quinque.tracing import Traced, traced_queues
 from quinque.worker import App
 from tests.server.broker import RunningBroker
 from tests.servers.patience import wait_until
@@ -53,7 +52,7 @@ def test_the_span_of_a_handler_is_in_the_trace_of_whoever_added_the_job(
     url = f"redis://127.0.0.1:{broker.port}"
     app, seen = App(url), list[object]()
     app.add(queue, seen.append, codec=Traced("json"))
-    with Queues(TracedRunner(quinque.connect(url).runner)) as queues, working(app):
+    with traced_queues(quinque.connect(url)) as queues, working(app):
         with trace.get_tracer("program").start_as_current_span("order") as order:
             id = queues.jobs(queue, codec=Traced("json")).add({"n": 1})
         wait_until(lambda: _named(spans, f"process {queue}"), "it is worked")
@@ -107,12 +106,26 @@ def test_a_body_that_begins_like_a_context_comes_back_as_it_was() -> None:
     assert codec.decode(codec.encode(body)) == body
 
 
-@pytest.mark.parametrize("runner", [TracedRunner, aio.TracedRunner])
-def test_a_package_that_is_missing_is_named(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_on_an_event_loop_is_traced_too(
+    broker: RunningBroker, queue: str, spans: InMemorySpanExporter
+) -> None:
+    async def add() -> str:
+        async with traced_queues(quinque.aio.connect(f"redis://127.0.0.1:{broker.port}")) as queues:
+            return await queues.jobs(queue).add(b"x")
+
+    id = asyncio.run(add())
+
+    assert id
+    [span] = _named(spans, f"add {queue}")
+    assert span.kind == trace.SpanKind.PRODUCER
+
+
+@pytest.mark.parametrize("client", [quinque, quinque.aio])
+def test_a_package_that_is_missing_is_named(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
 
     with pytest.raises(BadSetting, match=r"trace is missing; install the extra 'otel'"):
-        runner(None)
+        traced_queues(client.connect("redis://localhost:4777"))
 
 
 def _named(spans: InMemorySpanExporter, name: str) -> list[ReadableSpan]:

@@ -179,10 +179,17 @@ def show_summary(summary: dict[str, Any]) -> None:
     shown = {name: value for name, value in summary.items() if _is_shown(value)}
     width = max(len(name) for name in shown)
     for name, value in shown.items():
-        is_number = isinstance(value, int | float) and value is not True
-        text = f"{value:,}" if is_number else text_of(str(value))
+        text = _shown(value)
         colour = {"good": "green", "bad": "red"}.get(text) if name == "verdict" else None
         click.echo(f"{name.replace('_', ' '):<{width}}  {click.style(text, fg=colour)}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    return text_of(", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def show_queues(queues: Sequence[dict[str, Any]]) -> None:

@@ -101,7 +101,7 @@ async def _open_redis(config: Config) -> Store:
     node = f"{gethostname()}:{Path(config.dir).resolve()}:{first}"
     url = shown_store_url(config.store)
     with said_if_late(asyncio.get_running_loop(), f"connecting to {url}"):
-        return await ServedRedisStore.open(
+        store = await ServedRedisStore.open(
             config.store,
             node=node,
             timeout_s=config.store_timeout,
@@ -110,6 +110,8 @@ async def _open_redis(config: Config) -> Store:
             takes_fewer=config.store_replicate == "available",
             keeping=_keeping(config),
         )
+    log.info("opened %s", url)
+    return store
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A codec that carries the context of a trace in front of the body.
 
-Called by   programs, which give it to queues and to handlers; worker/tracing.py.
+Called by   tracing.py, for programs, which give it to queues and to handlers; worker/tracing.py.
 Calls       opentelemetry, where it is installed; a codec.
 
     queues.jobs("emails", codec=Traced("json"))

@@ -28,6 +28,7 @@ from quinque.client.addresses import parse_broker_url
 from quinque.errors import BadSetting, QuinqueError, many
 from quinque.model.families import EVENTS, ITEMS, JOBS, RELIABLE, TUBES
 from quinque.worker.app import App
+from quinque.worker.asking import AGAIN
 from quinque.worker.board import Left, Told
 from quinque.worker.desk import WAIT_MS, Desk
 from quinque.worker.handlers import Handler
@@ -108,7 +109,6 @@ class Runtime:
             )
             for number, (handler, tally) in enumerate(zip(self._app.handlers, tallies, strict=True))
         ]
-        LOG.info("working at %s", parse_broker_url(self._app.url).shown)
         for desk in self._desks:
             LOG.info("%s", desk)
         taking = [
@@ -117,6 +117,7 @@ class Runtime:
         ]
         others = [asyncio.create_task(it) for it in self._others()]
         stop = asyncio.create_task(self._stop.wait())
+        announcing = asyncio.create_task(self._announce())
         try:
             await asyncio.wait([stop, *taking, *others], return_when=asyncio.FIRST_COMPLETED)
             _raise_first([*taking, *others])
@@ -124,9 +125,9 @@ class Runtime:
             _raise_first([*taking, *others])
             return is_settled
         finally:
-            for task in (stop, *taking, *others):
+            for task in (stop, announcing, *taking, *others):
                 task.cancel()
-            await asyncio.gather(stop, *taking, *others, return_exceptions=True)
+            await asyncio.gather(stop, announcing, *taking, *others, return_exceptions=True)
             await self._runner.close()
 
     def _left(self, handler: Handler, left: list[Left]) -> list[Left]:
@@ -134,6 +135,17 @@ class Runtime:
         too long."""
         salts = dict(enumerate(self._left_by))
         return [it for it in left if it.id and salts.get(it.handler) == handler.salt]
+
+    async def _announce(self) -> None:
+        """Log where the process works, when a broker has answered. Desks log why none does."""
+        tries, known = 0, None
+        while not known:
+            with suppress(QuinqueError):
+                [known] = await self._runner.call("COMMAND", "INFO", "QUEUES")
+            if not known:  # no answer, or that of a Redis, which does not know the command
+                tries += 1
+                await asyncio.sleep(AGAIN.delay_s(tries))
+        LOG.info("working at %s", parse_broker_url(self._app.url).shown)
 
     async def _take(self, desk: Desk, left: list[Left]) -> None:
         if left:

@@ -140,11 +140,14 @@ def test_unknown_messages_are_allowed_when_recording_was_off(spark: SparkSession
 
 def test_an_empty_lake_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     from quinque.errors import BadSetting
+    from quinque.spark.jobs.archive import archive
     from quinque.spark.jobs.audit import audit
     from quinque.spark.jobs.lake import Lake
 
-    with pytest.raises(BadSetting, match="no lifecycle log in"):
+    with pytest.raises(BadSetting, match="name a broker that has one with --url"):
         audit(spark, Lake(str(tmp_path)))
+    with pytest.raises(BadSetting, match="name a broker that has one with --url"):
+        archive(spark, None, Lake(str(tmp_path)))
 
 
 def _verdict(spark: SparkSession, rows: Rows) -> Verdict:

@@ -201,7 +201,7 @@ def test_tables_are_written_as_plain_parquet_on_request(
     spark: SparkSession, lake: Path, tmp_path: Path
 ) -> None:
     from quinque.errors import BadSetting
-    from quinque.spark.jobs.archive import archive
+    from quinque.spark.jobs.archive import archive, write_plain
     from quinque.spark.jobs.lake import Lake
 
     archive(spark, None, Lake(str(lake)), plain=str(tmp_path / "plain"))
@@ -210,7 +210,7 @@ def test_tables_are_written_as_plain_parquet_on_request(
         plain = pq.read_table(tmp_path / "plain" / name)
         assert plain.num_rows == len(_rows(spark, lake, name)) > 0
     with pytest.raises(BadSetting, match="nothing to write"):
-        archive(spark, None, Lake(str(tmp_path / "empty")), plain=str(tmp_path / "none"))
+        write_plain(spark, Lake(str(tmp_path / "empty")), str(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
 
 

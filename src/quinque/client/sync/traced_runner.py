@@ -1,9 +1,7 @@
 """OpenTelemetry spans around the operations of a program on its queues.
 
-Called by   programs, which wrap the runner of their queues in it.
+Called by   tracing.py, which wraps the runner of a program's queues in it.
 Calls       a Runner; opentelemetry, which has to be installed.
-
-    queues = Queues(TracedRunner(quinque.aio.connect(url).runner))
 
 Operations that send, receive or settle messages get a span; all others do not. You have to enable
 it: a span costs about as much as adding a job.

@@ -31,12 +31,15 @@ def archive(
     """Copy all of the lifecycle log to the lake and update its tables. With `plain`, also write the
     tables to that directory as plain Parquet files.
 
-    Without a broker, use the files that an exporter wrote there.
+    Without a broker, use the files that an exporter wrote there. Raises BadSetting if there are
+    none.
     """
     watch = Stopwatch()
     exported = 0 if broker is None else export_record(broker, lake)
     exported_s = watch.seconds
     built = build_tables(spark, lake, tell)
+    if broker is None and not lake.batches():
+        raise BadSetting(f"no lifecycle log in {lake.url}: name a broker that has one with --url")
     if plain is not None:
         write_plain(spark, lake, plain)
     return {

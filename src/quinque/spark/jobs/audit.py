@@ -109,7 +109,7 @@ def audit(
 def read_verdict(spark: SparkSession, lake: Lake, *, allows_unknown: bool = False) -> Verdict:
     """Return the verdict from the tables of the lake. Raises BadSetting if there are none."""
     if lake.table("audit").opened() is None:
-        raise BadSetting(f"no lifecycle log in {lake.url}: run `quinque pipeline archive` first")
+        raise BadSetting(f"no lifecycle log in {lake.url}: name a broker that has one with --url")
     return verdict_of(
         read_table(spark, lake, "audit"),
         read_table(spark, lake, "seq_gaps"),

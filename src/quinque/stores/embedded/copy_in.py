@@ -61,8 +61,10 @@ class FolderWriter:
         if not marked:
             for name in queues:
                 if name in self._had.queues or self._had.subscriptions.of(name):
-                    text = f"{self.identity} already has a queue {printable(name)}"
-                    raise CopyRefused(text)
+                    raise CopyRefused(
+                        f"{self.identity} already has a queue {printable(name)}: remove it there, "
+                        "or use another target"
+                    )
             self._mark.write(source, Progress(b"", 0), is_first=True)
         self._facts = facts._replace(
             at_ms=clock.now_us() // 1000, stamp_us=max(facts.stamp_us, self._had.stamp_us)

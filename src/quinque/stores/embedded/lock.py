@@ -49,7 +49,8 @@ class FolderLock:
         except BlockingIOError:
             holder = _holder_of(self._file)
             os.close(self._file)
-            raise FolderLocked(f"{folder} is in use by {holder}") from None
+            told = f"{folder} is in use by {holder}; stop it, or use another directory"
+            raise FolderLocked(told) from None
         except OSError:
             os.close(self._file)
             raise

@@ -74,7 +74,10 @@ class RedisWriter:
         there = self.reader().queues()
         for name in queues:
             if name in there:
-                raise CopyRefused(f"{self.identity} already has a queue {printable(name)}")
+                raise CopyRefused(
+                    f"{self.identity} already has a queue {printable(name)}: remove it there, "
+                    "or use another target"
+                )
         self._set_mark(Progress(b"", 0))
         return None
 
