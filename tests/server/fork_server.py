@@ -12,6 +12,7 @@ Not here: which brokers are forked (broker.py); the same for Spark (tests/spark/
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -25,6 +26,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
@@ -62,7 +64,8 @@ class Forked:
 
     def kill(self) -> None:
         if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(self.pid, signal.SIGKILL)
 
     def _code(self, timeout_s: float | None) -> int | None:
         if self.returncode is None:
@@ -102,7 +105,6 @@ class _Way:
     """The way to the server of this process, which ends with it. Threads may look at once."""
 
     control: socket.socket | None = None
-    # Referenced, or Python warns that it runs.
     process: subprocess.Popen[bytes] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -120,7 +122,14 @@ class _Way:
                     pass_fds=[number],
                 )
                 theirs.close()
+                atexit.register(self._close, self.control, self.process)
             return self.control
+
+    @staticmethod
+    def _close(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        """The server ends when it is not connected any more."""
+        control.close()
+        process.wait()
 
 
 _WAY: Final = _Way()
