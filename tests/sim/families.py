@@ -588,4 +588,54 @@ class Tubes(Agent):
         return found
 
 
-FAMILIES: dict[str, type[Agent]] = {it.family: it for it in (Jobs, Events, Tubes, Reliable, Items)}
+class Talker(Agent):
+    """Sends many requests at once, of which each reply says whose it is. It reads slowly."""
+
+    family = "talk"
+
+    def habits(self) -> list[Callable[[], Awaitable[None]]]:
+        return [self._talk]
+
+    async def _talk(self) -> None:
+        random, connection = self.random, self.connection
+        assert connection is not None
+        expected: list[tuple[asyncio.Future[Any], bytes]] = []
+        for number in range(random.choice((1, 3, 20))):
+            name = b"%s-%d-%d" % (self.name.encode(), self._round, number)
+            size_bytes = random.choice((0, 0, 0, 100, 20_000, 300_000))
+            kind = random.choice(("ECHO", "ECHO", "PING", "unknown", "wait"))
+            if kind == "unknown":
+                expected.append((connection.send(b"NO" + name), b"NO" + name))
+            elif kind == "wait":
+                # It blocks, so that the next ones wait in line; its reply is null.
+                connection.send("GETJOB", "TIMEOUT", random.choice((1, 30)), "FROM", name)
+            else:
+                text = name + b"/" * size_bytes
+                expected.append((connection.send(kind, text), text))
+            if random.random() < 0.2:
+                await asyncio.sleep(random.random() * 0.01)
+        self._round += 1
+        self.history.count("talk")
+        for reply, text in expected:
+            try:
+                async with asyncio.timeout(60):
+                    said = await reply
+            except Refused as error:
+                said = text if text.decode() in str(error) else str(error).encode()
+            except TimeoutError:
+                connection.abort()
+                raise Lost from None
+            if said != text:
+                self.history.fail(f"{self.name}: {text[:40]!r} was answered by {said[:80]!r}")
+        if connection.strays:
+            self.history.fail(f"{self.name}: replies without a request: {connection.strays}")
+
+    _round = 0
+
+    async def check_end(self) -> None:
+        pass
+
+
+FAMILIES: dict[str, type[Agent]] = {
+    it.family: it for it in (Jobs, Events, Tubes, Reliable, Items, Talker)
+}
