@@ -15,6 +15,7 @@ time are simulated, so that the seed decides the order in which things happen.
     history.py    the checks: nothing lost, nothing twice, one holder, answers in order
     faults.py     what goes wrong, and when
     run.py        one run: a seed becomes brokers, clients, faults, and a verdict
+    bugs.py       deliberate bugs, each of which the checks must find
     __main__.py   the command line
 
 The simulator runs in a process of its own, because it replaces the time before the package is

@@ -20,6 +20,7 @@ TIMES = sim_times.install()
 def main() -> int:
     from time import process_time
 
+    from tests.sim.bugs import BUGS
     from tests.sim.loop import install_threads
     from tests.sim.run import play
 
@@ -29,17 +30,27 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1, help="Number of seeds.")
     parser.add_argument("--seconds", type=float, default=60.0, help="Simulated seconds of a run.")
     parser.add_argument("--verbose", action="store_true", help="Print the log of the brokers.")
+    parser.add_argument("--bug", default="", help="Play a deliberate bug, until it is found.")
     asked = parser.parse_args()
     import logging
 
     logging.basicConfig(level=logging.DEBUG if asked.verbose else logging.CRITICAL)
+    families: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    if asked.bug:
+        bug = BUGS[asked.bug]
+        bug.make()
+        families, faults = bug.families, bug.faults
     began_s, simulated_s, failed = process_time(), 0.0, 0
     counts: dict[str, int] = {}
     for seed in range(asked.seed, asked.seed + asked.runs):
-        verdict = play(seed, TIMES, asked.seconds)
+        verdict = play(seed, TIMES, asked.seconds, families, faults)
         simulated_s += verdict.simulated_s
         for name, count in verdict.counts.items():
             counts[name] = counts.get(name, 0) + count
+        if verdict.failure and asked.bug:
+            print(f"found {asked.bug} with seed {seed}: {verdict.failure}")
+            break
         if verdict.failure:
             failed += 1
             print(f"seed {seed}: {verdict.failure}")

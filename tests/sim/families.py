@@ -585,6 +585,8 @@ class Tubes(Agent):
             for state in ("ready", "taken", "delayed", "buried"):
                 rows = await self.ask("TUBE.BROWSE", tube, "STATE", state, "COUNT", 10_000)
                 found += [row[2] for row in rows]
+                if state == "taken" and rows:  # all clients have left
+                    self.history.fail(f"{tube}: taken, and nobody has it: {rows[0]!r}")
         return found
 
 

@@ -38,7 +38,15 @@ class Verdict:
 class Sim:
     """The world of one run."""
 
-    def __init__(self, seed: int, times: Times, seconds: float, root: Path) -> None:
+    def __init__(
+        self,
+        seed: int,
+        times: Times,
+        seconds: float,
+        root: Path,
+        families: tuple[str, ...] = (),
+        faults: tuple[str, ...] = (),
+    ) -> None:
         self.random = Random(seed)
         self._seconds = seconds
         times.begin(Random(seed + 1))
@@ -61,6 +69,7 @@ class Sim:
         install_crashes({it.name: it for it in self.brokers})
         self.agents: list[Agent] = []
         names = random.sample(sorted(FAMILIES), random.randint(1, len(FAMILIES)))
+        names = list(families) or names
         for family in names:
             queues = [f"{family}{number}" for number in range(random.randint(1, 3))]
             while len(queues) < 2:
@@ -76,7 +85,7 @@ class Sim:
                 )
                 self.agents.append(agent)
         kinds = random.sample(KINDS, random.randint(0, 5))
-        self.kinds = tuple(kinds)
+        self.kinds = faults if families else tuple(kinds)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -127,12 +136,19 @@ class Sim:
                 self.history.fail(f"{broker.name} crashed: {broker.crashes[0]}")
 
 
-def play(seed: int, times: Times, seconds: float) -> Verdict:
-    """Run the seed for so many simulated seconds."""
+def play(
+    seed: int,
+    times: Times,
+    seconds: float,
+    families: tuple[str, ...] = (),
+    faults: tuple[str, ...] = (),
+) -> Verdict:
+    """Run the seed for so many simulated seconds, with these families and faults. If they are not
+    given, the seed chooses them."""
     root = Path(tempfile.mkdtemp(prefix="quinque-sim-", dir="/dev/shm"))
     failure = ""
     began_s = times.now_s
-    sim = Sim(seed, times, seconds, root)
+    sim = Sim(seed, times, seconds, root, families, faults)
     loop = SimLoop(times, sim.network)
     loop.set_exception_handler(_unexpected(sim.history))
     asyncio.set_event_loop(loop)
