@@ -65,6 +65,9 @@ class Agent:
                 await random.choice(self.habits())()
                 if random.random() < 0.02:
                     self._leave()
+            except Refused as error:
+                if not str(error).startswith(NOTHING_DONE):
+                    self.history.fail(f"{self.name}: {error}")
             except (Lost, ConnectionRefusedError):
                 self.history.count(f"{self.family} lost")
                 await asyncio.sleep(random.random())
@@ -604,7 +607,7 @@ class Talker(Agent):
         expected: list[tuple[asyncio.Future[Any], bytes]] = []
         for number in range(random.choice((1, 3, 20))):
             name = b"%s-%d-%d" % (self.name.encode(), self._round, number)
-            size_bytes = random.choice((0, 0, 0, 100, 20_000, 300_000))
+            size_bytes = random.choice((0, 0, 0, 100, 2_000, 2_000, 70_000))
             kind = random.choice(("ECHO", "ECHO", "PING", "unknown", "wait"))
             if kind == "unknown":
                 expected.append((connection.send(b"NO" + name), b"NO" + name))

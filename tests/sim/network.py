@@ -11,13 +11,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from math import ceil
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Final
 
-_ROOM_BYTES: Final = (1, 500, 16_000, 200_000)  # of a pipe
+_ROOM_BYTES: Final = (500, 16_000, 200_000)  # of a pipe
 _DELAYS_S: Final = (0.0, 0.0001, 0.001, 0.05)  # at most, for one piece
 _CUT: Final = 0.2  # of all arrivals come in two pieces
+_GRID_S: Final = 0.001  # times are multiples of it in half of the runs, so that much coincides
 
 
 class Pipe:
@@ -31,6 +33,7 @@ class Pipe:
         self._bytes = 0
         self._room_bytes = random.choice(_ROOM_BYTES)
         self._delay_s = random.choice(_DELAYS_S)
+        self.is_on_grid = False
         self._arrives_s = 0.0
         self._timer: asyncio.Handle | None = None
         self._is_paused = False
@@ -77,6 +80,8 @@ class Pipe:
             return
         # Later than what arrived before.
         at_s = self._loop.time() + self._random.random() * self._delay_s
+        if self.is_on_grid:
+            at_s = ceil(at_s / _GRID_S) * _GRID_S
         self._arrives_s = max(at_s, self._arrives_s)
         self._timer = self._loop.call_at(self._arrives_s, self._deliver, context=self._context)
 
@@ -279,6 +284,7 @@ class Network:
         self._listeners: dict[tuple[str, int], tuple[Callable[[], Any], Context]] = {}
         self.links: list[tuple[tuple[str, int], Transport, Transport]] = []
         self._last_port = 40_000
+        self._is_on_grid = random.random() < 0.5
 
     def listen(self, factory: Callable[[], Any], host: str, port: int) -> Server:
         address = (host, port)
@@ -302,6 +308,7 @@ class Network:
         own = ("10.0.0.1", self._last_port)
         to_broker = Pipe(loop, self._random, there)
         to_client = Pipe(loop, self._random, here)
+        to_broker.is_on_grid = to_client.is_on_grid = self._is_on_grid
         served = there.run(factory)
         far = Transport(
             loop, served, there, to_broker, to_client, {"peername": own, "sockname": address}

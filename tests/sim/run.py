@@ -58,7 +58,7 @@ class Sim:
         self.history = History()
         random = self.random
         settings: dict[str, Any] = {
-            "segment_size": random.choice((64 << 10, 100 << 10, 1 << 20)),
+            "segment_size": random.choice((3_000, 20_000, 1 << 20)),
             "maxmemory": random.choice((0, 0, 1, 10_000)),
             "lifecycle": random.random() < 0.5,
             "shutdown_timeout": 5.0,
