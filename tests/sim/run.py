@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -145,7 +146,8 @@ def play(
 ) -> Verdict:
     """Run the seed for so many simulated seconds, with these families and faults. If they are not
     given, the seed chooses them."""
-    root = Path(tempfile.mkdtemp(prefix="quinque-sim-", dir="/dev/shm"))
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    root = Path(tempfile.mkdtemp(prefix="quinque-sim-", dir=memory))
     failure = ""
     began_s = times.now_s
     sim = Sim(seed, times, seconds, root, families, faults)
