@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets is part of a run
     os.environ["PYTHONHASHSEED"] = "0"
@@ -31,7 +32,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="Simulated seconds of a run.")
     parser.add_argument("--verbose", action="store_true", help="Print the log of the brokers.")
     parser.add_argument("--bug", default="", help="Play a deliberate bug, until it is found.")
+    parser.add_argument("--trace", default="", help="File for what every client did.")
     asked = parser.parse_args()
+    trace = Path(asked.trace).open("w", encoding="utf-8") if asked.trace else None  # noqa: SIM115
     import logging
 
     logging.basicConfig(level=logging.DEBUG if asked.verbose else logging.CRITICAL)
@@ -44,7 +47,7 @@ def main() -> int:
     began_s, simulated_s, failed = process_time(), 0.0, 0
     counts: dict[str, int] = {}
     for seed in range(asked.seed, asked.seed + asked.runs):
-        verdict = play(seed, TIMES, asked.seconds, families, faults)
+        verdict = play(seed, TIMES, asked.seconds, families, faults, trace)
         simulated_s += verdict.simulated_s
         for name, count in verdict.counts.items():
             counts[name] = counts.get(name, 0) + count

@@ -95,7 +95,7 @@ def _serve_the_gone() -> None:
 BUGS: Final = {
     "sync": Bug(_sync_nothing, ("jobs", "items"), ("power",), "lost"),
     "acks": Bug(_forget_acks, ("events", "jobs"), ("kill",), "removed"),
-    "compaction": Bug(_lose_at_compaction, ("jobs", "items"), ("compact", "kill"), "lost"),
+    "compaction": Bug(_lose_at_compaction, ("jobs", "items"), ("compact", "kill"), ""),
     "order": Bug(_swap_replies, ("talk",), (), "was answered by"),
     "leases": Bug(_end_leases_early, ("jobs",), (), "two holders"),
     "sessions": Bug(_keep_tasks, ("tubes",), ("reset",), "nobody has"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TextIO
 
 from tests.sim.client import Connection, Moment
 
@@ -71,6 +71,7 @@ class History:
         self.lines: deque[str] = deque(maxlen=_SHOWN)
         self.fingerprint = 0
         self.counts: dict[str, int] = {}
+        self.trace: TextIO | None = None  # where every line goes
         self.recovered: dict[str, float] = {}  # when elements of a queue may last have been
         self._last = 0
 
@@ -80,6 +81,8 @@ class History:
         """A line of the report, and a part of what two runs of a seed must share."""
         line = f"{at_s:.6f} {by}: {what}"
         self.lines.append(line)
+        if self.trace is not None:
+            print(line, file=self.trace)
         self.fingerprint = hash((self.fingerprint, line))
 
     def count(self, what: str) -> None:

@@ -10,11 +10,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TextIO
 
 from tests.sim import processes
 from tests.sim.brokers import Broker, install_crashes
-from tests.sim.client import Lost
+from tests.sim.client import Connection, Lost, Refused
 from tests.sim.disk import Disk
 from tests.sim.families import FAMILIES, Agent
 from tests.sim.faults import KINDS, Mischief
@@ -119,14 +119,14 @@ class Sim:
         self._check_crashes()
 
     async def _drain(self, agent: Agent) -> None:
-        from tests.sim.client import Connection
-
         for _ in range(5):
             agent.connection = Connection(self.network, self.brokers[0].address)
             try:
                 await agent.check_end()
             except Lost:
                 continue
+            except Refused as error:
+                self.history.fail(f"the {agent.family} cannot be read in the end: {error}")
             agent.connection.close()
             return
         self.history.fail(f"the {agent.family} cannot be read in the end")
@@ -143,6 +143,7 @@ def play(
     seconds: float,
     families: tuple[str, ...] = (),
     faults: tuple[str, ...] = (),
+    trace: TextIO | None = None,
 ) -> Verdict:
     """Run the seed for so many simulated seconds, with these families and faults. If they are not
     given, the seed chooses them."""
@@ -151,6 +152,7 @@ def play(
     failure = ""
     began_s = times.now_s
     sim = Sim(seed, times, seconds, root, families, faults)
+    sim.history.trace = trace
     loop = SimLoop(times, sim.network)
     loop.set_exception_handler(_unexpected(sim.history))
     asyncio.set_event_loop(loop)

@@ -1,6 +1,7 @@
-"""The time, which only the simulator moves.
+"""The time, which only the simulator moves, and chance, which is the seed's.
 
-`install()` replaces the functions of `time` before any module of the package takes them. The time
+`install()` replaces the functions of `time` and `os.urandom` before any module of the package takes
+them. The time
 that work takes (`perf_counter`) is simulated too: each reading finds some microseconds more, now
 and then milliseconds, as the seed decides. So budgets of a turn end in the middle of it, as they do
 on a busy machine.
@@ -8,6 +9,7 @@ on a busy machine.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from random import Random
@@ -53,13 +55,17 @@ class Times:
         self._work_ns += _SLOW_WORK_NS if is_slow else _WORK_NS
         return self.now_ns + self._work_ns
 
+    def urandom(self, size_bytes: int) -> bytes:
+        return self._random.randbytes(size_bytes)
+
     def perf_counter(self) -> float:
         return self.perf_counter_ns() / 1e9
 
 
 def install() -> Times:
-    """Replace the functions of `time` by those of the simulator."""
+    """Replace the functions of `time`, and `os.urandom`, by those of the simulator."""
     times = Times()
     for name in ("monotonic", "monotonic_ns", "time", "time_ns", "perf_counter", "perf_counter_ns"):
         setattr(time, name, getattr(times, name))
+    os.urandom = times.urandom
     return times
