@@ -312,7 +312,7 @@ def test_a_signal_at_any_step_of_a_request_loses_no_message(
 @contextmanager
 def interrupted_after_step(number: int, steps: set[str]) -> Iterator[list[str]]:
     """A signal handler raises when this one of the calls to functions written in C has returned, of
-    those that the client makes in these functions. What it returned is lost."""
+    those that the client makes in these functions. The result of the call is lost."""
     called: list[str] = []
     interrupted: list[str] = []
 

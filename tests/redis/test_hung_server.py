@@ -193,7 +193,7 @@ def test_an_answer_that_came_while_the_broker_stood_still_counts(
 def test_a_server_that_answers_one_request_after_the_other_is_not_given_up(
     server: RedisServer,
 ) -> None:
-    """Those that were sent together take longer than a request may wait for an answer."""
+    """Requests that were sent together take longer than a request may wait for an answer."""
 
     async def play() -> None:
         store = await ServedRedisStore.open(server.url, timeout_s=PATIENCE_S, is_alone=True)

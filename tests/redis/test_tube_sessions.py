@@ -61,14 +61,14 @@ def beat(store: RedisStore) -> None:
 
 
 def go_unheard(store: RedisStore, foreign: Foreign) -> None:
-    """The broker is not heard of for so long that it is given up."""
+    """No heartbeat of the broker reaches Redis until the others take it for dead."""
     assert foreign.zrem(PLACE + "heard", edge_of(store).sessions.broker(edge_of(store).chance))
     foreign.zadd(PLACE + "heard", {edge_of(store).sessions.broker(edge_of(store).chance): 1})
     foreign.delete(PLACE + "beaten")  # however long ago that was, other brokers were heard
 
 
 def stand_still(foreign: Foreign, ms: int) -> None:
-    """Redis heard no broker for so long; if that is negative, its clock was set back."""
+    """Redis got no heartbeat of any broker for `ms`; if that is negative, its clock went back."""
     for broker, heard_ms in foreign.zrange(PLACE + "heard", 0, -1, withscores=True):
         foreign.zadd(PLACE + "heard", {broker: heard_ms - ms})
     foreign.decrby(PLACE + "beaten", ms)
@@ -280,7 +280,7 @@ def test_what_redis_forgot_of_sessions_is_told_again(
 def test_tasks_of_a_session_that_nobody_knows_come_back(
     store: Any, other: Any, clock: ManualClock
 ) -> None:
-    """Whoever took them was given up before, and died after."""
+    """The broker that took them was taken for dead first, and died later."""
     begin(store, b"t")
     join(other, BEN, is_new=True)
     take(other, 1, BEN)

@@ -206,8 +206,8 @@ class Broker(TypedRun):
         return self._wait(call, op, wait_ms, self._closings)
 
     def _reserve(self, op: Reserve, wait_ms: int) -> list[Delivery]:
-        """Reserve events, and wait for them if there are none: the command that waits takes none.
-        `close` ends all of it."""
+        """Reserve events. If there are none, wait with a command that reports an event and does
+        not take it, then reserve again. `close` ends the whole wait."""
         until_s, since = monotonic() + wait_ms / 1000, self._closings
         call, ready = _call_of(op), FindReady(op.family, op.group, [op.queue])
         found: list[Delivery] = self._carry_out(op, 0)
